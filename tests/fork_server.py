@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 MOST = 1 << 20
-"""Bytes of a request: arguments and environment. It is one packet, so whoever has the socket may ask."""
+"""Bytes of a request: arguments and environment. It is one packet, so each process that has the socket may ask."""
 DESCRIPTORS = 4
 """Of each request: the command's three streams, and where its process id and its end are told."""
 PROGRAMS = ("rollout.cli.__main__", "rollout.lab.confine")
@@ -68,7 +68,7 @@ def load() -> None:
 
 @dataclass
 class Server:
-    """Forks, and tells who asked how each command ended. What runs when nobody can ask any more is killed."""
+    """Forks, and reports to the caller how each command ended. Commands still at work when no caller is left are killed."""
 
     asked: socket.socket
     running: dict[int, tuple[int, socket.socket]] = field(default_factory=dict)

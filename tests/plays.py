@@ -222,7 +222,7 @@ class Drive:
             self.nodes[name].kubelet.sick_with = with_files
 
     def stick(self, name: str, until: float = EVER) -> None:
-        """It is sick with the new files, and no restart with the old ones is seen."""
+        """It is unhealthy with the new files, and no restart with the old ones is seen."""
         self.sicken(name)
         self.nodes[name].kubelet.stays_until = until
 
@@ -299,13 +299,13 @@ def leave(node: ModelNode, tx: str, state: ReceiptState = ReceiptState.CONFIRMED
 
 
 def confirmed_before(order: Order, but: Iterable[str] = ()) -> Play:
-    """A way back of what an earlier run has confirmed on all nodes, ``but`` for some that it never touched."""
+    """A rollback of what an earlier run has confirmed on all nodes, ``but`` for some that it never touched."""
     play = Play(order)
     leave_confirmed(play, order.nodes.keys() - set(but))
     return play
 
 
 def leave_confirmed(play: Drive, names: Iterable[str]) -> None:
-    """What this way back takes back."""
+    """Make these nodes hold what the run before confirmed on them."""
     for name in names:
         leave(play.nodes[name], play.order.transactions[name])

@@ -1,6 +1,6 @@
 """Law 10 in every run of a forked command: beside its driver a second machine steps on what the journal keeps, and on nothing else.
 
-A run whose replay would tell another story ends as an internal error, at the event that made the two differ.
+A run with a replay that differs ends as an internal error, at the event that made the two differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draws a run's live display, at the moment when most was in motion after something had gone wrong, as an SVG.
+"""Draws a run's live display, at the moment with the most nodes in flight after a failure, as an SVG.
 
 python docs/pictures/draw.py STATE-FOLDER FILE
 """

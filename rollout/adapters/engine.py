@@ -1,7 +1,7 @@
 """The local engine: bounded pools of threads that run the machine's commands and return the answers.
 
-Commands that change a node have their own pool: an urgent revert does not wait for a thousand measurements, and
-commands released by the pace start at once instead of all together later.
+Commands that change a node have their own pool. So an urgent revert does not wait for a thousand measurements. A
+command that the pace releases starts at once, not later together with others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ThreadEngine:
     def _do(self, worker: Worker, command: Command) -> None:
         try:
             self._answers.put(worker(command))
-        except BaseException as exc:  # noqa: BLE001 - carried to the loop, which raises it
+        except BaseException as exc:  # noqa: BLE001 - passed to the loop, which raises it
             self._answers.put(exc)
 
     def collect(self, timeout: float) -> tuple[Event, ...]:

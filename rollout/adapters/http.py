@@ -16,7 +16,7 @@ from typing import Any
 
 import httpcore
 
-from rollout.core.health_gates.measured import Page
+from rollout.core.health_gates.http import Page
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
 
@@ -81,7 +81,7 @@ class Http:
         try:
             with self._pool.stream(method, url, headers=said, content=body or None, extensions=extensions) as response:
                 return _answer(response, most)
-        except Exception as exc:  # noqa: BLE001 - what is none of HTTP's troubles is raised again
+        except Exception as exc:  # noqa: BLE001 - exceptions that HTTP does not cause are raised again
             raise _translated(exc, timeout) from None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C in two steps: the first finishes nodes in flight, the second stops at once. Both can be resumed."""
+"""Ctrl-C in two steps: the first finishes nodes in flight, the second stops at once. Then the run can be resumed."""
 
 from __future__ import annotations
 

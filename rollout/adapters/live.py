@@ -74,7 +74,7 @@ def _time(seen: View, elapsed: float | None) -> Text:
 
 
 def _phase(seen: View) -> str:
-    return "taking back" if seen.phase is Phase.HALTING and seen.goal is Goal.REVERT else seen.phase.value
+    return "reverting" if seen.phase is Phase.HALTING and seen.goal is Goal.REVERT else seen.phase.value
 
 
 def _waves(seen: View) -> Group:

@@ -72,7 +72,7 @@ class InventoryScripts:
         try:
             return out.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _error("not-json", path, f"what it prints is not UTF-8 at byte {error.start}") from None
+            raise _error("not-json", path, f"its output is not UTF-8 at byte {error.start}") from None
 
     def _read(self, process: subprocess.Popen[bytes], path: str) -> tuple[bytes, str]:
         """Reads both outputs to their ends in parallel, within the limits of time and size."""

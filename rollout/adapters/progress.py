@@ -1,6 +1,7 @@
 """Progress of a run: plain lines for people, NDJSON for programs. Only observes.
 
-One line per wave, one for a halt, one for the first node of each kind of failure; the summary at the end has the rest.
+Prints one line for each wave, one for a halt, and one for the first node of each kind of failure. The summary at the
+end has the rest.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class PlainProgress:
         if before.phase is not after.phase or before.wave != after.wave:
             self._phase(before, after)
         if before.paused != after.paused and after.halt is None:
-            self._say(waits_for(after, after.now) if after.paused is not None else "goes on")
+            self._say(waits_for(after, after.now) if after.paused is not None else "continues")
 
     def on_end(self, state: RunState) -> None:
         for line in summary_lines(summarize(state)):
@@ -66,7 +67,7 @@ class PlainProgress:
             )
 
     def _extended(self, node: str, after: RunState) -> None:
-        """Once for each node whose pods terminate more slowly than their time limit."""
+        """Once for each node with pods that terminate more slowly than their time limit."""
         why = extended(after, node)
         if why and node not in self._slow:
             self._slow.add(node)

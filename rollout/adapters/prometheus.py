@@ -1,4 +1,4 @@
-"""Prometheus' instant queries: ``POST /api/v1/query``. ``core.health_gates.measured`` interprets the samples."""
+"""Prometheus' instant queries: ``POST /api/v1/query``. ``core.health_gates.prometheus`` interprets the samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from rollout.adapters.endpoints import HttpEndpoint
 from rollout.adapters.http import HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
-from rollout.core.health_gates.measured import Sample, Samples
+from rollout.core.health_gates.prometheus import Sample, Samples
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 

@@ -1,4 +1,4 @@
-"""The last node list of each API server, kept for times when the API server is unreachable.
+"""The last node list of each API server, kept for times when the API server does not answer or refuses the request.
 
 Reverts, ``resume``, ``recover`` and ``verify`` must not need the API server. A plan does need it. The files are 0600
 in the journal's folder, one for each kubeconfig and context; messages report their age.
@@ -58,7 +58,7 @@ class RememberingSources:
 
 
 class RecallingSources:
-    """Falls back to the last answer when an API server is unreachable; ``say`` reports it."""
+    """Falls back to the last answer when an API server does not list its nodes; ``say`` reports it."""
 
     def __init__(self, sources: NodeSources, folder: Path, say: Callable[[str], None]) -> None:
         self._sources = sources
@@ -75,7 +75,7 @@ class RecallingSources:
             kept = _read(_path(self._folder, kubeconfig, context))
             if kept is None:
                 raise
-            self._say(f"the API server is unreachable ({error.message}); using its node list of {kept.taken}")
+            self._say(f"the API server did not list its nodes ({error.message}); using its node list of {kept.taken}")
             return kept.nodes
 
 

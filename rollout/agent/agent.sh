@@ -3,33 +3,33 @@
 #
 # THEORY
 #
-# A transaction exchanges a few files, restarts or hangs up a few units, and can always be taken back. Its receipt, replaced only by
-# rename, is the one truth about it; the timer and the boot unit know nothing, they start this program, which reads it:
+# A transaction replaces a few files and restarts a few units, or sends them SIGHUP. It can always be reverted. Its receipt is the
+# only record of its state, replaced only by rename. The timer and the boot unit hold no state: they start this program, which reads it:
 #
 #     (none) ──> armed ──> confirmed ──> reverting ──> reverted        armed ──> reverting ──> reverted
 #
-# It never goes any other way, so every verb may be repeated and every verb may take over where another died. Receipts
-# for all states to come lie ready in next/ before the first one is in force; so do both copies of every file. From then
-# on each step, forwards or back, is a rename (or an unlink): it needs no room on the disk and either happened or did not.
+# There are no other transitions. So every verb may be repeated, and may finish what a killed verb began. Receipts for all
+# later states are in next/ before the first one is in force, and both copies of every file exist by then. From then on each
+# step, forward or back, is a rename (or an unlink): it needs no room on the disk, and it either happened or did not.
 #
-# What a death (kill -9, power cut) leaves, by where in `apply` it strikes, and who repairs it:
+# What a kill -9 or a power cut leaves, by its point in `apply`, and what repairs it:
 #
 #     before the receipt          files old; stray staging         the next apply, or cleanup; the boot unit removes itself
 #     armed, no timer yet         files old                        boot unit, or any confirm (too late) or revert
 #     armed and guarded           each file old or new             timer, or boot unit, or revert: all old
 #     in confirm, receipt first   files new; guard still there     timer and boot unit read `confirmed`, remove themselves
-#     reverting                   each file old or new             timer, boot unit, or any revert goes on: all old
+#     reverting                   each file old or new             timer, boot unit, or any revert continues: all old
 #     reverted, guard still there files old                        timer and boot unit remove themselves
 #     in forget                   all of the state, or none of it  another forget, or any cleanup
 #
-# Rules that hold everywhere below:
-#   * State changes only under the lock (fd 9): killing the recorded holder's children, then it, stops all changes.
+# Rules for all code below:
+#   * State changes only under the lock (fd 9): killing the recorded holder's children, then the holder, stops all changes.
 #   * The body of a verb runs with fd 9 closed (`… 9>&-`). The shell keeps the lock in a close-on-exec copy, so that no
-#     child can hold it after our death.
-#   * Time is milliseconds since boot, plus the boot's id. `until` is the instant by which this verb must have ended;
-#     every child that could hang runs under `bounded`, which never waits past it and never less than a second.
-#   * No `set -e`. HUP and PIPE are ignored; output that nobody reads is lost, and that is all.
-#   * Words that came in match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
+#     child can hold it after the shell's death.
+#   * Time is milliseconds since boot, plus the boot's id. `until` is the time by which this verb must have ended.
+#     Every child that could hang runs under `bounded`, which waits at most until then, and at least one second.
+#   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
+#   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
 PAYLOAD=
 export LC_ALL=C
@@ -37,7 +37,7 @@ umask 077
 set -f
 trap '' HUP PIPE
 
-case $0 in # the copy that guards a transaction knows its node's root by its own path
+case $0 in # the copy that guards a transaction takes its node's root from its own path
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
   *) R=${ROLLOUT_ROOT-} ;;
 esac
@@ -48,7 +48,7 @@ SYSTEM=$R/etc/systemd/system
 BOOT_UNIT=rollout-guard-boot.service
 UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/usr/lib/systemd/system $R/lib/systemd/system"
 WANTED=$SYSTEM/basic.target.wants/$BOOT_UNIT       # every ordinary service waits for that target, whatever a node's default target is
-WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # by earlier versions
+WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # of earlier versions
 RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
 NL='
 '
@@ -78,7 +78,7 @@ allow() { # SECONDS: this verb must have ended by then
   until=$((now + $1 * 1000))
 }
 
-bounded() { # SECONDS COMMAND…: at most so long and at most what is left, at least one second
+bounded() { # SECONDS COMMAND…: at most this long and at most the time left, but at least one second
   clock
   seconds=$(((until - now) / 1000))
   [ "$seconds" -lt "$1" ] || seconds=$1
@@ -87,7 +87,7 @@ bounded() { # SECONDS COMMAND…: at most so long and at most what is left, at l
   timeout -k 1 "$seconds" "$@"
 }
 
-let_go() { # SECONDS COMMAND…: like bounded, and comes back though the kernel does not let go of the command: what that does late does no harm
+let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel does not end the command: its late effects do no harm
   clock
   seconds=$(((until - now) / 1000))
   [ "$seconds" -lt "$1" ] || seconds=$1
@@ -98,11 +98,11 @@ let_go() { # SECONDS COMMAND…: like bounded, and comes back though the kernel 
 
 nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-flush() { # FILE OR DIRECTORY…: to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
+flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
   let_go 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
 }
 
-milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): span, rounded up
+milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `span`, rounded up
   span=0
   for part in "$@"; do
     figure=${part%%[!0-9]*}
@@ -147,7 +147,7 @@ arguments() { # KEY=VALUE…
   fi
 }
 
-need() { # NAME…: these arguments must be there and well formed
+need() { # NAME…: these arguments must be present and well formed
   for name in "$@"; do
     case $name in
       tx) case $tx in *@*) refuse bad-argument tx ;; *) is_name "$tx" || refuse bad-argument tx ;; esac ;;
@@ -157,7 +157,7 @@ need() { # NAME…: these arguments must be there and well formed
   done
 }
 
-each() { # KIND FUNCTION: FUNCTION is called with the words of each payload line of that kind, until it fails
+each() { # KIND FUNCTION: call FUNCTION with the words of each payload line of that kind, until it fails
   wanted=$1 callback=$2
   IFS=$NL
   # shellcheck disable=SC2086 # split into lines
@@ -172,7 +172,7 @@ each() { # KIND FUNCTION: FUNCTION is called with the words of each payload line
 
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
-born() { # PID: when it started, which with the number makes a process unique; also its parent, its condition, what it is called
+born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
   born='' parent='' condition='' called=''
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
   called=${stat#*(} called=${called%)*}
@@ -181,28 +181,28 @@ born() { # PID: when it started, which with the number makes a process unique; a
   condition=$1 parent=$2 born=${20}
 }
 
-hold() { # SECONDS: take the lock, waiting at most so long
+hold() { # SECONDS: take the lock; wait at most this long
   clock
   patience=$((now + $1 * 1000))
   while :; do
     [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
-    command exec 9>>"$S/lock" || return 1 # a mere exec that fails would end dash
+    command exec 9>>"$S/lock" || return 1 # without `command`, an exec that fails would end dash
     until flock -n 9; do
       clock
       [ "$now" -lt "$patience" ] || return 1
       nap
     done
     # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-    [ "$S/lock" -ef "/proc/$$/fd/9" ] && break # else it was forgotten while we waited: the lock is another one now
+    [ "$S/lock" -ef "/proc/$$/fd/9" ] && break # else a forget came while we waited: the lock is another file now
     [ "$now" -lt "$patience" ] || return 1
     nap
     clock
   done
   born "$$"
-  printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: a full disk does not matter
+  printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
 }
 
-seize() { # like hold, for a guard: who keeps the lock for ten seconds is stuck, and killed
+seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed
   awaited=''
   while :; do
     hold 1 && return
@@ -220,14 +220,14 @@ seize() { # like hold, for a guard: who keeps the lock for ten seconds is stuck,
   hold 5
 }
 
-is_taken_back() { # somebody does what a guard would do: left to it, as long as there is time to do it all again
+is_taken_back() { # another process does a guard's work: leave it alone while there is time to do it all again
   [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] || return 1
   boot_id
-  [ "$r_boot" = "$boot" ] || r_limit=$until # by another boot's clock
+  [ "$r_boot" = "$boot" ] || r_limit=$until # the recorded limit is by another boot's clock
   [ "$now" -lt $((r_limit - 90000)) ]
 }
 
-wake() { # PID: and whose child it is, up to init: a sudo stops when its command is stopped, and would never tell of its end
+wake() { # PID: continue it and its parents, up to init: a sudo stops when its command is stopped, and would never report its end
   while [ "$1" -gt 1 ]; do
     kill -CONT "$1" 2>/dev/null
     born "$1" || return 0
@@ -235,8 +235,8 @@ wake() { # PID: and whose child it is, up to init: a sudo stops when its command
   done
 }
 
-kill_family() { # PID: its children and theirs. It itself keeps the lock, stopped, until none is left that could still change a
-  # file (a rename that hangs in the kernel could land later): if that takes too long, whoever comes next finds it again
+kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped, until none is left that could still change a file
+  # (a rename that hangs in the kernel could complete later). If that takes too long, the next caller finds PID again
   stop_family "$1" || return 1
   for member in $family; do
     is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
@@ -250,7 +250,7 @@ kill_family() { # PID: its children and theirs. It itself keeps the lock, stoppe
   done
 }
 
-stop_family() { # PID: stopped, neither it nor a child can start another; the children as PID:BIRTH into `family`
+stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `family`
   family='' parents=" $1 "
   kill -STOP "$1" || return 1
   while :; do
@@ -264,7 +264,7 @@ stop_family() { # PID: stopped, neither it nor a child can start another; the ch
       found="$found $member:$born" parents="$parents$member "
     done
     set -f
-    [ -n "$found" ] || return 0 # looked at once more after the last one was stopped
+    [ -n "$found" ] || return 0 # this pass began after the last one was stopped
     family=$family$found
   done
 }
@@ -279,7 +279,7 @@ family_lives() {
   return 1
 }
 
-is_ours() { # the state's folders, as far as they are there: who else could write there would write a guard's program, which is root's
+is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs
   for folder in "$S" "$S/tx"; do
     [ -e "$folder" ] || [ -L "$folder" ] || return 0
     [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] || return 1
@@ -307,7 +307,7 @@ write_token() { # STATE: in place, so that an emergency on a full disk is still 
   printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}"
 }
 
-fence() { # the caller's token is at least the node's, and no other run holds it
+fence() { # the caller's token is at least the node's, and no other run has a claim
   read_token
   if [ "$counter" -lt "$k_counter" ] || { [ "$counter" -eq "$k_counter" ] && [ "$run" != "$k_run" ]; }; then
     refuse fenced "this node has accepted token $k_counter of run $k_run"
@@ -358,12 +358,12 @@ load() { # TX: its receipt into r_…; false if it has none
       program) r_program=$value ;;
     esac
   done <"$T/receipt"
-  [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # laid down by an earlier version
-  [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version knew it by PATH only
+  [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
+  [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version found it on PATH only
   [ -n "$r_state" ]
 }
 
-lay() { # NAME STATE CAUSE FINISHED: a receipt for later
+lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
   printf 'tx=%s\nstate=%s\ncause=%s\nfinished=%s\n%s\n' "$tx" "$2" "$3" "$4" "$common" >"$T/next/$1"
 }
 
@@ -397,7 +397,7 @@ transactions() { # every transaction's name into `all_tx`, newest first
 
 boot_id() { read -r boot <"$R/proc/sys/kernel/random/boot_id"; }
 
-seconds_left() { # left: until this receipt's guard fires; 0 if it never will or has
+seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
   clock
   boot_id
   left=0
@@ -422,7 +422,7 @@ digest() { # PATH…: sums, for is_as; one process for all
   sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL
 }
 
-is_as() { # DIGEST PATH: the file is regular and was so when `digest` looked; or is absent
+is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file
   if [ "$1" = absent ]; then
     [ ! -e "$R$2" ] && [ ! -L "$R$2" ]
   else
@@ -431,7 +431,7 @@ is_as() { # DIGEST PATH: the file is regular and was so when `digest` looked; or
   fi
 }
 
-targets() { # the targets of the loaded receipt into `paths`; into `copies` the old files that lie beside them
+targets() { # the targets of the loaded receipt into `paths`; the old files beside them into `copies`
   paths='' copies='' n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n" && paths="$paths $R$f_path"
@@ -452,10 +452,10 @@ folders() { # the existing folders of `paths` into `dirs`
 # -------------------------------------------------------------------------------------------------------------- guard
 
 write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
-  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or it would be written elsewhere
+  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or a link that leads the write elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
-  # no default dependencies: they would put it after the target that wants it
+  # no default dependencies: they would order it after the target that wants it
   printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
     "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
     "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
@@ -472,7 +472,7 @@ remove_boot_unit() {
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
-disarm() { # what is gone already is fine; who watches does not stop itself
+disarm() { # what is already gone is no error; a watch does not stop itself
   strings="rollout-guard-$tx.timer"
   [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
   # shellcheck disable=SC2086 # a list of units
@@ -480,7 +480,7 @@ disarm() { # what is gone already is fine; who watches does not stop itself
   remove_boot_unit
 }
 
-start_timer() { # SECONDS OPTION…: it begins a guard of the loaded transaction, again and again until one has ended well
+start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
   delay=$1
   shift
   # `systemctl isolate rescue.target` stops timers and services in the same boot
@@ -499,13 +499,13 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
     --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
 }
 
-keep_strings() { # of the loaded transaction, armed in this boot: started again if somebody stopped the timer
+keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
   shown=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
 }
 
-guard_is_proven() { # asked of systemd, whatever systemd-run returned
+guard_is_proven() { # by what systemd shows, whatever systemd-run returned
   shown=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic "rollout-guard-$tx.timer") || return 1
   case $NL$shown$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${shown##*NextElapseUSecMonotonic=}
@@ -514,7 +514,7 @@ guard_is_proven() { # asked of systemd, whatever systemd-run returned
   enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
   [ "$enabled" = enabled ] || return 1
   reached=$NL$(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null | tr -d ' ')$NL
-  case $reached in *"${NL}basic.target$NL"*) ;; *) return 1 ;; esac # the next boot comes by, as systemd itself resolves its default target
+  case $reached in *"${NL}basic.target$NL"*) ;; *) return 1 ;; esac # the next boot reaches it, as systemd itself resolves its default target
 }
 
 # ----------------------------------------------------------------------------------------------------- the units' health
@@ -542,15 +542,15 @@ look() { # UNIT: its properties into u_…
   [ -n "$u_active" ]
 }
 
-directly() { # COMMAND…: by no proxy; in a subshell, since a command gate may need one
+directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
   unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
-  export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1 # whatever a wgetrc says
+  export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1 # whatever a wgetrc contains
   "$@"
 }
 
-probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing here can ask
+probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no program here can send the request
   # curl: Debian, Ubuntu and RHEL servers as a rule. wget: Alpine and busybox, minimal Debian. Where both are missing,
-  # as on a minimal RHEL, bash is there and opens the connection itself.
+  # as on a minimal RHEL, bash opens the connection itself.
   url=http://127.0.0.1:$1/healthz health=refused
   if command -v curl >/dev/null; then
     answer=$(directly bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
@@ -572,8 +572,8 @@ probe() { # PORT: health is ok, refused, timeout, status NNN; empty when nothing
   [ "$health" != "status 200" ] || health=ok
 }
 
-find_logs() { # PID: files that its log goes to, into `logs`; a log in the journal has none
-  logs='' outputs=$R/proc/$1/fd # also where systemd or a script has sent them
+find_logs() { # PID: the files that its log is written to, into `logs`; none for a log in the journal
+  logs='' outputs=$R/proc/$1/fd # also those to which systemd or a script redirects it
   [ ! -f "$outputs/2" ] || logs="$outputs/2"
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
   [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || logs="$logs $outputs/1"
@@ -589,11 +589,11 @@ find_logs() { # PID: files that its log goes to, into `logs`; a log in the journ
   case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
 }
 
-is_thrown_away() { # PID: what it says in text goes to nobody: lines of it in the journal are its standard output, and not its log
+is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output, and not its log
   [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
 }
 
-is_said_by() { # PID SINCE LINE: this process wrote it. klog's text names the process; its JSON the moment, and SINCE is the first that counts
+is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
   case $3 in
     [IWEF][0-9][0-9][0-9][0-9]' '*)
       pid_said=${3#* }
@@ -611,7 +611,7 @@ is_said_by() { # PID SINCE LINE: this process wrote it. klog's text names the pr
   esac
 }
 
-read_logs() { # PID STARTED: of the files in `logs`, as `read_journal` of the journal. STARTED is in microseconds since boot
+read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the journal. STARTED is in microseconds since boot
   is_number "${2:-}" || return 0
   clock
   first=$((($(date +%s) - now / 1000 + $2 / 1000000 - 2) * 1000))
@@ -627,7 +627,7 @@ read_logs() { # PID STARTED: of the files in `logs`, as `read_journal` of the jo
   done
 }
 
-is_read() { # PID SINCE FILE: one of its last lines is of this process
+is_read() { # PID SINCE FILE: this process wrote one of its last lines
   IFS=$NL
   for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
     ! is_said_by "$1" "$2" "$line" || { unset IFS && return; }
@@ -636,7 +636,7 @@ is_read() { # PID SINCE FILE: one of its last lines is of this process
   return 1
 }
 
-count_lenient() { # PID STARTED: "lenient decoding" lines of this process; empty as long as no line of it can be read at all
+count_lenient() { # PID STARTED: the number of "lenient decoding" lines of this process; empty while no line of it can be read
   lenient='' its_log='^'
   ! is_thrown_away "$1" || its_log='^{"ts":'
   lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 50000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
@@ -656,7 +656,7 @@ count_lenient() { # PID STARTED: "lenient decoding" lines of this process; empty
   return 0
 }
 
-has_argument() { # BASE64: the process has it as one word of its command line
+has_argument() { # BASE64: it is one word of the process's command line
   argument=$(printf %s "$1" | base64 -d)
   case $words in *"$NL$argument$NL"*) ;; *)
     why="an argument is missing from its command line"
@@ -665,7 +665,7 @@ has_argument() { # BASE64: the process has it as one word of its command line
   esac
 }
 
-concern() { # the units whose health counts, those of the loaded change and the kubelet's, into `concerned`
+concern() { # the units to check for health: those of the loaded change and the kubelet's, into `concerned`
   concerned=''
   for name in $r_units $r_hangups "$unit"; do
     case " $concerned " in *" $name "*) ;; *) concerned="$concerned${concerned:+ }$name" ;; esac
@@ -674,11 +674,11 @@ concern() { # the units whose health counts, those of the loaded change and the 
 
 is_restarted() { case " $r_units " in *" $1 "*) ;; *) return 1 ;; esac }
 
-is_unread() { # UNIT, just looked at: it was restarted, as systemd has it in memory and not as our change left its files
+is_unread() { # UNIT, after `look`: it was restarted with the definition in systemd's memory, not with the changed unit files
   [ "$r_reload" != 0 ] && [ "$u_reload" = yes ] && is_restarted "$1"
 }
 
-remember() { # UNIT, just looked at: what must be another after its restart, or the same without one; the longest RestartSec
+remember() { # UNIT, after `look`: what its restart must change, or what must stay the same without one; the longest RestartSec
   memory="$memory$1 $u_pid $u_started $u_restarts$NL"
   case " $r_units $r_hangups " in *" $1 "*) ;; *) return ;; esac
   # shellcheck disable=SC2086 # split into the words of a time span
@@ -686,7 +686,7 @@ remember() { # UNIT, just looked at: what must be another after its restart, or 
   [ "$span" -lt "$longest" ] || longest=$span pause=$u_pause
 }
 
-remember_units() { # what is concerned by the loaded change, as it is now
+remember_units() { # the units of the loaded change, as they are now
   concern
   memory=$NL longest=0
   for name in $concerned; do
@@ -695,7 +695,7 @@ remember_units() { # what is concerned by the loaded change, as it is now
   done
 }
 
-recall() { # MEMORY UNIT: its process as it was remembered
+recall() { # MEMORY UNIT: its process as remembered there
   line=${1#*"$NL$2 "}
   # shellcheck disable=SC2086 # split into words
   set -- ${line%%"$NL"*}
@@ -708,10 +708,10 @@ ill() { # UNIT TEXT
   return 1
 }
 
-comes_up() { # UNIT: it runs, in a process of after its restart, or without one in the process of before; why, if it does not
+comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
   recall "$memory" "$1"
   clock
-  grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace is 40
+  grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace period is 40 s
   [ "$grave" -lt "$until" ] || grave=$until
   while :; do
     if look "$1"; then
@@ -737,7 +737,7 @@ comes_up() { # UNIT: it runs, in a process of after its restart, or without one 
   done
 }
 
-come_up() { # all of them; their processes into `alive`
+come_up() { # all of `concerned`; their processes into `alive`
   alive=$NL
   for name in $concerned; do
     comes_up "$name" || return 1
@@ -745,7 +745,7 @@ come_up() { # all of them; their processes into `alive`
   done
 }
 
-stay_up() { # for longer than the longest RestartSec, each in one process. Between two looks /proc tells, which costs nothing
+stay_up() { # for longer than the longest RestartSec, each in one process. In between only /proc is read, which costs nothing
   clock
   steady=$now
   [ "$longest" -eq 0 ] || steady=$((now + longest + longest / 10 + 100))
@@ -766,7 +766,7 @@ stay_up() { # for longer than the longest RestartSec, each in one process. Betwe
   return 0
 }
 
-answers() { # /healthz, as long as there is time; off (port 0) and nothing to ask with count as answered
+answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
   [ "$healthz" != 0 ] || return 0
   while :; do
     probe "$healthz"
@@ -778,11 +778,11 @@ answers() { # /healthz, as long as there is time; off (port 0) and nothing to as
   done
 }
 
-knows_its_fields() { # the process `pid`, by its log. A log that cannot be read says nothing good; klog writes its files every 5 s
+knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure; klog writes its files every 5 s
   clock
   patience=$((now + 20000))
   while count_lenient "$pid" "$was_started" && [ -z "$lenient" ]; do
-    [ "$unread" = 0 ] || return 0 # the order goes without
+    [ "$unread" = 0 ] || return 0 # the order accepts an unread log
     why="not a line of its log can be read"
     clock
     [ "$now" -lt "$patience" ] && [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
@@ -792,19 +792,19 @@ knows_its_fields() { # the process `pid`, by its log. A log that cannot be read 
   [ "$lenient" -eq 0 ]
 }
 
-is_healthy() { # what is remembered is from before the restart; why says what is wrong
+is_healthy() { # compared with what was remembered before the restart; the reason or the result into `why`
   come_up && stay_up || return 1
   recall "$alive" "$unit"
   pid=$was_pid
   answers || return 1
   words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
   each argument has_argument || return 1
-  # after a revert (nothing is asked of it) the files are whatever they were before us; without a restart unread
+  # after a revert (no payload) the files are whatever they were before the change; without a restart they were not read
   [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || knows_its_fields || return 1
   why="$((longest / 1000)) s without a restart, healthz ${health:-off}"
 }
 
-tell_health() { # of the old files, after a restart with them
+tell_health() { # of the units, after a restart with the old files
   case $how in
     nothing) say "healthy yes no file had been exchanged" && return ;;
     finished) return ;;
@@ -812,10 +812,10 @@ tell_health() { # of the old files, after a restart with them
   if is_healthy; then say "healthy yes $why"; else say "healthy no $why"; fi
 }
 
-tell_taken_back() { # of the loaded transaction, by whomever it was taken back: a unit that does not run with the old files
+tell_taken_back() { # of the loaded transaction, whatever reverted it: a unit that does not run with the old files
   [ "$r_state" = reverted ] || return 0
   boot_id
-  since=boot # whatever took it back, after a boot all units were started
+  since=boot # whatever reverted it, a later boot has started all units
   [ "$r_cause" = boot ] || [ "$r_boot" != "$boot" ] || since=$r_cause
   for name in $r_hangups $r_units; do
     look "$name" || return 0
@@ -827,25 +827,25 @@ tell_taken_back() { # of the loaded transaction, by whomever it was taken back: 
   done
 }
 
-hang_up() { # UNIT: its main process reads its configuration anew
+hang_up() { # UNIT: make its main process read its configuration again
   bounded 10 systemctl kill -s HUP --kill-who=main "$1" >/dev/null 2>&1
 }
 
 restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
 
-restart_surely() { # UNIT: once more if the first one hung; systemd makes one restart of two that are asked for at once
+restart_surely() { # UNIT: a second attempt if the first one hung; systemd merges two restarts that are requested at once
   restart_unit "$1" && return
   case $? in 124 | 137) clock && [ $((now + 3000)) -lt "$until" ] && restart_unit "$1" ;; *) return 1 ;; esac
 }
 
-restart_running() { # at boot the units start after us; what runs all the same reads its old files as soon as we have ended
+restart_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
   for name in $r_hangups $r_units; do
     look "$name"
     [ "$u_pid" = 0 ] || bounded 10 systemctl --no-block restart "$name" >/dev/null 2>&1
   done
 }
 
-restart_units() { # in order, after those that need no more than a SIGHUP; why, if one would not
+restart_units() { # in order, after the SIGHUPs; `why`, if one fails
   for name in $r_hangups; do
     hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
   done
@@ -854,20 +854,20 @@ restart_units() { # in order, after those that need no more than a SIGHUP; why, 
   done
 }
 
-restart_again() { # with the old files: each of them, whatever becomes of the others; who was not seen to be restarted into `unrestarted`
+restart_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `unrestarted`
   clock
   given_at=$now previous=$NL
   for name in $r_units; do
     look "$name" || u_started=0
     previous="$previous$name 0 $u_started 0$NL"
   done
-  [ -z "${memory-}" ] || remember_units # a crash loop has gone on while the files were given back: what it did is not held against them
-  for name in $r_hangups; do # who died of a SIGHUP is started
+  [ -z "${memory-}" ] || remember_units # a crash loop went on while the files were restored: its restarts do not count against the units
+  for name in $r_hangups; do # a process that died of a SIGHUP is started
     hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
   done
   [ -n "$r_units" ] || return 0
   # shellcheck disable=SC2086 # a list of units
-  bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit refuses the old files too
+  bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit blocks the old files too
   for name in $r_units; do
     restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
@@ -876,7 +876,7 @@ restart_again() { # with the old files: each of them, whatever becomes of the ot
   done
 }
 
-is_seen_restarted() { # UNIT: it has no process, or one younger than the files that were given back. systemctl's exit status is no proof
+is_seen_restarted() { # UNIT: it has no process, or one younger than the restored files. systemctl's exit status is no proof
   look "$1" || return 1
   [ "$u_pid" != 0 ] || return 0
   if started_at "$u_pid"; then
@@ -891,20 +891,20 @@ started_at() { # PID: when it started, in milliseconds since boot
   read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
   # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
   set -- ${stat##*) }
-  started_at=$((${20} * 10)) # hundredths of a second, on every Linux of ours
+  started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 
 reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
 
-reload_surely() { # once more if systemd refused (little room in /run): one that hung it does before the restart, as soon as it can
+reload_surely() { # a second attempt if systemd refused (little room in /run); if it hung, it reloads before the restart, as soon as it can
   reload_units && return
   case $? in 124 | 137) ;; *) nap && reload_units && return ;; esac
   say "say reload-failed systemctl daemon-reload failed or hung"
 }
 
-# ------------------------------------------------------------------------------------------------------ taking it back
+# -------------------------------------------------------------------------------------------------------------- revert
 
-keep_foreign() { # N PATH: bytes that are neither ours nor those before us; kept if that can be had without a gap
+keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept if that is possible without a gap
   [ -e "$R$2" ] || [ -L "$R$2" ] || return 0
   if [ -d "$R$2" ] && [ ! -L "$R$2" ]; then
     mv "$R$2" "$T/kept.$1"
@@ -917,15 +917,15 @@ keep_foreign() { # N PATH: bytes that are neither ours nor those before us; kept
   esac
 }
 
-give_back() { # N: file N as it was; again and again with the same result; counted in `given` if that took a step
+give_back() { # N: restore file N; may be repeated; counted in `given` if that took a step
   load_file "$1" || return 1
   is_as "$f_before" "$f_path" && return 0
   is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
   if [ "$f_before" = absent ]; then
     let_go 30 rm -f "$R$f_path" || return 1
   else
-    # On another file system a confirmed change keeps its copy in our folder only. What lies beside the target may be half of one:
-    # a revert was killed, or the power went, while it was written.
+    # On another file system a confirmed change keeps its copy in our folder only. The file beside the target may be incomplete:
+    # a revert was killed, or the power failed, while it was written.
     if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
       rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
     fi
@@ -934,14 +934,14 @@ give_back() { # N: file N as it was; again and again with the same result; count
   given=$((given + 1))
 }
 
-remove_made() { # N: the folders that were made for file N, if nobody uses them
+remove_made() { # N: remove the folders that were made for file N, if nothing uses them
   load_file "$1" || return 0
   made=''
   for folder in $f_made; do made="$R$folder $made"; done
   for folder in $made; do rmdir "$folder" 2>/dev/null || :; done
 }
 
-remove_all_made() { # for every file, the last one's first
+remove_all_made() { # for every file, the last one first
   n=1
   while [ -e "$T/file.$n" ]; do n=$((n + 1)); done
   while [ "$n" -gt 1 ]; do
@@ -950,14 +950,14 @@ remove_all_made() { # for every file, the last one's first
   done
 }
 
-near() { # N: what the twins of the loaded file are called, but for their ends, if they cannot lie in the transaction's folder
+near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
   near=${f_path%/*}
   for topmost in $f_made; do near=${topmost%/*} && break; done
   case $near in *.d) near=${near%/*} ;; esac # never where a reader's pattern could match
   near=$near/.rollout-$tx.$1
 }
 
-unstage() { # what lies outside the transaction's folder, or was tried there
+unstage() { # remove the copies that are outside the transaction's folder, or were tried there
   n=1
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
@@ -968,7 +968,7 @@ unstage() { # what lies outside the transaction's folder, or was tried there
   done
 }
 
-flush_near() { # what was unstaged is gone for good: else a power cut brings back what nobody knows any more
+flush_near() { # make the removal durable: else a power cut restores copies that no record names
   nears='' n=1
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
@@ -981,7 +981,7 @@ flush_near() { # what was unstaged is gone for good: else a power cut brings bac
   [ -z "$nears" ] || flush $nears
 }
 
-is_untouched() { # an armed transaction that has not renamed a thing: what was staged is all there. Old bytes are no proof, anybody may put them back
+is_untouched() { # an armed transaction without a rename: everything staged is there. Old bytes are no proof, anybody may restore them
   [ "$r_state" = armed ] || return 1
   n=1
   while [ "$n" -le "$r_files" ]; do
@@ -990,14 +990,14 @@ is_untouched() { # an armed transaction that has not renamed a thing: what was s
   done
 }
 
-restrain() { # what was armed in this boot is taken back by its limit, before its pods are evicted
+restrain() { # a transaction armed in this boot is reverted by its limit, before its pods are evicted
   [ "$r_state" = armed ] || [ "$verb" = guard ] || [ "$verb" = watch ] || return 0
   boot_id
   clock
   [ "$r_boot" != "$boot" ] || [ "$now" -ge $((r_limit - 10000)) ] || [ "$until" -lt "$r_limit" ] || until=$r_limit
 }
 
-take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when the units start after us anyway. False: not to its end
+take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, when the units start after us anyway. False: not finished
   restrain
   targets
   # shellcheck disable=SC2086 # a list of paths
@@ -1005,7 +1005,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   how=$2
   is_untouched && how=nothing
   read_stuck
-  [ "$stuck" != not-durable ] || return 1 # nothing that this boot can do would make it so
+  [ "$stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
   undurable='' unrestarted='' kept=''
   if [ "$r_state" != reverting ]; then
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
@@ -1017,7 +1017,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   folders
   # shellcheck disable=SC2086 # a list of paths
   flush $dirs
-  [ "$given,$stuck" != 0,not-given-back ] || how=finished # by the attempt before this one
+  [ "$given,$stuck" != 0,not-given-back ] || how=finished # by the previous attempt
   case $how in restart | files) reload_surely ;; esac
   case $how in restart) restart_again ;; files) restart_running ;; esac
   is_whole || return 1
@@ -1031,7 +1031,7 @@ take_back() { # CAUSE HOW: to its end; HOW is restart, or files at boot, when th
   keep_times "$times"
 }
 
-give_all_back() { # each file, whatever becomes of the others: who keeps the new bytes into `kept`
+give_all_back() { # every file, even if others fail; those that keep the new bytes into `kept`
   given=0 n=1
   while [ "$n" -le "$r_files" ]; do
     give_back "$n" || kept="$kept${kept:+ }$f_path"
@@ -1039,7 +1039,7 @@ give_all_back() { # each file, whatever becomes of the others: who keeps the new
   done
 }
 
-is_whole() { # else why not is noted: the receipt stays `reverting`, and the next attempt or the next boot goes on
+is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
   if [ -n "$undurable" ]; then
     stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
   elif [ -n "$unrestarted" ]; then
@@ -1053,12 +1053,12 @@ is_whole() { # else why not is noted: the receipt stays `reverting`, and the nex
   [ -z "$stuck" ]
 }
 
-stick() { # REFERENCE TEXT: what keeps the loaded transaction from its end. Best effort: the receipt is the truth
+stick() { # REFERENCE TEXT: why the loaded transaction cannot end. Best effort: only the receipt counts
   stuck=$1 stuck_text=$2
   printf '%s %s %s\n' "$boot" "$1" "$2" >"$T/stuck" 2>/dev/null
 }
 
-read_stuck() { # what was noted in this boot, into `stuck` and `stuck_text`
+read_stuck() { # the reason noted in this boot, into `stuck` and `stuck_text`
   boot_id
   stuck_boot='' stuck='' stuck_text=''
   read -r stuck_boot stuck stuck_text 2>/dev/null <"$T/stuck"
@@ -1071,7 +1071,7 @@ tell_stuck() { # of the loaded transaction
   [ -z "$stuck" ] || say "failed $stuck $stuck_text"
 }
 
-attributes() { # why the first of `kept` cannot be renamed, where that can be told
+attributes() { # why the first of `kept` cannot be renamed, if that is known
   attributes=$(bounded 5 lsattr -d -- "$R${kept%% *}" 2>/dev/null)
   case ${attributes%% *} in
     *i*) printf 'is immutable; clear that with: chattr -i' ;;
@@ -1080,9 +1080,9 @@ attributes() { # why the first of `kept` cannot be renamed, where that can be to
   esac
 }
 
-tidy() { # of a reverted transaction only its receipt and foreign bytes stay
+tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   unstage
-  remove_all_made # in which a twin lay until now
+  remove_all_made # those that held a copy until now
   set +f
   rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck" "$T/times"
   set -f
@@ -1104,16 +1104,16 @@ check_file() { # N PATH BEFORE AFTER MODE BASE64
     folder=${folder%/*}
   done
   points="$points $2"
-  case $folder in *.d) points="$points $folder" && same_device "$folder" ;; esac # its parent is where the twins will lie
+  case $folder in *.d) points="$points $folder" && same_device "$folder" ;; esac # the copies will be in its parent
 }
 
-same_device() { # FOLDER: and the one above it
+same_device() { # FOLDER: it and the one above it are on one device
   # shellcheck disable=SC2046 # two numbers
   set -- "$1" $(stat -L -c %d "$R$1" "$R${1%/*}")
   [ "${2-}" = "${3-none}" ] || refuse not-renameable "$1 is on another file system than the folder above it"
 }
 
-check_mounts() { # what is mounted by itself (a file, a .d folder) cannot be exchanged by a rename
+check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
   # shellcheck disable=SC2086 # a list of paths
   set -- $points
   for path in "$@"; do
@@ -1126,7 +1126,7 @@ check_mounts() { # what is mounted by itself (a file, a .d folder) cannot be exc
   refuse not-renameable "$5 is a mount of its own"
 }
 
-check_persistence() { # a reboot leaves all files as they are, or none: else it leaves a third state
+check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
   list=$SYSTEM
   # shellcheck disable=SC2086 # a list of paths
   set -- $paths
@@ -1145,7 +1145,7 @@ check_persistence() { # a reboot leaves all files as they are, or none: else it 
   done
 }
 
-is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; why, if not or if that cannot be told; `volatile` where it is sure not to
+is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `volatile` if it certainly does not
   volatile=0 why="$1 is on a file system of an unknown kind"
   find_mount "$1" || return 1
   why="$1 is on $kind"
@@ -1162,7 +1162,7 @@ is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; why, if not
   [ -d "$upper" ] && is_persistent "$upper" $(($2 + 1))
 }
 
-find_mount() { # FOLDER: of the file system that it lies on, `kind`, `source` and `options`
+find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
   path=${1#"$R"} kind=''
   set --
   while [ -n "$path" ]; do
@@ -1175,7 +1175,7 @@ find_mount() { # FOLDER: of the file system that it lies on, `kind`, `source` an
     IFS=' '
     # shellcheck disable=SC2086 # split into fields
     set -- $line
-    if [ "${#5}" -ge "$longest_point" ]; then # of two at one point the later one counts
+    if [ "${#5}" -ge "$longest_point" ]; then # of two mounts at one point the later one counts
       longest_point=${#5}
       while [ "$1" != - ]; do shift; done
       kind=$2 source=$3 options=${4-}
@@ -1186,7 +1186,7 @@ find_mount() { # FOLDER: of the file system that it lies on, `kind`, `source` an
   [ -n "$kind" ]
 }
 
-check_homes() { # nothing is written but what this node's kubelet, its unit and its runtimes read now, whatever the order says
+check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
   show_units >/dev/null
   list=''
   note_homes >/dev/null
@@ -1196,7 +1196,7 @@ check_homes() { # nothing is written but what this node's kubelet, its unit and 
 check_home() { # N PATH…
   case " $list " in *" $2 "*) return ;; esac
   case $2 in
-    *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in beside others
+    *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
     */hosts.toml) folder=${2%/*} && case " $hosts " in *" ${folder%/*} "*) return ;; esac ;;
   esac
   refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
@@ -1204,10 +1204,10 @@ check_home() { # N PATH…
 
 check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
 
-check_unit() { # NAME: it is as units must be that are touched; remembered as it is
+check_unit() { # NAME: its state allows a change; remembered as it is
   is_name "$1" || refuse bad-argument "unit $1"
   look "$1" || refuse systemd-not-answering "systemctl show $1"
-  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins stay unread, whoever reloads
+  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
   remember "$1"
@@ -1224,7 +1224,7 @@ check_hangup() { # NAME
   [ "$u_pid" != 0 ] || refuse unit-not-running "$1 has no process that would take a SIGHUP"
 }
 
-check_node() { # everything that could refuse, before anything is written but the lock and the token
+check_node() { # all checks that can fail, before any write but those of the lock and the token
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
   files=0 paths='' points='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
@@ -1249,7 +1249,7 @@ check_node() { # everything that could refuse, before anything is written but th
   each file check_before || refuse drifted "$drifted changed since it was read"
 }
 
-sweep() { # transactions that died before their receipt; refuses if one is still under way
+sweep() { # remove transactions that died before their receipt; refuses if one is still under way
   transactions
   top=0
   for name in $all_tx; do
@@ -1271,11 +1271,11 @@ remove_strays() {
   set -f
 }
 
-withdraw_receipt() { # else a power cut brings it back without what it speaks of
+withdraw_receipt() { # else a power cut restores it without the files that it names
   [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
 }
 
-abandon() { # nothing was renamed; forget that this transaction ever began
+abandon() { # nothing was renamed; remove all traces of this transaction
   withdraw_receipt
   [ ! -e "$T/guarded" ] || disarm
   unstage
@@ -1286,13 +1286,13 @@ abandon() { # nothing was renamed; forget that this transaction ever began
   keep_times "$times"
 }
 
-note_times() { # when the targets changed last, before a hard link of ours changes their ctime
+note_times() { # when the targets last changed, before our hard link changes their ctime
   # shellcheck disable=SC2086 # a list of paths
   stat -c '%i %.9Y %.9Z %n' -- $paths >"$T/times" 2>/dev/null
   :
 }
 
-keep_times() { # LINES of `times`: of files on which only our links have been since then. Best effort: who is forgotten counts as changed
+keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
   [ -n "$1" ] || return 0
   lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
   IFS=$NL
@@ -1321,12 +1321,12 @@ remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ct
   :
 }
 
-remember_loaded() { # the targets, where a SIGHUP and no new process made its unit read them
+remember_loaded() { # the targets, if a SIGHUP made a unit read them, without a new process
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $paths 2>/dev/null)"
 }
 
-place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the target; noted in file.N before they exist
+place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the target; noted in file.N before they exist
   folder=${2%/*} made=''
   until [ -d "$R$folder/" ]; do
     made="$folder $made"
@@ -1334,13 +1334,13 @@ place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the targ
   done
   f_path=$2 f_made=$made
   near "$1"
-  rm -f "$R$near.new" "$R$near.old" || return 1 # whoever put them there: nothing is written through a link
+  rm -f "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
     linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
   else
     true >"$T/new.$1" && flush_note "$1" || return 1
-    if linked "$T/new.$1" "$R$near.new"; then # reached: what a link can cross, a rename can
+    if linked "$T/new.$1" "$R$near.new"; then # reached: a rename works where a link does
       rm -f "$R$near.new"
     else
       beside "$@"
@@ -1348,7 +1348,7 @@ place() { # N PATH BEFORE: `old` and `new`, from where a rename reaches the targ
   fi
 }
 
-linked() { # FROM TO: by a hard link; false where they are on two file systems. What may not be linked may not be renamed
+linked() { # FROM TO: by a hard link; false across two file systems. A file that may not be linked may not be renamed
   said=$(ln "$1" "$2" 2>&1) && return
   case $said in *'not permitted'*) ;; *) return 1 ;; esac
   kept=$f_path
@@ -1357,9 +1357,9 @@ linked() { # FROM TO: by a hard link; false where they are on two file systems. 
   refuse not-renameable "$kept $said"
 }
 
-flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything lies outside the transaction's folder
+flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything exists outside the transaction's folder
 
-make_folders() { # those that the file needs, noted already: a disk may be full later
+make_folders() { # the folders that the file needs, already noted: the disk may be full later
   for made_one in $made; do
     [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
     news="$news $R${made_one%/*}"
@@ -1368,12 +1368,12 @@ make_folders() { # those that the file needs, noted already: a disk may be full 
 
 note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
 
-inside() { # N PATH BEFORE: both in the transaction's folder
+inside() { # N PATH BEFORE: both copies in the transaction's folder
   old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
   note_file "$@"
 }
 
-beside() { # N PATH BEFORE: both near the target, on another file system; a copy here is for a later rollback
+beside() { # N PATH BEFORE: both copies near the target, on another file system; a copy here serves a later rollback
   old=$near.old new=$near.new
   note_file "$@" && true >"$T/beside.$1" && flush_note "$1"
 }
@@ -1401,9 +1401,9 @@ staged_is() { # N PATH BEFORE AFTER MODE BASE64
   load_file "$1" && is_as "$4" "$f_new"
 }
 
-find_kubelet() { # PID: the program that its unit starts, into `program`. The one that runs, or it may be a script: the one on PATH
+find_kubelet() { # PID: the program that its unit starts, into `program`: the running one, or, if that may be an interpreter, the one on PATH
   program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || program=''
-  program=${program% (deleted)} # exchanged since: what lies there now is what starts next
+  program=${program% (deleted)} # replaced since its start: the next start uses the file that is there now
   case $program in
     *[!A-Za-z0-9_./:@%+=,-]*) program=kubelet ;;
     */kubelet) ;;
@@ -1416,7 +1416,7 @@ mark_kubelet() { # PROGRAM: which kubelet this is, without running it
   kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) || kubelet=unknown
 }
 
-stage() { # all that is needed later, and the boot unit; durable when this returns true
+stage() { # everything that is needed later, and the boot unit; durable when this returns true
   news=''
   mkdir -p "$T/next" || return 1
   note_times
@@ -1451,7 +1451,7 @@ logical() { # PATHS: as the node sees them
   for path in "$@"; do printf '%s ' "${path#"$R"}"; done
 }
 
-switch() { # every file from old to new, back to back
+switch() { # rename every file from old to new, back to back
   n=1
   while [ "$n" -le "$files" ]; do
     load_file "$n"
@@ -1476,13 +1476,13 @@ arm() {
 }
 
 refuse_staging() {
-  lost=$undurable # what is withdrawn is synced too, and says nothing of what was staged
+  lost=$undurable # abandon syncs too; its result is not that of the staging
   abandon
   [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: sync failed"
   refuse no-room "staging failed"
 }
 
-in_time() { # else who froze while it prepared would change its node when nobody expects that any more
+in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
   clock
   [ "$now" -lt "$until" ] || { abandon; refuse too-late "it stood still while it prepared"; }
 }
@@ -1523,7 +1523,7 @@ verb_apply() {
   lock
   unwatched=0
   apply_locked 9>&-
-  exec 9>&- # what is looked at from here on changes nothing
+  exec 9>&- # the checks below change nothing
   allow $((longest / 900 + 20)) # the controller waits no longer
   [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
   read_token
@@ -1533,7 +1533,7 @@ verb_apply() {
 
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
-prune() { # all but the newest `keep`, the newest confirmed and what is under way; the receipt goes first
+prune() { # remove all but the newest `keep`, the newest confirmed and those under way; the receipt first
   transactions
   count=0 confirmed=''
   for name in $all_tx; do
@@ -1548,7 +1548,7 @@ prune() { # all but the newest `keep`, the newest confirmed and what is under wa
   done
 }
 
-keeps_foreign() { # the loaded transaction has bytes of somebody else's, which no receipt speaks of: until `forget`
+keeps_foreign() { # the loaded transaction has foreign bytes, which no receipt names: kept until `forget`
   set +f
   set -- "$T"/kept.*
   set -f
@@ -1584,7 +1584,7 @@ confirm_locked() {
   esac
 }
 
-is_as_ordered() { # every file of the loaded transaction holds what it has written: a unit may rewrite its own before it starts
+is_as_ordered() { # every file of the loaded transaction holds what it wrote: a unit may rewrite its own before it starts
   targets
   # shellcheck disable=SC2086 # a list of paths
   digest $paths
@@ -1596,12 +1596,12 @@ is_as_ordered() { # every file of the loaded transaction holds what it has writt
   done
 }
 
-check_ordered() { # what is confirmed is what was ordered, to its end
+check_ordered() { # a confirm needs the ordered bytes and a finished apply
   [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
   is_as_ordered || refuse not-as-ordered "$why"
 }
 
-settle() { # a confirmed transaction needs no guard, and no twin outside its folder
+settle() { # a confirmed transaction needs no guard, and no copy outside its folder
   disarm
   unstage
   here "$tx"
@@ -1618,7 +1618,7 @@ verb_confirm() {
   show_receipt receipt "$tx"
 }
 
-check_ours() { # a revert that is asked for takes back our bytes only, under the kubelet they were made for
+check_ours() { # a requested revert removes only our bytes, and only under the kubelet for which they were made
   [ "$force" != 1 ] && [ "$r_state" != reverting ] || return 0
   targets
   # shellcheck disable=SC2086 # a list of paths
@@ -1633,7 +1633,7 @@ check_ours() { # a revert that is asked for takes back our bytes only, under the
   [ "$r_kubelet" = "$kubelet" ] || refuse kubelet-changed "since $tx was applied"
 }
 
-rearm_boot_unit() { # a confirmed transaction has no guard; its way back must survive a reboot too
+rearm_boot_unit() { # a confirmed transaction has no guard; its revert must survive a reboot too
   targets
   folders
   # shellcheck disable=SC2086 # a list of paths
@@ -1674,7 +1674,7 @@ verb_revert() {
   lock
   unwatched=0
   revert_locked 9>&-
-  exec 9>&- # whoever comes next need not wait for a look at the old files
+  exec 9>&- # the next caller need not wait for the checks of the old files
   [ "$unwatched" = 0 ] || tell_health
   show_receipt receipt "$tx"
 }
@@ -1714,7 +1714,7 @@ list_guards() { # timers and services of ours that systemd knows, into `guards`
   unset IFS
 }
 
-forget_guards() { # of transactions that are over, in systemd's memory: a confirm may have died before it disarmed
+forget_guards() { # forget units of finished transactions in systemd's memory: a confirm may have died before it disarmed
   list_guards
   idle=''
   for name in $guards; do
@@ -1727,7 +1727,7 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
     load "${other%.*}"
     case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
   done
-  # a timer that is stopped may take its service along, of which systemctl then knows nothing: no reason not to go on
+  # a stopped timer may remove its service, and systemctl then does not know it: that is no error
   # shellcheck disable=SC2086 # a list of units
   [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   case $busy,$guards in
@@ -1737,12 +1737,12 @@ forget_guards() { # of transactions that are over, in systemd's memory: a confir
   list_guards
 }
 
-forget_boot_unit() { # in systemd's memory: a reload with a new drop-in had read it too; and one that failed is remembered without its file
+forget_boot_unit() { # in systemd's memory: a reload for a new drop-in had read it too; and a failed unit is remembered without its file
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
 }
 
-withdraw() { # what lies outside $S of transactions that are over
+withdraw() { # remove what finished transactions have outside $S
   transactions
   busy=0
   for name in $all_tx; do
@@ -1772,7 +1772,7 @@ verb_cleanup() {
   cleanup_locked 9>&-
 }
 
-forget_locked() { # one rename takes the whole state away: whoever comes meanwhile finds all of it or none
+forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
   fence
   transactions
   for name in $all_tx; do
@@ -1788,12 +1788,12 @@ forget_locked() { # one rename takes the whole state away: whoever comes meanwhi
     here "$name"
     flush_near
   done
-  flush "$SYSTEM" "${WANTED%/*}" # else a power cut brings back a boot unit whose program is gone
+  flush "$SYSTEM" "${WANTED%/*}" # else a power cut restores a boot unit without its program
   mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
   flush "${S%/*}"
 }
 
-erase() { # what a forget has put aside; nobody uses it
+erase() { # remove what a forget has put aside; nothing uses it
   rm -rf "$FORGOTTEN"
   for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
 }
@@ -1838,7 +1838,7 @@ verb_status() {
     need run counter
     lock
     claim_locked 9>&-
-    exec 9>&- # what is measured from here on changes nothing, and a gate's children must not hold the lock
+    exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock
   fi
   show_state "$tx"
   if [ "$measure" != 1 ]; then
@@ -1854,7 +1854,7 @@ verb_status() {
 
 # --------------------------------------------------------------------------------------------------------------- verify
 
-expect() { # what the loaded transaction's files should hold, but for those that a newer one touched too
+expect() { # what the loaded transaction's files should hold, except those that a newer one touched too
   n=1
   while [ "$n" -le "$r_files" ]; do
     if load_file "$n"; then
@@ -1869,7 +1869,7 @@ expect_file() { # N
   case $r_state in
     confirmed) holds=$f_after ;;
     reverted) holds=$f_before ;;
-    *) holds=- ;; # under way: one or the other
+    *) holds=- ;; # under way: old or new
   esac
   case $holds in - | absent) ;; *) read -r mode 2>/dev/null <"$T/mode.$1" || mode='- -' ;; esac
   say "expected $tx $r_state $holds $mode $f_path"
@@ -1899,7 +1899,7 @@ verb_verify() {
 
 # ------------------------------------------------------------------------------------------------------------- measuring
 
-note_path() { # PATH…: into `list`, each once. What the alphabet does not allow is counted in `odd`, the first of them is kept
+note_path() { # PATH…: into `list`, each once. Paths outside the alphabet are counted in `odd`; the first of them is kept
   for noted in "$@"; do
     case $noted in
       '') continue ;;
@@ -1917,8 +1917,8 @@ run_command() { # NAME SECONDS BASE64
   if ! { is_name "$1" && is_number "$2"; }; then refuse bad-argument "command $1"; fi
   line=$(printf %s "$3" | base64 -d)
   allow $(($2 + 3))
-  # First the status, then the end of what it printed. What it leaves behind may hold its output open: tail waits no longer
-  # than the command could have, and the status is known all the same.
+  # First the status, then the end of its output. A process that it leaves behind may hold the output open: tail waits
+  # no longer than the command could have, and the status is known anyway.
   shown=$({
     {
       bounded "$2" sh -c "$line" 2>&1 3>&- </dev/null
@@ -1938,7 +1938,7 @@ show_units() { # the kubelet's unit and the runtimes': properties and processes;
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
   unit_files='' main_pid=0 main_started='' services=' ' starts='' begun='' dates='' kubelet_files=''
-  for served in "$unit" $RUNTIMES; do # systemctl answers in the order of the question, an empty line between two
+  for served in "$unit" $RUNTIMES; do # systemctl answers in the order of the question, with an empty line between two
     block=${blocks%%"$NL$NL"*} blocks=${blocks#*"$NL$NL"}
     case $NL$block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
@@ -1963,7 +1963,7 @@ measure_unit() { # the units, healthz, lenient, pulls
   [ -z "$health" ] || say "healthz $health"
 }
 
-show_unit() { # WORD: the lines of `block`, a unit that is called `served`; its files are added to `unit_files`
+show_unit() { # WORD: the lines of `block`, the unit named `served`; its files are added to `unit_files`
   pid=0 started='' dated=''
   IFS=$NL
   for line in $block; do
@@ -1988,17 +1988,17 @@ show_process() { # WORDS: the command line of `pid`
   say "$1 $pid $code"
 }
 
-read_kubelet_log() { # into `lenient`, wherever it goes; it stays empty where not a line can be read
+read_kubelet_log() { # into `lenient`, wherever the log is; empty if no line of it can be read
   [ "$main_pid" != 0 ] || return 0
-  if [ -z "$lenient" ] && [ "$readable" = 1 ] && ! is_thrown_away "$main_pid"; then # a runtime that says much may have crowded it out
+  if [ -z "$lenient" ] && [ "$readable" = 1 ] && ! is_thrown_away "$main_pid"; then # a runtime that logs much may have displaced it
     [ -z "$(bounded 8 journalctl -q -b --no-pager -o cat -n 1 "_PID=$main_pid" 2>/dev/null)" ] || lenient=0
   fi
   find_logs "$main_pid"
   read_logs "$main_pid" "$main_started"
 }
 
-read_journal() { # of the processes that run: how many "lenient decoding" lines the kubelet has; what is being pulled, as
-  # NAME#REQUEST, into `pulling`. A pull ends with the kubelet that asked for it: lines since its start count, by a clock that
+read_journal() { # of the running processes: the number of the kubelet's "lenient decoding" lines; the pulls under way, as NAME#REQUEST,
+  # into `pulling`. A pull ends with the kubelet that requested it: lines since its start count, by a clock that
   # never steps
   lenient='' pulling='' readable=0 sources='' since=999999999999 main_lines='^$'
   if [ "$main_pid" != 0 ]; then
@@ -2008,7 +2008,7 @@ read_journal() { # of the processes that run: how many "lenient decoding" lines 
   fi
   for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
   [ -n "$sources" ] || return 0
-  # the first line of the kubelet's own, whatever it says, is told by `!read`
+  # `!read` marks the first line of the kubelet itself, whatever it contains
   # shellcheck disable=SC2086 # a list of matches
   lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 $sources 2>/dev/null || echo '!unreadable'; } |
     sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_lines/{x;/^$/{s/^/!read/;p;};x;}" -e '/lenient decoding/b say' \
@@ -2030,8 +2030,8 @@ read_journal() { # of the processes that run: how many "lenient decoding" lines 
   unset IFS
 }
 
-follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O, cri-dockerd and kubelets: calls that failed,
-  # of which CRI-O says nothing, and dockershim's progress, every 10 s if it runs with -v=2
+follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O, cri-dockerd and kubelets: failed calls,
+  # which CRI-O does not log, and dockershim's progress, every 10 s if it runs with -v=2
   case $line in
     *'msg":"PullImage \"'* | *'msg="PullImage \"'*)
       image=${line#*'PullImage \"'}
@@ -2046,7 +2046,7 @@ follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O
       image=${line##*' image="'}
       ended "${image%%'"'*}#*"
       ;;
-    *'msg="Pulling image: '*' id='*) # CRI-O; its request has a number
+    *'msg="Pulling image: '*' id='*) # CRI-O; its requests have numbers
       image=${line#*'msg="Pulling image: '} request=${line##*' id='}
       image=${image%%'"'*} request=${request%% *}
       began
@@ -2060,7 +2060,7 @@ follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O
   esac
 }
 
-follow_docker() { # `line` of dockershim, of two ages, or of cri-dockerd
+follow_docker() { # `line` of dockershim, old or new, or of cri-dockerd
   image=${line#*'ulling image'}
   case $image in
     ' "'*) image=${image#' "'} && image=${image%%'"'*} ;;
@@ -2076,7 +2076,7 @@ began() { # `image`, `request`
   pulling="$pulling $image#$request"
 }
 
-ended() { # PATTERN: the first that matches
+ended() { # PATTERN: remove the first match from `pulling`
   others='' gone=0
   for entry in $pulling; do
     # shellcheck disable=SC2254 # a pattern
@@ -2085,7 +2085,7 @@ ended() { # PATTERN: the first that matches
   pulling=$others
 }
 
-show_pulls() { # what is being pulled, or `-`; no line where that cannot be known
+show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
   known=0
   for served in $services; do
     process=${served#*:}
@@ -2106,18 +2106,18 @@ show_pulls() { # what is being pulled, or `-`; no line where that cannot be know
   say "pulls${names:- -}"
 }
 
-unnamed() { # something is pulled; if nobody has named it, it has no name
+unnamed() { # something is pulled; without a name from elsewhere it is unnamed
   [ -n "$pulling" ] || pulling=' (unnamed)#'
 }
 
-mentions() { # PID PATTERN: its command line does; costs no process (a shell's read drops the NULs)
+mentions() { # PID PATTERN: its command line contains it; needs no process (a shell's read drops the NULs)
   line=''
   read -r line 2>/dev/null <"$R/proc/$1/cmdline"
   # shellcheck disable=SC2254 # a pattern
   case $line in *$2*) ;; *) return 1 ;; esac
 }
 
-find_docker_layers() { # each layer lies in a file of its own until it is extracted; false where that cannot be looked up
+find_docker_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
   data='' config=''
   if mentions "$process" --data-root || mentions "$process" --config-file; then
     command_line "$process"
@@ -2143,7 +2143,7 @@ read_data_root() { # FILE of dockerd's, into `data`
   done 2>/dev/null <"$1"
 }
 
-read_root() { # FILE of containerd's, into `data`: before its first table
+read_root() { # FILE of containerd's, into `data`: the root, from before its first table
   while read -r line || [ -n "$line" ]; do
     case $line in
       '['*) return ;;
@@ -2152,7 +2152,7 @@ read_root() { # FILE of containerd's, into `data`: before its first table
   done 2>/dev/null <"$1"
 }
 
-find_ingests() { # a layer under way is written to now and then; what was broken off stays for a day
+find_ingests() { # a layer under way is written to now and then; an interrupted one stays for a day
   data=''
   if mentions "$process" --root; then
     command_line "$process"
@@ -2178,7 +2178,7 @@ encode() { # FILE: base64 on one line, into `code`
   code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
 }
 
-date_starts() { # into `starts`: UNIT:MILLISECONDS, when each unit's process began, as this node's clock tells file times
+date_starts() { # into `starts`: UNIT:MILLISECONDS, the start of each unit's process by the clock of file times
   starts=' '
   booted=$(date +%s%3N)
   clock
@@ -2186,18 +2186,18 @@ date_starts() { # into `starts`: UNIT:MILLISECONDS, when each unit's process beg
   booted=$((booted - now)) dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
   for served in $begun; do
     began=$((booted + ${served#*:} / 1000)) dated=${dates%%"$NL"*} dates=${dates#*"$NL"}
-    # where the clock was set since then, the earlier of both leaves no edit out
+    # if the clock was set since then, the earlier of both misses no edit
     ! is_number "$dated" || [ "$dated" -eq 0 ] || [ $((dated * 1000 + 3000)) -gt "$began" ] || began=$((dated * 1000))
     starts="$starts${served%:*}:$began "
   done
 }
 
-file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 for one that is no time of ours
+file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 for an invalid time
   fraction=${1#*.}000 moment=0
   ! is_number "${1%.*}" || ! is_number "$fraction" || moment=$((${1%.*} * 1000 + 1${fraction%"${fraction#???}"} - 1000))
 }
 
-show_stale() { # the files that changed after the process began that reads them at its start
+show_stale() { # the files that changed after the start of the process that reads them at its start
   [ -n "$begun" ] || return 0
   date_starts
   memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present='' some=0
@@ -2215,7 +2215,7 @@ show_stale() { # the files that changed after the process began that reads them 
   [ "$some" = 0 ] || show_loaded
 }
 
-show_loaded() { # which transaction started the processes that run, of those that are confirmed: what it wrote, they have read
+show_loaded() { # which confirmed transaction started each running process: the process has read what it wrote
   transactions
   boot_id
   told=' '
@@ -2244,10 +2244,10 @@ is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) a
 }
 
 show_files() { # with|without: a line for each path in `list`
-  present='' spare=3145728 # bytes of content, as an answer is bounded too
+  present='' spare=3145728 # bytes of content: an answer has a size limit too
   for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
   sums='' stats=''
-  if [ -n "$present" ]; then # one line each in both, in this order, but for what goes away meanwhile
+  if [ -n "$present" ]; then # one line each in both, in this order, but for files that were removed meanwhile
     # shellcheck disable=SC2086 # a list of paths
     digest $present
     sums=${sums#"$NL"}
@@ -2259,7 +2259,7 @@ show_files() { # with|without: a line for each path in `list`
   show_batch
 }
 
-show_batch() { # the content of the files whose lines end with `+` since the last time, in one
+show_batch() { # the content of the files with lines that end with `+` since the last time, in one
   [ -n "$batch" ] || return 0
   # shellcheck disable=SC2086 # a list of paths
   say "content $(cat -- $batch | base64 -w0 2>/dev/null || cat -- $batch | base64 | tr -d '\n')"
@@ -2277,7 +2277,7 @@ show_file() { # with|without PATH
   line=${stats%%"$NL"*}
   case $line in "$R$2 "*) details=${line#"$R$2 "} stats=${stats#*"$NL"} ;; esac
   if [ "$kind" != regular ] || [ -z "$details" ] || [ -z "$sum" ]; then
-    [ "$kind" != regular ] || kind=other # it went away while we looked, or cannot be read
+    [ "$kind" != regular ] || kind=other # removed meanwhile, or unreadable
     say "file $kind - - - - $2 -"
     return
   fi
@@ -2289,7 +2289,7 @@ show_file() { # with|without PATH
   say "file regular $details $sum $2 $content"
 }
 
-version() { # NAME COMMAND…: what it prints about itself
+version() { # NAME COMMAND…: the version that it prints
   name=$1
   shift
   command -v "$1" >/dev/null || return 0
@@ -2302,7 +2302,7 @@ command_line() { # PID: its words into `words`, one a line
   [ "$1" = 0 ] || words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
 }
 
-option() { # ' NAME NAME… ': what the last of these options says in `words`, into `value`
+option() { # ' NAME NAME… ': the value of the last of these options in `words`, into `value`
   value='' previous=''
   IFS=$NL
   for word in $words; do
@@ -2357,7 +2357,7 @@ note_kubelet() { # what the running kubelet reads, and what it keeps
   option ' --config-dir '
   [ -n "$value" ] || return 0
   note_folder "$value"
-  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/environ")$NL in # 1.28 and 1.29 want it
+  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/environ")$NL in # 1.28 and 1.29 need it
     *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
   esac
 }
@@ -2412,7 +2412,7 @@ note_crio() {
   note_read crio.service $matched
 }
 
-note_containerd() { # its file, those that it imports and that these import, and the registries' hosts.toml
+note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
   option ' --config -c -config '
   value=${value:-/etc/containerd/config.toml}
   note_path "$value"
@@ -2454,7 +2454,7 @@ read_containerd() { # `unread`: what these files import, into `list` and `import
   unset IFS
 }
 
-quoted() { # LINE: what stands between quotes, into `strings`
+quoted() { # LINE: its quoted strings, into `strings`
   IFS="\"'"
   # shellcheck disable=SC2086 # split at quotes
   set -- $1
@@ -2477,7 +2477,7 @@ note_hosts() { # PATHS, as in $PATH
   done
 }
 
-note_imports() { # PATTERNS, beside the main file where they are not absolute
+note_imports() { # PATTERNS, relative to the main file unless absolute
   # shellcheck disable=SC2086 # split into patterns
   set -- $1
   for pattern in "$@"; do
@@ -2488,7 +2488,7 @@ note_imports() { # PATTERNS, beside the main file where they are not absolute
   imports="$imports$matched"
 }
 
-show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of what was there
+show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of the previous one
   newest=''
   set +f
   for path in "$R"/etc/kubernetes/tmp/kubeadm-kubelet-config*/config.yaml; do
@@ -2505,7 +2505,7 @@ show_cgroup() { # 1.35 refuses v1 by default
   if [ -e "$R/sys/fs/cgroup/cgroup.controllers" ]; then say "fact cgroup v2"; else say "fact cgroup v1"; fi
 }
 
-marks() { # NAME PATH-OR-UNIT…: what is here of something else that configures this node. Costs no process
+marks() { # NAME PATH-OR-UNIT…: marks of another manager of this node. Costs no process
   name=$1 found=''
   shift
   for mark in "$@"; do
@@ -2528,7 +2528,7 @@ mark_unit() { # NAME, with :enabled and :active where it is so
   done
 }
 
-find_schedules() { # who is run by cron, into `scheduled`; what systemd starts by itself, into `wants`
+find_schedules() { # managers that cron runs, into `scheduled`; what systemd starts by itself, into `wants`
   set +f
   set -- "$R"/etc/systemd/system/*.wants/* "$R"/usr/lib/systemd/system/*.wants/*
   wants=$*
@@ -2548,7 +2548,7 @@ find_schedules() { # who is run by cron, into `scheduled`; what systemd starts b
   case $lines in *salt-call*) scheduled="$scheduled salt " ;; esac
 }
 
-show_managers() { # who else configures this node, or owns its kubelet
+show_managers() { # what else configures this node, or owns its kubelet
   system=''
   while IFS='=' read -r key value; do
     case $key in ID) system=${value#\"} system=${system%\"} ;; esac
@@ -2611,7 +2611,7 @@ guard_locked() {
   fi
 }
 
-leave_no_boot_unit() { # nobody may come to clean up after a guard
+leave_no_boot_unit() { # there may be no cleanup after a guard
   [ ! -e "$SYSTEM/$BOOT_UNIT" ] || return 0
   list_guards
   case $guards in *"$BOOT_UNIT"*) forget_boot_unit ;; esac
@@ -2623,7 +2623,7 @@ verb_guard() { # TX: the time is over
   guard_locked 9>&-
 }
 
-verb_watch() { # TX: sleeps until the timer must have fired and begun; then as it
+verb_watch() { # TX: sleep until the timer must have fired and started its guard; then act as the guard
   load "$tx" && boot_id && [ "$r_boot" = "$boot" ] || exit 0
   while clock && [ "$now" -lt $((r_deadline + 10000)) ]; do
     sleep $(((r_deadline + 10000 - now + 999) / 1000)) || nap
@@ -2641,7 +2641,7 @@ boot_locked() {
     case $r_state in
       armed)
         if [ "$r_boot" = "$boot" ] && [ "$now" -lt "$r_deadline" ]; then
-          later=1 # reached again in the same boot: this boot's timer is still to come
+          later=1 # the boot unit ran again in the same boot: this boot's timer is still to come
           keep_strings
           continue
         fi
@@ -2653,7 +2653,7 @@ boot_locked() {
   [ "$later" = 1 ] || { here - && remove_boot_unit; }
 }
 
-verb_boot() { # before the units start: files and unit definitions only, nothing here waits for a unit
+verb_boot() { # before the units start: only files and unit definitions; nothing here waits for a unit
   allow 50
   trap give_up TERM # the unit's time is over
   if seize && boot_locked 9>&-; then return; fi
@@ -2665,7 +2665,7 @@ give_up() {
   exit 1
 }
 
-leave_to_guards() { # timer and process went with the boot before, and nobody begins the boot unit again. Nothing here waits for systemd
+leave_to_guards() { # timer and watch ended with the previous boot, and nothing starts the boot unit again. Nothing here waits for systemd
   allow 5
   transactions
   for name in $all_tx; do
@@ -2682,7 +2682,7 @@ main() { # VERB ARGUMENT…
   case $verb in
     guard | watch | boot)
       tx=${1--} force=0
-      "verb_$verb" # what it says goes to the node's journal
+      "verb_$verb" # its output goes to the node's journal
       exit
       ;;
     snapshot | status | verify | apply | confirm | revert | cleanup | forget)

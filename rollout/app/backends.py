@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from rollout.app.ports import Alerts, Cluster, Metrics, Pages, Silence
-from rollout.core.health_gates.measured import Alert, Page, Samples
+from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Pages, Silence
+from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.http import Page
+from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import AwayError, RemoteError
@@ -101,3 +103,15 @@ def patiently(
             if until - now() <= EVERY:
                 raise
         wait(EVERY)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The back ends with the patience for one that does not answer at once."""
+
+    clock: Clock
+    backends: Backends
+
+    def answer(self, ask: Callable[[float], Said], timeout: float) -> Said:
+        """The answer within ``timeout`` seconds, retries included; otherwise the last ``RemoteError``."""
+        return patiently(ask, timeout, self.clock.now, self.backends.wait)

@@ -85,7 +85,7 @@ def _cluster(files: Files, name: str, *, sources: NodeSources, not_asked: list[s
     try:
         return ask_for_cluster(files, sources, name)
     except RemoteError as error:
-        not_asked.append(f"{name}: not asked for its nodes: {error.message} [{error.reference}]")
+        not_asked.append(f"{name}: its nodes were not read: {error.message} [{error.reference}]")
         return None
 
 

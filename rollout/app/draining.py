@@ -97,7 +97,7 @@ class Drains:
         try:
             said = self._round(node, minor, counter, left, check)
         except RemoteError as error:
-            message = f"the API server could not be asked: {error.message} [{error.reference}]"
+            message = f"the request to the API server failed: {error.message} [{error.reference}]"
             final = error.reference in _FINAL and not isinstance(error, AwayError)
             if not final and self.may_wait(node, left):
                 return DrainRound(Trigger.DRAINING, message, LATER)
@@ -158,7 +158,7 @@ class Drains:
             answer = self._ask_to_go(pod)
             said = f"pod {pod.name}: {printable(answer.message)}"
             if answer.eviction is Eviction.REFUSED:
-                return DrainRound(Trigger.NOT_DRAINED, f"an eviction was refused for good: {said}")
+                return DrainRound(Trigger.NOT_DRAINED, f"an eviction was refused permanently: {said}")
             if answer.eviction is Eviction.BLOCKED:
                 blocked.append(said)
                 wait = max(wait, LATER, min(answer.retry_after, LATEST))
@@ -166,11 +166,12 @@ class Drains:
                 self._note([pod])
                 if self._comes_for_ever(node, pod):
                     return DrainRound(
-                        Trigger.NOT_DRAINED, f"pods keep coming although it is cordoned: {pod.name} tolerates that"
+                        Trigger.NOT_DRAINED,
+                        f"pods keep arriving although it is cordoned: {pod.name} tolerates the cordon",
                     )
-        waits = [f"{_still(pods)} to go"]
+        waits = [counted(len(pods), "remaining pod")]
         if blocked:
-            waits.append(f"a budget keeps {counted(len(blocked), 'pod')}: {_listed(blocked)}")
+            waits.append(f"a budget blocks {counted(len(blocked), 'pod')}: {_listed(blocked)}")
         slow = self._slowest([pod for pod in pods if pod.uid in self.ending], minor)
         if slow:
             waits.append(slow)
@@ -200,11 +201,11 @@ class Drains:
         bounded = [each for each in ends if each[0] is not None]
         if len(bounded) < len(ends):
             pod, found = next((pod, found) for left, pod, found in ends if left is None)
-            return f"pod {pod.name} may take for ever to end: {found.text}"
+            return f"pod {pod.name} may never terminate: {found.text}"
         if not bounded:
             return ""
         left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
-        return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to end ({found.text})"
+        return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to terminate ({found.text})"
 
     def _left(self, pod: LeavingPod, found: Termination) -> float | None:
         """Seconds that its kubelet may still take; ``None``: no bound."""
@@ -219,11 +220,13 @@ class Drains:
         """
         there = [pod for pod in pods if pod.deletion_grace is None]
         if there:
-            return DrainRound(Trigger.NOT_DRAINED, f"in time {_still(there)} could not go: {_listed(_names(there))}")
+            return DrainRound(
+                Trigger.NOT_DRAINED, f"time limit reached with {_still(there)} not evicted: {_listed(_names(there))}"
+            )
         over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
         if over:
-            return DrainRound(Trigger.NOT_DRAINED, f"deleted in time, and not gone: {_listed(over)}")
-        said = f"its time is over and is extended: deletion is slow, not scheduling; {self._slowest(pods, minor)}"
+            return DrainRound(Trigger.NOT_DRAINED, f"time limit reached with pods still terminating: {_listed(over)}")
+        said = f"the drain is extended beyond its time limit: deletion is slow, not scheduling; {self._slowest(pods, minor)}"
         return DrainRound(Trigger.DRAINING, said, SOON)
 
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:
@@ -231,11 +234,11 @@ class Drains:
         since = seconds_text(self.clock.now() - self.ending[pod.uid])
         left = self._left(pod, found)
         if left is None:
-            return f"pod {pod.name} ends for {since} and may for ever: {found.text}"
+            return f"pod {pod.name} has been terminating for {since} and may never end: {found.text}"
         if left:
             return ""
-        held = f", held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
-        return f"pod {pod.name} ends for {since}, where its kubelet may take {seconds_text(found.seconds or 0.0)}{held}"
+        held = f"; held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
+        return f"pod {pod.name} has been terminating for {since}; its kubelet may take at most {seconds_text(found.seconds or 0.0)}{held}"
 
     def uncordon(self, node: str, counter: int) -> DrainRound:
         """Lift the cordon with this run's mark and no newer token. Cordons of others stay."""
@@ -246,14 +249,14 @@ class Drains:
         if whose is Cordon.NEWER:
             return DrainRound(Trigger.STILL_CORDONED, _WHOSE[whose])
         if whose is Cordon.OURS:
-            return DrainRound(Trigger.STILL_CORDONED, "the API server says that it is still there")
+            return DrainRound(Trigger.STILL_CORDONED, "the API server still shows it")
         return DrainRound(Trigger.UNCORDONED)
 
 
 _WHOSE = {
-    Cordon.NONE: "its cordon was taken off again at once by others",
-    Cordon.NEWER: "another controller of this run has it",
-    Cordon.OTHERS: "others have cordoned it since the plan",
+    Cordon.NONE: "its cordon was lifted at once, but not by this run",
+    Cordon.NEWER: "a newer controller of this run has it",
+    Cordon.OTHERS: "it was cordoned after the plan was made, but not by rollout",
     Cordon.ANOTHER_RUN: "another run has cordoned it: `rollout resume` of that run lifts it",
 }
 

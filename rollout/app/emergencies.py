@@ -1,4 +1,4 @@
-"""An emergency rollback: reads nodes, reports, reverts and proves; and repeats this for unreachable nodes.
+"""An emergency rollback: reads nodes, reports, reverts and proves, and repeats this for unreachable nodes.
 
 Every round is a run of its own with a newer token, made from what the nodes report at that moment. Only the selected
 runs and the pending recoveries are carried over. Both are printed, so the command can be repeated and continued
@@ -25,7 +25,7 @@ from rollout.core.run.state import Ending, NodeState, RunState
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Seconds between two tries of nodes with a pending recovery: longer after each try without an answer."""
 
-CUT = "it was stopped before anybody saw it back"
+CUT = "stopped before its revert was seen"
 
 _AWAY = frozenset({NodeState.UNREACHABLE, NodeState.UNKNOWN})
 
@@ -269,19 +269,19 @@ class EmergencyRollback:
     def _others_matter(self, report: Report) -> str:
         """Why a node that answers is not ours any more, or ``""``.
 
-        A claim older than our own counts as one that was taken over at the first look: its controller is dead, or every
-        other node fences it.
+        A claim older than our own counts as taken over at the first reading. Its controller is dead, or every other
+        node fences it.
         """
         token, newest = report.token, report.receipts[0].run if report.receipts else ""
         mine = self.ours.union(self.picked)
         if token is not None and token.live and token.run not in mine:
             may_be_set_free = newest in self.picked or held_by(report, self.known)
             if token.counter >= self.counter or not may_be_set_free:
-                return f"run {token.run} has it now"
+                return f"run {token.run} has claimed it"
             return ""
         if newest in self.picked or held_by(report, ()):
             return ""
-        return f"its newest transaction is of run {newest}" if newest else "it holds no transaction of ours"
+        return f"its newest transaction is of run {newest}" if newest else "it has no transaction of rollout"
 
     def _holds(self, report: Report) -> bool:
         """Whether a selected change is still on a node."""
@@ -294,7 +294,7 @@ class EmergencyRollback:
 
     def _all_proofs(self) -> tuple[NodeProof, ...]:
         """A node with a pending recovery is unknown, whatever was read from it before."""
-        away = {name: NodeProof(name, Proven.UNKNOWN, (f"owed: {why}",)) for name, why in self.owed.items()}
+        away = {name: NodeProof(name, Proven.UNKNOWN, (f"pending recovery: {why}",)) for name, why in self.owed.items()}
         return tuple({**self.proofs, **away}.values())
 
     def _exit_code(self) -> int:
@@ -315,7 +315,7 @@ def still_owed(state: RunState) -> dict[str, str]:
 
 def _as_it_is(report: Report, why: str) -> NodeProof:
     """The proof of a node that others hold and that was not seen reverted."""
-    evidence = f"{why}; the change of run {report.receipts[0].run} was still on it"
+    evidence = f"{why}; it still had the change of run {report.receipts[0].run}"
     return NodeProof(report.node, Proven.UNKNOWN, (evidence,))
 
 

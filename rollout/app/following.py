@@ -88,13 +88,13 @@ def order_of(header: RunHeader) -> Order:
     rules = rules_of(header.order)
     if rules == RULES:
         return decode_order(header.order)
-    began = f"rollout {header.version}" if header.version else "the version of rollout"
+    began = f"rollout {header.version}, the version" if header.version else "the version of rollout"
     by = f"rules {rules}" if rules else "older rules"
     raise StateError(
         "another-version",
-        f"run {header.run} goes by {by}, this rollout {__version__} by rules {RULES}: it can be shown, not resumed",
-        hint=f"finish it with {began} that began it, or `rollout rollback --cluster {header.cluster} --emergency`; "
-        f"`rollout status {header.run}` shows what is kept of it",
+        f"run {header.run} follows {by}, rollout {__version__} follows rules {RULES}: it can be shown, not resumed",
+        hint=f"finish it with {began} that started it, or `rollout rollback --cluster {header.cluster} --emergency`; "
+        f"`rollout status {header.run}` shows what the journal records of it",
     )
 
 
@@ -106,7 +106,7 @@ def replay(journal: Journal, run: str) -> RunState:
 
 
 def replay_if_readable(journal: Journal, run: str) -> RunState | None:
-    """The same, but ``None`` for a run that is broken or of another version: for callers that can do without it."""
+    """``replay``, but ``None`` for a run that is broken or of another version."""
     try:
         return replay(journal, run)
     except StateError:

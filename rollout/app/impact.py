@@ -1,8 +1,8 @@
 """The side effects of a plan: on the pods of its nodes, and on the registries that they pull from.
 
-A node that would lose pods is refused. If the playbook allows class ``drain-and-restart``, the node is drained first:
-then the plan names how many pods leave, and which of them may take longest to terminate. A plan that requests more of
-a registry than the playbook's caps allow is refused as a whole.
+A node that would lose pods is refused. With class ``drain-and-restart`` it is drained first, and refused only if a
+drain is impossible or not enough. The plan then states how many pods leave, and which may take longest to terminate. A
+plan that requests more of a registry than the playbook's caps allow is refused as a whole.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Foresight:
         return self._drain(node, snapshot, proposal)
 
     def _drain(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> ExcludedNode | PlannedDrain:
-        """A drain must be able to empty the node, and the pods that stay must fit."""
+        """Plan a drain. Refuses the node if a drain cannot evict a pod, or if a pod that stays would not fit."""
         staying, going = by_drain(self.pods.get(node.name, ()))
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)

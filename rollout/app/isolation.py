@@ -1,7 +1,10 @@
 """Keeps an error with one node to that node: it becomes that node's result, and the other nodes continue.
 
-Three kinds of error do not belong to a node and pass: errors about a person's input (``RolloutError``: a playbook, a
-template), errors of this machine (``OSError``, ``MemoryError``), and everything that ends a program.
+Three kinds of error do not belong to a node and are raised unchanged:
+
+* errors in a person's input (``RolloutError``: a playbook, a template);
+* errors of this machine (``OSError``, ``MemoryError``);
+* exceptions that end a program.
 """
 
 from __future__ import annotations

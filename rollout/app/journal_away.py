@@ -1,9 +1,9 @@
 """What a controller does while its journal is unreachable: it starts nothing on nodes, and retries for a limited time.
 
 Verbs in flight end on their nodes, and their answers are kept. Nothing is started that is not journaled. The write is
-retried as long as a node may still be armed, so that it can still be confirmed, and at least ``AWAY_SECONDS``: the time
-that a database needs to return. The journal itself bounds each try. If a guard fires meanwhile, its node reverts
-itself, and that is recorded when the node is read.
+retried as long as a node may be armed, so that the node can still be confirmed. It is retried for at least
+``AWAY_SECONDS``: the time that a database needs to return. The journal itself bounds each try. If a guard fires
+meanwhile, its node reverts itself, and that is recorded when the node is read.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _path(files: Files, folder: str, name: str, what: str) -> str:
         return path
     known = names_in(files, folder)
     hint = did_you_mean(name, known) or (
-        f"there is {', '.join(known[:20])}" if known else f"{folder}/ has no {SUFFIX} file"
+        f"choose one of: {', '.join(known[:20])}" if known else f"{folder}/ has no {SUFFIX} file"
     )
     raise UsageError(f"unknown-{what}", f"there is no {what} `{printable(name, 60)}`", hint=hint)
 

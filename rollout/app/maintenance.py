@@ -143,8 +143,8 @@ def set_free(
 ) -> tuple[Freed, ...]:
     """End the claims of other runs (``held``: node → run) on nodes. An armed change is left to its guard.
 
-    The claim of a run that is ``known`` to our journal is ended in its own name, so that it can be resumed with its
-    next token. All other claims are taken over as run ``new``.
+    The claim of a run that is ``known`` to our journal is ended in the run's own name. The run can then be resumed with
+    its next token. All other claims are taken over as run ``new``.
     """
 
     def free(target: Target) -> Freed:

@@ -1,27 +1,26 @@
-"""The metric gates: every sample is within its bounds, no node's samples are gone, no kind is worse than its control.
+"""The gate that asks Prometheus: samples within bounds, no node without samples, no kind worse than its control group.
 
 The baseline is taken before the wave. It contains the nodes that had samples, and each kind's samples. A kind is a
-change group. Nodes of two kinds measure differently, and a canary is one node of each kind: a median over all of them
-would hide a kind that became unhealthy. Each kind is queried by its nodes' names. A query for ``$nodes`` whose
-samples name none of them is UNKNOWN: it may add up fewer nodes than were requested.
+change group. Nodes of two kinds measure differently, and a canary is one node of each kind. A median over all of them
+would hide a kind that became unhealthy. Each kind is queried by its nodes' names. The answer to a query for
+``$nodes`` is UNKNOWN if its samples name none of them: it may add up fewer nodes than were requested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rollout.app.backends import Backends, patiently
-from rollout.app.ports import Clock
+from rollout.app.backends import Asking
 from rollout.core.health_gates.comparison import SampleGroup, compare
-from rollout.core.health_gates.measured import SHOWN, Judged, Samples, doubt, judge_samples
 from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
+from rollout.core.health_gates.prometheus import Samples, doubt, judge_samples
+from rollout.core.model.gates import PrometheusQuery, Worse
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Gate, PrometheusQuery
-from rollout.core.model.verdict import SEVERITY, Verdict
-from rollout.core.run.commands import JudgeWave
+from rollout.core.model.verdict import SEVERITY, SHOWN, Judged, Verdict
+from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.core.text.nodesets import NodesetError, expand, fold
 from rollout.core.text.terminal import counted
 from rollout.errors import RemoteError
@@ -32,35 +31,38 @@ MOST_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class MetricGates:
-    """Asks the metrics of one run."""
+class MetricGate:
+    """One gate of a wave. ``timeout`` is seconds for each query, retries included."""
 
+    query: PrometheusQuery
+    timeout: float
     plan: Plan
-    clock: Clock
-    backends: Backends
+    asking: Asking
 
-    def before(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str]) -> tuple[Verdict, str, Any]:
+    def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:
         """Before the wave: whether it may start, and the baseline to compare with."""
-        answer = self._query(gate, query, nodes)
+        query, nodes = self.query, command.nodes
+        answer = self._query(nodes)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
             return verdict, said, {}
         found = answering(answer, nodes)
         if NODES in query.query and not found:
             return Verdict.UNKNOWN, unnamed(answer, nodes), {}
-        kinds = self._kinds_of(gate, query, nodes, answer) if query.worse else {}
+        kinds = self._kinds_of(nodes, answer) if query.worse else {}
         lacking = [self._label(kind) for kind, found in kinds.items() if not found.samples]
         if lacking:
             return Verdict.UNKNOWN, f"no sample of {', '.join(lacking)}: each kind of node is compared with its own", {}
         kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
         return verdict, said, {"nodes": fold(found), "kinds": kept}
 
-    def judged(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, before: Any) -> Judged:
+    def now(self, command: JudgeWave, before: Any) -> Judged:
         """In a round of the soak; ``before`` is the baseline."""
+        query = self.query
         past = _Past.read(before)
         if past is None:
-            return Verdict.UNKNOWN, "which nodes had samples before the wave is not known"
-        answer = self._query(gate, query, command.touched)
+            return Verdict.UNKNOWN, "it is unknown which nodes had samples before the wave"
+        answer = self._query(command.touched)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
             return verdict, said
@@ -70,23 +72,20 @@ class MetricGates:
         if gone := vanished(now, past.nodes, command.touched):
             return Verdict.UNKNOWN, gone
         if query.worse is not None:
-            verdict, said = self._compared(gate, query, command, answer, past)
+            verdict, said = self._compared(query.worse, command, answer, past)
         return verdict, f"{seen(now, command.touched)}{said}"
 
-    def _compared(self, gate: Gate, query: PrometheusQuery, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
+    def _compared(self, worse: Worse, command: JudgeWave, answer: Samples, past: _Past) -> Judged:
         """Compare each kind with its control group: nodes not touched yet, or else the same nodes before the wave."""
         controls = self._by_kind(command.control)
         said: dict[str, Judged] = {}
-        for kind, found in self._kinds_of(gate, query, command.touched, answer).items():
+        for kind, found in self._kinds_of(command.touched, answer).items():
             touched = SampleGroup("touched", found.values())
             if kind in controls:
-                control = SampleGroup(
-                    "control", self._whole(gate, query, controls[kind], "the control group's").values()
-                )
+                control = SampleGroup("control", self._whole(controls[kind], "the control group's").values())
             else:
                 control = SampleGroup("the same before the wave (no control left)", past.of(kind))
-            assert query.worse is not None  # noqa: S101 - the caller looked
-            said[kind] = compare(touched, control, query.worse, query.tolerance)
+            said[kind] = compare(touched, control, worse, self.query.tolerance)
         return self._worst_kinds(said)
 
     def _worst_kinds(self, said: Mapping[str, Judged]) -> Judged:
@@ -97,21 +96,19 @@ class MetricGates:
         named = "; ".join(f"{self._label(kind)}: {evidence}" for kind, evidence in those[:SHOWN])
         return verdict, f"{len(those)} of {counted(len(said), 'kind')}: {named}"
 
-    def _whole(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whose: str) -> Samples:
+    def _whole(self, nodes: Sequence[str], whose: str) -> Samples:
         """An answer without doubt; otherwise ``RemoteError``."""
-        answer = self._query(gate, query, nodes)
+        answer = self._query(nodes)
         if doubted := doubt(answer):
             raise RemoteError("doubtful", f"{whose} answer: {doubted}")
         return answer
 
-    def _kinds_of(
-        self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str], whole: Samples
-    ) -> Mapping[str, Samples]:
+    def _kinds_of(self, nodes: Sequence[str], whole: Samples) -> Mapping[str, Samples]:
         """One answer for each kind of the nodes. With only one kind, ``whole`` is that answer."""
         kinds = self._by_kind(nodes)
         if len(kinds) == 1:
             return dict.fromkeys(kinds, whole)
-        return {kind: self._whole(gate, query, names, f"{self._label(kind)}: the") for kind, names in kinds.items()}
+        return {kind: self._whole(names, f"{self._label(kind)}: the") for kind, names in kinds.items()}
 
     def _by_kind(self, nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
         kinds: dict[str, list[str]] = {}
@@ -122,10 +119,10 @@ class MetricGates:
     def _label(self, kind: str) -> str:
         return next((group.label for group in self.plan.groups if group.name == kind), kind)
 
-    def _query(self, gate: Gate, query: PrometheusQuery, nodes: Sequence[str]) -> Samples:
-        asked = query.query.replace(NODES, pattern_of(nodes)) if NODES in query.query else query.query
-        ask: Callable[[float], Samples] = partial(self.backends.metrics.query, query.url, asked)
-        return patiently(ask, gate.timeout, self.clock.now, self.backends.wait)
+    def _query(self, nodes: Sequence[str]) -> Samples:
+        text = self.query.query
+        asked = text.replace(NODES, pattern_of(nodes)) if NODES in text else text
+        return self.asking.answer(partial(self.asking.backends.metrics.query, self.query.url, asked), self.timeout)
 
 
 @dataclass(frozen=True, slots=True)

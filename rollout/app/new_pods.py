@@ -56,20 +56,20 @@ def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callabl
         less = node.less_room
         return patiently(lambda left: _do_not_fit(cluster, node.name, less, left), ASK_SECONDS, clock.now, wait)
     except RemoteError as error:
-        return f"which pods are on it could not be asked: {error.message} [{error.reference}]"
+        return f"its pods could not be listed: {error.message} [{error.reference}]"
 
 
 def _came_back(cluster: Cluster, node: str, left: float) -> str:
     there = [pod.name for pod in cluster.leaving(node, left) if not pod.stays]
     if not there:
         return ""
-    return f"{counted(len(there), 'pod')} came to it since it was emptied, {printable(there[0], 200)} among them"
+    return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
 
 
 def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, left: float) -> str:
     live, pods = cluster.placed(node, left)
     lost = rejected_with(live, pods, less) if less is not None else ()
     if lost is None:
-        return "the API server does not say enough of it to tell whether its pods would be admitted again"
+        return "the API server reports too little about it to know whether its pods would be admitted again"
     by_change = [each for each in lost if each.by_change]
-    return f"since the plan pods came to it: {lost_text(by_change)}; plan again" if by_change else ""
+    return f"pods arrived after the plan was made: {lost_text(by_change)}; plan again" if by_change else ""

@@ -12,9 +12,9 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
+from rollout.core.model.gates import API_GATES, Gate, GateKind, GateScope
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import API_GATES, Gate, GateKind, GateScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
 from rollout.core.model.verdict import SEVERITY, Reading, Verdict
@@ -37,8 +37,8 @@ from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_pl
 #
 # The effective-config gate uses the node's files and the kubelet's command line. With a kubeconfig that may read
 # ``nodes/proxy``, ``/configz`` must also show what was planned. If it cannot be read, the gate decides without it,
-# and its evidence reports that: not every operator may get nodes/proxy, which allows running commands in every pod
-# of the node.
+# and its evidence reports that. Not every operator may get nodes/proxy: it allows running commands in every pod of
+# the node.
 
 
 _FOR_GOOD = frozenset({"unauthorized", "forbidden", "no-endpoint"})
@@ -191,7 +191,7 @@ class NodeGates:
         try:
             sight = self._look(ask.node)
         except RemoteError as error:
-            said = f"the API server could not be asked: {error}"
+            said = f"the request to the API server failed: {error}"
             return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
         try:
             baseline = read_baseline(ask.baseline)
@@ -199,7 +199,7 @@ class NodeGates:
             said = "there is no baseline from before the change to compare with"
             return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
         if sight.pods_at and sight.pods_at < max(baseline.at, self.newest_at.get(ask.node, 0)):
-            said = "the API server's pods are older than what it said before: its cache is behind"
+            said = "the API server returned older pods than before: its cache is behind"
             return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
         self.newest_at[ask.node] = sight.pods_at
         since = self._since(ask, sight, change)

@@ -21,8 +21,8 @@ from rollout.app.new_pods import asks_for_pulls, images_of, why_not_now
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import GateKind, GateScope
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
@@ -120,7 +120,7 @@ class NodeWorker:
         event = self._event(ask, report)
         if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
             trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
-            return self._of_drain(ask, DrainRound(trigger, f"it does not answer any more: {event.message}", LATER))
+            return self._of_drain(ask, DrainRound(trigger, f"it no longer answers: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:
             return event
         try:
@@ -259,9 +259,9 @@ class NodeWorker:
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """An answer that no correct agent gives, and that would stop the run on all other nodes if it were believed."""
         if report.token is not None and is_beyond_belief(report.token.counter, ask.counter):
-            return "false-token", f"it names token {report.token.counter}, which no run can have"
+            return "false-token", f"it reports token {report.token.counter}, which no run can have"
         if self.take_over and report.outcome is Outcome.REFUSED and reference == "claimed":
-            return "false-claim", "it says that it is claimed to a run that takes claims over"
+            return "false-claim", "it refuses because of a claim, although this run takes over claims"
         return None
 
     def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:

@@ -27,11 +27,11 @@ from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
 from rollout.kubelet.node.managers import Said
 
-# Reading a plan file: whoever sealed it, it may do no more than a plan that rollout makes.
+# Reading a plan file: a plan may do no more than the plans that rollout makes, even if its digest is correct.
 
 
 MOST_PROBLEMS = 12
-_AGAIN = "make the plan again with `rollout plan`; a plan of rollout's own has nothing of the kind"
+_AGAIN = "make the plan again with `rollout plan`: it never makes such a plan"
 
 
 def read_plan(data: bytes, file: str) -> Plan:
@@ -118,7 +118,7 @@ class _Seen:
     found: _Changed | ExcludedNode
     asking: Asking
     taken: tuple[Said, ...] = ()  # remarks on the version it is treated as
-    managed: tuple[Said, ...] = ()  # who else configures it
+    managed: tuple[Said, ...] = ()  # texts about other tools that configure it
 
 
 def check_preflight(plan: Plan) -> Preflight:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rollout.core.health_gates.measured import Alert, Page, Samples
+from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.http import Page
+from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -77,7 +79,7 @@ class Local(Protocol):
 
 
 class Cluster(Protocol):
-    """Reads nodes and drains them through the API server.
+    """One API server: reads Nodes, leases and pods, and cordons, drains and uncordons nodes.
 
     Thread-safe, bounded in time. Without an answer: ``RemoteError``.
     """
@@ -95,17 +97,17 @@ class Cluster(Protocol):
         ...
 
     def missing_rights(self) -> tuple[str, ...]:
-        """The rights that ``nodes`` and ``look`` lack: "get nodes", … ``()``: everything is allowed."""
+        """The rights that gates and ``nodes`` lack, such as "get nodes". ``()``: nothing is missing."""
         ...
 
     def missing_to_drain(self) -> tuple[str, ...]:
-        """The same for draining."""
+        """The rights that a drain lacks: to read, list and patch Nodes, to list pods, to create evictions."""
         ...
 
     def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
         """Make a Node unschedulable with the mark and the token of the run, in one compare-and-swap.
 
-        Returns whose cordon is on it now. A cordon of the run with an older token gets this token. Anything except
+        Returns the owner of its cordon. A cordon of the run with an older token gets this token. Anything except
         ``OURS``: it was already cordoned, and nothing was changed.
         """
         ...
@@ -113,7 +115,7 @@ class Cluster(Protocol):
     def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
         """Lift the cordon with the run's mark (``run`` ``""``: any run's) and no newer token (``None``: any token).
 
-        Removes mark and token too. Returns whose cordon is on it now.
+        Removes mark and token too. Returns the owner of the cordon that is on it now.
         """
         ...
 
@@ -288,7 +290,7 @@ class Journal(Protocol):
     def holder(self, cluster: str) -> Holder | None: ...
 
     def unlock(self, cluster: str, note: Note) -> None:
-        """Take the cluster's lease away from its holder, and record who did it and why."""
+        """Take the cluster's lease away from its holder, and record the operator and the reason."""
         ...
 
     def note(self, cluster: str, note: Note) -> None: ...

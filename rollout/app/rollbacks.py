@@ -111,10 +111,10 @@ def emergency(
     """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
     A revert makes that transaction ``reverted``, and it stays the newest: a repeated emergency reverts nothing older.
-    Claims are also ended on nodes that a run holds and has not touched: those nodes are asked for a transaction that
-    they do not have. The same is done for nodes that reverted themselves while they were unreachable. Claims of runs
-    that are on nodes and stay, as it was printed, are kept. (An emergency that died is on no node.) ``known``: runs
-    on nodes that were read before.
+    Claims are also ended on nodes that a run holds and has not touched. The same holds for nodes that reverted
+    themselves while they were unreachable. Both are asked for a transaction that they do not have. Claims of runs that
+    have transactions on nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
+    ``known``: runs on nodes that were read before.
     """
     seen = on_nodes(reports)
     others = (known | seen.known_runs).difference(picked)
@@ -128,7 +128,7 @@ def emergency(
         if name not in held and (run_of := held_by(report, others))
     }
     unasked = tuple(
-        LeftOut("silent", f"did not answer; owed: {for_all(why, names)}", fold(names), len(names))
+        LeftOut("silent", f"did not answer; pending recovery: {for_all(why, names)}", fold(names), len(names))
         for why, names in folded(seen.silent).items()
     )
     order = _revert_order(run, inventory, todo, limits, unasked, force=force)

@@ -173,7 +173,7 @@ def resumable(journal: Journal, run: str) -> RunState:
 
 
 def owing(journal: Journal, run: str) -> RunState:
-    """The state of a run that has ended with pending recoveries. ``StateError`` if it is not such a run."""
+    """The state of a run that ended as done and has pending recoveries. ``StateError`` for any other run."""
     state = _newest(journal, run)
     if state.ending is Ending.PREFLIGHT:
         raise StateError("nothing-owed", f"run {run} has touched no node", hint="plan again")

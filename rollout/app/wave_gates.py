@@ -7,36 +7,39 @@ answer by then the gate is UNKNOWN, and UNKNOWN is never a pass.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, assert_never
 
-from rollout.app.backends import Backends, patiently
-from rollout.app.metric_gates import MetricGates, pattern_of
-from rollout.app.ports import Clock, Local, Silence
-from rollout.core.health_gates.measured import judge_alerts, judge_page
+from rollout.app.alert_gates import AlertGate, RunSilences
+from rollout.app.backends import Asking, Backends
+from rollout.app.command_gates import CommandGate
+from rollout.app.metric_gates import MetricGate
+from rollout.app.page_gates import PageGate
+from rollout.app.ports import Clock, Local
+from rollout.core.model.gates import AlertQuery, Command, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery
-from rollout.core.model.verdict import SEVERITY, Reading, Verdict
+from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
-LIFT_SECONDS = 10.0
-LAST_LINES = 5
-MOST_OUTPUT = 400
-"""Most lines and characters of a failed command's output that become evidence. It must not print secrets."""
 
-Said = TypeVar("Said")
+class WaveGate(Protocol):
+    """One gate of a wave. Both methods raise ``RemoteError`` if its back end does not answer."""
+
+    def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
+        """The verdict before the wave, and the baseline to compare with; ``None``: it is not asked before a wave."""
+
+    def now(self, command: JudgeWave, before: Any) -> Judged:
+        """The verdict in a round of the soak; ``before`` is the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaveGates:
-    """Asks the wave gates of one run. Silences name ``who``."""
+    """Asks the wave gates of one run. Silences name ``who``, the operator."""
 
     run: str
     plan: Plan
@@ -46,151 +49,96 @@ class WaveGates:
     who: str = ""
 
     def open(self, command: OpenWave) -> WaveOpened:
-        """Whether the wave may start.
-
-        Command gates are not run here. Silences are set last, if all other gates pass.
-        """
+        """Whether the wave may start. Silences are set last, if all gates pass."""
+        gates = tuple(self._gates())
         baseline: dict[str, Any] = {}
-        readings = [
-            self._opened(gate, command, baseline) for gate in self._gates() if gate.kind is not GateKind.COMMAND
-        ]
+        readings = [found for name, gate in gates if (found := _opened(name, gate, command, baseline))]
         silences: list[str] = []
         if worst(readings) is Verdict.PASS:
-            silenced = (self._silenced(gate, command, silences) for gate in self._gates() if gate.alertmanager)
+            silenced = (self._silenced(name, gate, command, silences) for name, gate in gates)
             readings += [reading for reading in silenced if reading is not None]
-        verdict = worst(readings)
-        return WaveOpened(
-            self.clock.now(), command.wave, verdict, evidence(readings), json.dumps(baseline), tuple(silences)
-        )
+        verdict, why = worst(readings), evidence(readings)
+        return WaveOpened(self.clock.now(), command.wave, verdict, why, json.dumps(baseline), tuple(silences))
 
     def judge(self, command: JudgeWave) -> WaveJudged:
         before = _baseline(command.baseline)
-        readings = tuple(self._judged(gate, command, before.get(gate.name)) for gate in self._gates())
+        readings = tuple(_judged(name, gate, command, before.get(name)) for name, gate in self._gates())
         return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
 
     def lift(self, command: LiftSilences) -> SilencesLifted:
-        """End the run's silences. An expired silence is fine. A silence that cannot be ended is reported and will
-        expire.
+        """End the run's silences. A silence that cannot be ended is reported and expires."""
+        return SilencesLifted(self.clock.now(), self._silences.lift(command.silences))
 
-        A controller that died after it had set a silence, but before that was journaled, has left a silence that is
-        found only by its comment.
-        """
-        left = self._lifted(command.silences)
-        left += self._lifted([found for found in self._forgotten(command.silences) if found not in command.silences])
-        return SilencesLifted(self.clock.now(), tuple(left))
+    def _gates(self) -> Iterator[tuple[str, WaveGate]]:
+        for gate in self.plan.gates:
+            if gate.scope is GateScope.WAVE:
+                yield gate.name, self._gate(gate)
 
-    def _lifted(self, silences: Sequence[str]) -> list[str]:
-        """The silences that could not be ended, each with the reason."""
-        left = []
-        for silence in silences:
-            identity, _, url = silence.partition(" ")
-            try:
-                self._asked(partial(self.backends.alerts.lift, url, identity), LIFT_SECONDS)
-            except RemoteError as error:
-                left.append(f"silence {identity} could not be ended, it ends by itself: {error.message}")
-        return left
+    def _gate(self, gate: Gate) -> WaveGate:
+        match gate.asks:
+            case PrometheusQuery() as query:
+                return MetricGate(query, gate.timeout, self.plan, self._asking)
+            case AlertQuery() as query:
+                return AlertGate(query, gate.timeout, self._asking)
+            case HttpQuery() as query:
+                return PageGate(query, gate.timeout, self._asking)
+            case Command() as command:
+                return CommandGate(command, gate.timeout, self.run, self.plan, self.local)
+            case NodeCheck() as check:
+                return _NotOfAWave(check)
+            case _ as never:
+                assert_never(never)
 
-    def _forgotten(self, known: Sequence[str]) -> list[str]:
-        """Silences of this run that were not journaled. If they cannot be listed, they expire by themselves."""
-        found = []
-        for url in dict.fromkeys(silence.partition(" ")[2] for silence in known):
-            with suppress(RemoteError):
-                standing = self._asked(partial(self.backends.alerts.standing, url, self._comment()), LIFT_SECONDS)
-                found += [f"{identity} {url}" for identity in standing]
-        return found
-
-    def _comment(self) -> str:
-        """The prefix of the comments of all silences of this run."""
-        return f"rollout {self.run}, wave "
-
-    def _gates(self) -> Sequence[Gate]:
-        return [gate for gate in self.plan.gates if gate.scope is GateScope.WAVE]
-
-    # Before the wave.
-
-    def _opened(self, gate: Gate, command: OpenWave, baseline: dict[str, Any]) -> Reading:
-        try:
-            if gate.prometheus is not None:
-                verdict, said, baseline[gate.name] = self._metrics().before(gate, gate.prometheus, command.nodes)
-            elif gate.alertmanager is not None:
-                verdict, said, baseline[gate.name] = self._alerts_before(gate, gate.alertmanager)
-            elif gate.http is not None:
-                verdict, said = self._page(gate, gate.http)
-            else:
-                verdict, said = Verdict.UNKNOWN, "nothing is known of what it asks"
-        except RemoteError as error:
-            verdict, said = _unanswered(error)
-        return Reading(gate.name, verdict, said)
-
-    def _alerts_before(self, gate: Gate, query: AlertQuery) -> tuple[Verdict, str, list[str]]:
-        """The baseline includes silenced alerts: the end of a silence during the run must not look like a new alert."""
-        known = self._asked(partial(self.backends.alerts.known, query.url, query.matchers), gate.timeout)
-        return Verdict.PASS, f"{len(known)} fire already", sorted({alert.fingerprint for alert in known})
-
-    def _silenced(self, gate: Gate, command: OpenWave, silences: list[str]) -> Reading | None:
-        query = gate.alertmanager
-        if query is None or not query.silence:
+    def _silenced(self, name: str, gate: WaveGate, command: OpenWave, silences: list[str]) -> Reading | None:
+        if not isinstance(gate, AlertGate) or not gate.query.silence:
             return None
-        wave = self.plan.waves[command.wave].name
         try:
-            pattern = pattern_of(command.nodes)
-            comment = f"{self._comment()}{wave} of {self.plan.cluster}"
-            silence = Silence(query.node_label, pattern, query.silence, self.who or "rollout", comment)
-            identity = self._asked(partial(self.backends.alerts.silence, query.url, silence), gate.timeout)
+            silences.append(self._silences.set(gate, command))
         except RemoteError as error:
             verdict, said = _unanswered(error)
-            return Reading(gate.name, verdict, f"its silence could not be set: {said}")
-        silences.append(f"{identity} {query.url}")
+            return Reading(name, verdict, f"its silence could not be set: {said}")
         return None
 
-    # In a round of the soak.
+    @property
+    def _silences(self) -> RunSilences:
+        return RunSilences(self.run, self.plan, self._asking, self.who)
 
-    def _judged(self, gate: Gate, command: JudgeWave, before: Any) -> Reading:
-        try:
-            verdict, said = self._asked_now(gate, command, before)
-        except RemoteError as error:
-            verdict, said = _unanswered(error)
-        return Reading(gate.name, verdict, said)
+    @property
+    def _asking(self) -> Asking:
+        return Asking(self.clock, self.backends)
 
-    def _asked_now(self, gate: Gate, command: JudgeWave, before: Any) -> tuple[Verdict, str]:
-        if gate.prometheus is not None:
-            return self._metrics().judged(gate, gate.prometheus, command, before)
-        if gate.alertmanager is not None:
-            return self._alerts(gate, gate.alertmanager, before)
-        if gate.http is not None:
-            return self._page(gate, gate.http)
-        return self._command(gate, command)
 
-    def _alerts(self, gate: Gate, query: AlertQuery, before: Any) -> tuple[Verdict, str]:
-        if not isinstance(before, list):
-            return Verdict.UNKNOWN, "which alerts fired before the wave is not known"
-        firing = self._asked(partial(self.backends.alerts.firing, query.url, query.matchers), gate.timeout)
-        return judge_alerts(firing, before)
+@dataclass(frozen=True, slots=True)
+class _NotOfAWave:
+    """A check of nodes in a plan that names it for a wave: it measures nothing there."""
 
-    def _page(self, gate: Gate, query: HttpQuery) -> tuple[Verdict, str]:
-        return judge_page(query, self._asked(partial(self.backends.pages.get, query.url), gate.timeout))
+    check: NodeCheck
 
-    def _command(self, gate: Gate, command: JudgeWave) -> tuple[Verdict, str]:
-        """Runs on the controller. A command that cannot be run, hangs or is killed has measured nothing: UNKNOWN."""
-        wave = self.plan.waves[command.wave]
-        environment = {"ROLLOUT_RUN": self.run, "ROLLOUT_WAVE": wave.name, "ROLLOUT_CLUSTER": self.plan.cluster}
-        ran = self.local.run(gate.command, environment, gate.timeout)
-        printed = _last_words(ran.output)
-        if ran.status is None:
-            return Verdict.UNKNOWN, f"{ran.why}{printed}"
-        if ran.status < 0:
-            return Verdict.UNKNOWN, f"was killed by signal {-ran.status}{printed}"
-        return (
-            (Verdict.PASS, "ended with 0") if ran.status == 0 else (Verdict.FAIL, f"ended with {ran.status}{printed}")
-        )
+    def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:  # noqa: ARG002
+        return Verdict.UNKNOWN, f"{self.check.kind.value} is a gate of nodes, not of a wave", None
 
-    # Asking.
+    def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002
+        return Verdict.UNKNOWN, f"{self.check.kind.value} is a gate of nodes, not of a wave"
 
-    def _metrics(self) -> MetricGates:
-        return MetricGates(self.plan, self.clock, self.backends)
 
-    def _asked(self, ask: Callable[[float], Said], timeout: float) -> Said:
-        return patiently(ask, timeout, self.clock.now, self.backends.wait)
+def _opened(name: str, gate: WaveGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:
+    try:
+        found = gate.before(command)
+    except RemoteError as error:
+        return Reading(name, *_unanswered(error))
+    if found is None:
+        return None
+    verdict, said, kept = found
+    if kept is not None:
+        baseline[name] = kept
+    return Reading(name, verdict, said)
+
+
+def _judged(name: str, gate: WaveGate, command: JudgeWave, before: Any) -> Reading:
+    try:
+        return Reading(name, *gate.now(command, before))
+    except RemoteError as error:
+        return Reading(name, *_unanswered(error))
 
 
 def worst(readings: Sequence[Reading]) -> Verdict:
@@ -207,15 +155,8 @@ def evidence(readings: Sequence[Reading]) -> str:
     return f"gate {reading.gate!r}: {reading.evidence}"
 
 
-def _unanswered(error: RemoteError) -> tuple[Verdict, str]:
-    return Verdict.UNKNOWN, printable(f"could not be asked: {error.message} [{error.reference}]", 400)
-
-
-def _last_words(output: str) -> str:
-    """The last lines that a command printed, as one line: bounded and printable."""
-    lines = [shown for line in output[-MOST_OUTPUT:].splitlines() if (shown := printable(line, MOST_OUTPUT))]
-    said = " | ".join(lines[-LAST_LINES:])
-    return f": {said[-MOST_OUTPUT:]}" if said else ""
+def _unanswered(error: RemoteError) -> Judged:
+    return Verdict.UNKNOWN, printable(f"request failed: {error.message} [{error.reference}]", 400)
 
 
 def _baseline(text: str) -> Mapping[str, Any]:

@@ -97,7 +97,7 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
         click.echo(json.dumps(_document(answer), ensure_ascii=False) if output == "json" else "\n".join(_lines(answer)))
     if output == "text" and told > 1:
         click.echo(
-            f"{counted(told, 'file')}, {wrong:,} of them wrong" if wrong else f"{counted(told, 'file')}, all right"
+            f"{counted(told, 'file')}, {wrong:,} with mistakes" if wrong else f"{counted(told, 'file')}, no mistakes"
         )
     return InputError.exit_code if wrong else 0
 

@@ -121,7 +121,7 @@ def fault(
     \b
     refuse              connections are refused
     hang-before-banner  connections are accepted and nothing is sent
-    drop-mid-apply      the connection is cut --after seconds into an apply, which goes on
+    drop-mid-apply      the connection is cut --after seconds into an apply, which continues
     host-key-change     the node shows another host key
     garbage-output      commands print garbage
     endless-output      the output of commands never ends
@@ -157,7 +157,7 @@ def fault(
         raise UsageError("lab-fault", f"{', '.join(api.KINDS)} are faults of {API}, and all others of nodes")
     if nodeset == API:
         control.ask(directory, {"op": "api", "kind": kind, "after": after})
-        click.echo(f"{'mended' if clear else kind}: {API}")
+        click.echo(f"{'cleared' if clear else kind}: {API}")
         return
     served = launch.specification(directory)
     sets = {name: frozenset(members) for name, members in served.sets.items()}
@@ -169,7 +169,7 @@ def fault(
         raise UsageError("empty-limit", "no such node in the lab")
     order = {"kind": kind, "after": after, "lasting": lasting, "at": at, "add": add}
     control.ask(directory, {"op": "clear" if clear else "fault", "nodes": names, **order})
-    click.echo(f"{'mended' if clear else kind}: {fold(names)}")
+    click.echo(f"{'cleared' if clear else kind}: {fold(names)}")
 
 
 @lab.command("faults")

@@ -7,6 +7,7 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from typing import NamedTuple
 
 import click
 
@@ -18,29 +19,38 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 
+class Listed(NamedTuple):
+    """Where a command is in this package (``module:attribute``), and its line in ``rollout --help``."""
+
+    where: str
+    line: str
+
+
 COMMANDS = {
-    "abort": "control:abort",
-    "apply": "runs:apply",
-    "check": "check:check",
-    "continue": "control:continue_",
-    "explain": "explain:explain",
-    "export": "export:export",
-    "forget": "upkeep:forget",
-    "lab": "lab:lab",
-    "pause": "control:pause",
-    "plan": "plan:plan",
-    "recover": "runs:recover",
-    "report": "report:report",
-    "resume": "runs:resume",
-    "rollback": "rollback:rollback",
-    "schema": "schema:schema",
-    "simulate": "simulate:simulate",
-    "status": "status:status",
-    "unlock": "upkeep:unlock",
-    "verify": "upkeep:verify",
-    "watch": "control:watch",
+    "abort": Listed("control:abort", "End a run as a halt does."),
+    "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
+    "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
+    "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
+    "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
+    "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
+    "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
+    "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
+    "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
+    "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
+    "plan": Listed("plan:plan", "Read the nodes, change nothing, write the plan."),
+    "recover": Listed("runs:recover", "Do the pending recoveries of a run that has ended."),
+    "report": Listed("report:report", "Report on a run, as text, JSON or HTML."),
+    "resume": Listed("runs:resume", "Resume a run that was interrupted or halted."),
+    "rollback": Listed("rollback:rollback", "Revert a run, or all nodes in an emergency."),
+    "schema": Listed("schema:schema", "Print a JSON Schema for editors."),
+    "simulate": Listed("simulate:simulate", "Rehearse a plan offline on model nodes."),
+    "ssh": Listed("commands:ssh", "Open a shell on a node."),
+    "status": Listed("status:status", "Show the state of a run from its journal."),
+    "unlock": Listed("upkeep:unlock", "Release a cluster from a run without a controller."),
+    "verify": Listed("upkeep:verify", "Compare nodes with what was last confirmed on them."),
+    "watch": Listed("control:watch", "Follow a run as its own terminal shows it."),
 }
-"""Name → module of this package and the command in it. Only the command that is called is imported."""
+"""Only the command that is called is imported; ``rollout --help`` imports none."""
 
 ALIASES = {"catch-up": "recover"}
 """Old name → the command that it still calls. ``--help`` does not list old names."""
@@ -52,14 +62,18 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].partition(":")
+        module, _, attribute = COMMANDS[name].where.partition(":")
         found = getattr(import_module(f"rollout.cli.{module}"), attribute)
         if not isinstance(found, click.Command):
-            raise TypeError(COMMANDS[name])
+            raise TypeError(COMMANDS[name].where)
         return found
 
 

@@ -111,7 +111,12 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     ),
     click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys."),
     *sudo_options,
-    click.option("--kubeconfig", type=click.Path(), default="", help="Kubeconfig to use instead of the inventory's."),
+    click.option(
+        "--kubeconfig",
+        type=click.Path(),
+        default="",
+        help="Kubeconfig of the API server; its current context is used. Overrides the inventory's kubeconfig, if any.",
+    ),
     click.option(
         "--state",
         type=click.Path(path_type=Path),

@@ -185,7 +185,8 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Do the pending recoveries of a run that has ended, on nodes that were unreachable (without RUN: the newest run).
 
-    For a run that halted or was interrupted, only its cordons are lifted. `rollout resume` does the rest.
+    If the run has no pending recovery: end the claims that it left on nodes. For a run that halted or was interrupted,
+    only its cordons are lifted. `rollout resume` does the rest.
     """
     journal = session.past()
     named = known_run(session, journal.runs(), run)

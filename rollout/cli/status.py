@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.app.following import afterwards, replay
 from rollout.app.past_runs import past_run
-from rollout.app.ports import RunHeader
+from rollout.app.ports import Journal, RunHeader
 from rollout.cli.options import known_run, session_options
 from rollout.composition.wiring import Session
 from rollout.core.presentation.after_the_run import afterwards_document, afterwards_lines
@@ -21,6 +23,9 @@ from rollout.core.text.terminal import counted
 
 MOST_OTHERS = 8
 """Runs before and after this one that are named."""
+
+MOST_NOTES = 100
+"""Newest notes on the cluster that JSON has: commands of operators, unlocks."""
 
 
 @click.command()
@@ -33,13 +38,14 @@ def status(session: Session, run: str) -> int:
     named = known_run(session, headers, run)
     past = past_run(journal, named)
     if past is not None:
-        _show_past(session, past, journal.head(named), _others(headers, named))
+        cluster = next(header.cluster for header in headers if header.run == named)
+        _show_past(session, past, _recorded(journal, cluster, journal.head(named)), _others(headers, named))
         return 0
     state = replay(journal, named)
     summary, after = summarize(state), afterwards(journal, state, SystemClock().now())
     events, head = journal.head(summary.run)
     if session.output == "json":
-        more = {**afterwards_document(summary, after), "journal": {"events": events, "head": head}}
+        more = {**afterwards_document(summary, after), **_recorded(journal, summary.cluster, (events, head))}
         click.echo(json.dumps({**summary_document(summary), **more}, sort_keys=True))
     else:
         lines = (*summary_lines(summary), *afterwards_lines(summary, after))
@@ -47,12 +53,17 @@ def status(session: Session, run: str) -> int:
     return 0
 
 
-def _show_past(session: Session, past: PastRun, head: tuple[int, str], others: Iterator[str]) -> None:
+def _show_past(session: Session, past: PastRun, recorded: Mapping[str, Any], others: Iterator[str]) -> None:
     if session.output == "json":
-        more = {"journal": {"events": head[0], "head": head[1]}}
-        click.echo(json.dumps({**past_run_document(past), **more}, sort_keys=True))
+        click.echo(json.dumps({**past_run_document(past), **recorded}, sort_keys=True))
     else:
-        click.echo("\n".join((*past_run_lines(past), _chained(*head), *others)))
+        click.echo("\n".join((*past_run_lines(past), _chained(**recorded["journal"]), *others)))
+
+
+def _recorded(journal: Journal, cluster: str, head: tuple[int, str]) -> dict[str, Any]:
+    """The chain of a run, and the newest notes on its cluster, for JSON."""
+    notes = [asdict(note) for note in journal.notes(cluster)[-MOST_NOTES:]]
+    return {"journal": {"events": head[0], "head": head[1]}, "notes": notes}
 
 
 def _chained(events: int, head: str) -> str:

@@ -62,7 +62,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
 @reason_option
 @session_options
 def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
-    """Release a cluster from a run whose controller is gone: the journal's lease and the claims on its nodes.
+    """Release a cluster from a run without a controller: the journal's lease and the claims on its nodes.
 
     A change that is armed on a node is left to its guard. Every node refuses a controller that comes back.
     """

@@ -9,8 +9,9 @@ from dataclasses import replace
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
 from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, unnamed
+from rollout.core.model.gates import AlertQuery, GateKind, HttpQuery, PrometheusQuery
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Disruption, GateKind, Policy
+from rollout.core.model.playbook import Disruption, Policy
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
@@ -65,7 +66,7 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 
 
 def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
-    over_http = any(gate.prometheus or gate.alertmanager or gate.http for gate in needs.gates)
+    over_http = any(isinstance(gate.asks, PrometheusQuery | AlertQuery | HttpQuery) for gate in needs.gates)
     if not over_http and not _looks(endpoints, needs):
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
@@ -109,7 +110,7 @@ def _check_rights(ask: Callable[[], tuple[str, ...]], kubeconfig: str, what: str
     try:
         missing = ask()
     except RemoteError as error:
-        message = f"nothing was touched: the API server of {kubeconfig} cannot be asked: {error.message}"
+        message = f"nothing was touched: the request to the API server of {kubeconfig} failed: {error.message}"
         raise UsageError(f"api-{error.reference}", message, hint=error.hint) from None
     if missing:
         message = f"nothing was touched: {kubeconfig} lacks the right to {', '.join(missing)}"

@@ -77,7 +77,10 @@ class EmergencyTerminal:
         return time_back(found.order, each, heard.seconds * len(found.order.nodes) / answered)
 
     def _node_time(self, order: Order) -> NodeTime:
-        """From the journal's last measured revert. Without one, from RestartSec on a sample of nodes."""
+        """From the reverts that one of the cluster's last few runs measured.
+
+        Else from RestartSec on at most ``MOST_SAMPLED`` nodes of the order. Else a fixed estimate.
+        """
         known = way_back_known(self.session, order.cluster)
         if known is not None or not order.nodes:
             return node_time(known)

@@ -6,6 +6,7 @@ Adapters are imported where they are used: a command that only looks at a run do
 from __future__ import annotations
 
 import getpass
+import os
 import secrets
 import socket
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from rollout.adapters.no_journal import NoJournal
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.kubelet.agent.sudo import Secret
+
+COMMAND_OUTPUT = 64 * 1024
+"""Bytes that are kept of each output stream of an operator's command on one node."""
+
+SHELL_SECONDS = 60.0
+"""Until an interactive shell has begun; it has no deadline then."""
 
 _MOST_SAID = 20
 SPARE = 32
@@ -61,7 +69,7 @@ class Session:
     output: str
     reason: str = ""
     sudo_password: Secret | None = None
-    kubeconfig: str = ""  # instead of the inventory's
+    kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
 
     @cached_property
@@ -90,7 +98,7 @@ class Session:
         return load_cluster(self.files(), self.sources(), cluster, self.kubeconfig)
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
-        """The same for commands that must work without the API server. If it is down, the nodes of its last answer."""
+        """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
         from rollout.adapters.remembered_nodes import RecallingSources
         from rollout.app.load import load_cluster
 
@@ -108,6 +116,28 @@ class Session:
 
         return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
 
+    def command_nodes(self) -> SshNodes:
+        """For an operator's commands: through fabric, with little output kept of each node."""
+        from rollout.adapters.ssh import SshLimits, SshNodes
+        from rollout.adapters.ssh.over_fabric import FabricSession
+
+        return SshNodes(
+            self.resolver, sudo_password=self.sudo_password, notice=_say, sessions=FabricSession,
+            limits=SshLimits(stdout=COMMAND_OUTPUT, stderr=COMMAND_OUTPUT),
+        )  # fmt: skip
+
+    def interactive_shell(self, target: Target) -> int:
+        """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
+        from rollout.adapters.ssh.over_fabric import interact
+
+        nodes = self.nodes()
+        size = get_terminal_size()
+        try:
+            with nodes.shell(target, SHELL_SECONDS, os.environ.get("TERM", "dumb"), (size.columns, size.lines)) as line:
+                return interact(line)
+        finally:
+            nodes.close()
+
     @property
     def place(self) -> Path | PostgresUrl:
         """Where the journal is."""
@@ -124,7 +154,7 @@ class Session:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
-        """For reading only: creates no journal."""
+        """The journal, or one without runs if there is none: creates no journal."""
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()
@@ -242,11 +272,11 @@ def without_journal(why: StateError) -> Journal:
 
 
 def _say(words: str) -> None:
-    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - for people, while it happens
+    print(printable(words, 500), file=sys.stderr)  # noqa: T201 - printed at once, for people
 
 
 def operator() -> str:
-    """Who does this and from where, for the journal."""
+    """The user who runs this command and the machine, for the journal."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 

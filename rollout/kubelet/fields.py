@@ -1,7 +1,7 @@
 """Which KubeletConfiguration fields and kubelet flags exist in which Kubernetes minor.
 
 A kubelet accepts a misspelt field with a warning and runs with the default (lenient decoding, kubernetes #83204), so a
-misspelt setting must be *our* error. The data is ``kubelet_fields.json`` beside this file; it says how it was derived.
+misspelt setting must be *our* error. The data is ``kubelet_fields.json`` beside this file, which describes its sources.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A top-level field; ``since`` and ``last`` are minors (27 is 1.27), ``flags`` set the same value and beat the file."""
+    """A top-level field; ``since`` and ``last`` are minors (27 is 1.27), ``flags`` set the same and override it."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A kubelet flag; from minor ``removed`` on a kubelet does not start with it. ``field``: the field it beats.
+    """A kubelet flag; from minor ``removed`` on a kubelet does not start with it. ``field``: the field it overrides.
 
     ``removed_text`` is what is known of its end: ``1.24``, or a range such as ``after 1.20, by 1.36``.
     ``kind`` is how pflag reads its text (``bool``, ``duration``, ``gates``, ``pairs`` …; the data explains them). Only

@@ -1,8 +1,8 @@
-"""Where a setting lives on a node: (setting, kubelet version, runtime) → a field, a flag, or why it has no home there.
+"""The home of a setting on a node: (setting, kubelet version, runtime) → a field, a flag, or why it has no home there.
 
 A setting is written under its Kubernetes name (``serializeImagePulls``, ``--registry-qps``) or as an *intent*
-(``intents``), whose home depends on the node: ``imagePullProgressDeadline`` (incident 1) is a flag of the kubelet over
-dockershim, a flag of cri-dockerd, a key of containerd's or of CRI-O's configuration.
+(``intents``). An intent's home depends on the node: ``imagePullProgressDeadline`` (incident 1) is a flag of the kubelet
+over dockershim, a flag of cri-dockerd, a key of containerd's or of CRI-O's configuration.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ NOT_OURS: Mapping[str, str] = {
     "--config-dir": "it decides which files the kubelet reads, and resets explicitly empty lists from 1.32 on",
     "--container-runtime": "changing the runtime is not a change of configuration",
     "--container-runtime-endpoint": "changing the runtime is not a change of configuration",
-    "--dynamic-config-dir": "it hands the configuration to the API server",
+    "--dynamic-config-dir": "the API server would then set the configuration",
     "--help": "the kubelet would print its help and end",
     "--version": "the kubelet would print its version and end",
     "containerRuntimeEndpoint": "changing the runtime is not a change of configuration",
@@ -114,7 +114,7 @@ class InFlag:
 
 @dataclass(frozen=True, slots=True)
 class InRuntime:
-    """The setting is an intent that lives in the container runtime's own configuration (``runtimes.changes``)."""
+    """The setting is an intent with a home in the container runtime's own configuration (``runtimes.changes``)."""
 
     intent: str
     value: Value

@@ -1,5 +1,5 @@
-"""Intents: settings whose home depends on the node. One table: (intent, runtime, its version) → key, default, class, or
-why not.
+"""Intents: settings with a home that depends on the node. One table: (intent, runtime, its version) → key, default,
+class, or why not.
 
 Read in the runtimes' sources: containerd 1.6.39, 1.7.0, 1.7.10, 2.0.0, 2.1.0, 2.2.0 and 2.3.4 (``internal/cri/config``,
 ``plugins/transfer``), CRI-O 1.30.10 to 1.36.3 (``pkg/config/config.go``), cri-dockerd 0.2.0 to 0.4.3
@@ -28,11 +28,11 @@ _FIRST: Number = (0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where an intent lives on runtimes from ``since`` up to, not including, ``before``.
+    """The home of an intent on runtimes from ``since`` up to, not including, ``before``.
 
-    ``refusal`` is why it has no home there; otherwise ``key`` is its name at home, ``default`` the value in force where
-    nobody sets it (Go's and TOML's way to write it), ``place`` the file or unit for people, ``unit`` the unit to
-    restart or reload.
+    ``refusal`` is why it has no home there. Otherwise ``key`` is its name there, ``default`` the value in force where
+    it is not set (as Go and TOML write it), ``place`` the file or unit for people, ``unit`` the unit to restart or
+    reload.
     """
 
     intent: str

@@ -1,4 +1,4 @@
-"""Settings whose value can be right on one node only: a node that gets another node's name or address is lost to its
+"""Settings with values that can be right on one node only: with another node's name or address a node is lost to its
 cluster.
 """
 
@@ -15,7 +15,7 @@ from rollout.errors import Problem
 OWN_VALUES: Mapping[str, str] = {
     "--hostname-override": "all but one of them would register as another node",
     "--node-ip": "pods and services would reach only one of them",
-    "providerID": "the cloud would be asked about the same machine for all of them",
+    "providerID": "the cloud provider would see the same machine for all of them",
 }
 """Name → what the same value on several nodes would do."""
 

@@ -30,7 +30,7 @@ PROGRAMS: Mapping[Runtime, str] = {
     Runtime.CONTAINERD: "containerd",
     Runtime.CRIO: "crio",
 }
-"""The name in ``Snapshot.runtimes`` of the program whose version counts."""
+"""The name in ``Snapshot.runtimes`` of the program with the version that counts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

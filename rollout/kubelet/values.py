@@ -100,11 +100,9 @@ def mistake(name: str, kind: str, value: Value) -> str:
 
 
 def flag_mistake(name: str, kind: str, value: Value) -> str:
-    """The same for a flag. Its value becomes one word of one line, so only values that can be written there are
-    allowed.
-    """
+    """The same for a flag. Its value becomes one word of one line, so only values that fit there are allowed."""
     if isinstance(value, str) and not value.isprintable():
-        return f"{name} holds a control character"
+        return f"{name} contains a control character"
     if kind in _KINDS:
         return mistake(name, kind, value)
     if isinstance(value, str | int | float):

@@ -33,7 +33,7 @@ def parse(text: str) -> Version | None:
 
 
 def known(text: str) -> Version:
-    """The version of a kubelet that was found fit; ``ValueError`` otherwise."""
+    """The version of a kubelet that passed the checks; ``ValueError`` otherwise."""
     found = parse(text)
     if found is None:
         raise ValueError(f"{text!r} is not a kubelet version")

@@ -1,7 +1,7 @@
 """Run a program with file system calls that the lab decides: ``confine.py FILTER PROGRAM ARGUMENT…``. Never imported.
 
-It installs the given system call filter (hexadecimal BPF), reports its listener to the lab on descriptor 7, waits until
-the lab has it, and becomes the program. Needs no privileges: a process may always restrict itself.
+It installs the given system call filter (hexadecimal BPF) and reports its listener to the lab on descriptor 7. When the
+lab has it, the process becomes the program. Needs no privileges: a process may always restrict itself.
 """
 
 import ctypes

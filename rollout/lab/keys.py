@@ -44,7 +44,7 @@ def serving(address: str, directory: Path) -> tuple[ssl.SSLContext, bytes]:
 
 
 def kubeconfig(cluster: str, url: str, authority: bytes, token: str) -> bytes:
-    """A kubeconfig whose only context is the lab's."""
+    """A kubeconfig with one context, the lab's."""
     server = {"server": url, "certificate-authority-data": base64.b64encode(authority).decode()}
     document = {
         "apiVersion": "v1",

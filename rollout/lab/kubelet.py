@@ -1,15 +1,22 @@
-"""A kubelet's start as a function: version, arguments and files in; journal lines and outcome out."""
+"""A kubelet's start as a function: version, arguments and files in; journal lines and outcome out.
+
+``kubelet.configuration``, which is compared with real kubelets, decides whether it starts and with which values. Here are
+the node's files, and what a kubelet prints.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from rollout.kubelet import fields
-from rollout.kubelet.configuration.flags import FlagToken, Malformed, Stray, tokens
-from rollout.lab import configfile, drop_ins
-from rollout.lab.configfile import DecodedFile, FatalError
+from rollout.kubelet import fields, versions
+from rollout.kubelet.configuration.drop_ins import in_order
+from rollout.kubelet.configuration.flags import FlagError, parse
+from rollout.kubelet.configuration.go_values import quoted
+from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
+from rollout.kubelet.configuration.startup import outcome
+from rollout.kubelet.versions import Version
 from rollout.lab.units import Tree
 
 START_UP = 0.3
@@ -19,7 +26,7 @@ START_UP = 0.3
 @dataclass(frozen=True, slots=True)
 class ProgramStart:
     """The outcome of one start of a program. ``status`` is ``None`` if it stays up, else its exit status after ``life``
-    seconds; until then its unit is ``active``. ``values`` are those of a kubelet's configuration file.
+    seconds; until then its unit is ``active``. ``values`` are a kubelet's configuration, as ``/configz`` shows it.
     """
 
     journal: tuple[str, ...] = ()
@@ -30,99 +37,80 @@ class ProgramStart:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
+def start(
+    version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None
+) -> ProgramStart:
+    """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
+    known = _as_known(version)
+    minor, words = known.minor, arguments[1:]
+    fingerprint = hashlib.sha256("\0".join(arguments).encode())
+    try:
+        sources = _sources(words, minor, tree, variables or {})
+    except FileNotFoundError as error:
+        return ProgramStart((_last_words(minor, str(error)),), _status(minor), 0, fingerprint.hexdigest())
+    for file in (sources.config, *(sources.drop_ins or ())):
+        fingerprint.update(file.content if file else b"")
+    begun = outcome(known, sources)
+    if not begun.starts:
+        said = tuple(_last_words(minor, text) for text in _texts(begun, MessageLevel.FATAL))
+        return ProgramStart(said, _status(minor), 0, fingerprint.hexdigest())
+    journal = (*_lenient(minor, _texts(begun, MessageLevel.WARNING)), *_greeting(version, minor))
+    port = int(str(begun.effective.get("healthzPort", 0)))
+    return ProgramStart(journal, None, port, fingerprint.hexdigest(), values=begun.effective)
+
+
 def minor_of(version: str) -> int:
     """``v1.20.15`` or ``1.20.15`` → 20."""
     return int(version.lstrip("v").split(".")[1])
 
 
-def start(
-    version: str, arguments: tuple[str, ...], tree: Tree, variables: Mapping[str, str] | None = None
-) -> ProgramStart:
-    """Start the kubelet ``version`` with a command line (the program's own name first) on a node's files, with an environment."""
-    minor = min(minor_of(version), fields.known_minors().stop - 1)  # a newer one behaves like the newest known
-    fingerprint = hashlib.sha256("\0".join(arguments).encode())
+def _as_known(version: str) -> Version:
+    """A kubelet newer than the tables behaves like the newest known one."""
+    newest = fields.known_minors().stop - 1
+    return versions.known(version if minor_of(version) <= newest else f"1.{newest}.0")
+
+
+def _sources(words: tuple[str, ...], minor: int, tree: Tree, variables: Mapping[str, str]) -> Sources:
+    """What the command line names. ``FileNotFoundError`` has the kubelet's own message."""
+    sources = Sources(flags=words, environment=variables)
     try:
-        flags = parse_flags(minor, arguments[1:])
-        decoded = DecodedFile()
-        if flags.get("config"):
-            content = tree.read(flags["config"])
-            fingerprint.update(content or b"")
-            if content is None:
-                path = flags["config"]
-                raise FatalError(
-                    f"failed to load Kubelet config file {path}, error failed to read kubelet config file"
-                    f' "{path}", error: open {path}: no such file or directory'
-                )
-            decoded = configfile.decode(minor, content, flags["config"])
-        values = decoded.values
-        if flags.get("config-dir"):
-            values, read = drop_ins.merged(minor, tree, flags["config-dir"], values, variables or {})
-            fingerprint.update(read)
-        _check_together(minor, flags, values)
-    except FatalError as error:
-        return ProgramStart((_last_words(minor, str(error)),), 255 if minor < 23 else 1, 0, fingerprint.hexdigest())
-    journal = (*_lenient(minor, decoded.strict), *_greeting(version, minor))
-    return ProgramStart(journal, None, _port(flags, values), fingerprint.hexdigest(), values=values)
+        flags = parse(words, minor)
+    except FlagError:
+        return sources  # it stops before it reads a file
+    if path := flags.text("--config"):
+        sources = replace(sources, config=File(path, _config(tree, path)))
+    if folder := flags.text("--config-dir"):
+        if not tree.is_folder(folder):
+            raise FileNotFoundError(f"failed to merge kubelet configs: lstat {folder}: no such file or directory")
+        found = {path: tree.read(f"{folder}/{path}") or b"" for path in in_order(_below(tree, folder))}
+        sources = replace(sources, drop_ins=tuple(File(f"{folder}/{path}", text) for path, text in found.items()))
+    return sources
 
 
-def parse_flags(minor: int, arguments: tuple[str, ...]) -> dict[str, str]:
-    """pflag's reading of a command line for this version; ``FatalError`` for a refused command line."""
-    found: dict[str, str] = {}
-    for token in tokens(arguments):
-        match token:
-            case Stray(at):
-                colon = ":" if minor < 23 else ""
-                raise FatalError(f"unknown command{colon} {arguments[at]}")
-            case Malformed(at):
-                raise FatalError(f"{_parsing(minor)}bad flag syntax: {arguments[at]}")
-            case FlagToken():
-                found[token.name[2:]] = _flag(minor, token)
-    return found
-
-
-def _flag(minor: int, token: FlagToken) -> str:
-    flag = fields.flag(token.name)
-    if flag is None or not flag.known_in(minor):
-        raise FatalError(f"{_parsing(minor)}unknown flag: {token.name}")
-    if token.value is None:
-        raise FatalError(f"{_parsing(minor)}flag needs an argument: {token.name}")
-    _check_flag(minor, token.name[2:], flag.kind, token.value)
-    return token.value
-
-
-def _check_flag(minor: int, name: str, kind: str, value: str) -> None:
-    problem = ""
-    if kind == "duration":
-        problem = configfile.duration_problem(value)
-    elif kind == "bool" and value.lower() not in {"true", "false", "1", "0", "t", "f"}:
-        problem = f'strconv.ParseBool: parsing "{value}": invalid syntax'
-    elif kind in {"int32", "int64"} and not value.lstrip("-+").isdigit():
-        problem = f'strconv.ParseInt: parsing "{value}": invalid syntax'
-    if problem:
-        raise FatalError(_parsing(minor) + f'invalid argument "{value}" for "--{name}" flag: {problem}')
-
-
-def _check_together(minor: int, flags: Mapping[str, str], values: Mapping[str, object]) -> None:
-    parallel = values.get("maxParallelImagePulls")
-    if minor < 27 or not isinstance(parallel, int):
-        return
-    if parallel < 1:
-        raise FatalError(f"invalid configuration: maxParallelImagePulls {parallel} must be a positive number")
-    serial = flags.get("serialize-image-pulls", str(values.get("serializeImagePulls", "false"))).lower() == "true"
-    if parallel > 1 and serial:
-        raise FatalError(
-            "invalid configuration: maxParallelImagePulls cannot be larger than 1 unless SerializeImagePulls "
-            "(--serialize-image-pulls) is set to false"
+def _config(tree: Tree, path: str) -> bytes:
+    content = tree.read(path)
+    if content is None:
+        raise FileNotFoundError(
+            f"failed to load Kubelet config file {path}, error failed to read kubelet config file"
+            f' "{path}", error: open {path}: no such file or directory'
         )
+    return content
 
 
-def _port(flags: Mapping[str, str], values: Mapping[str, object]) -> int:
-    port = flags.get("healthz-port", values.get("healthzPort"))
-    return 10248 if port is None else int(str(port))
+def _below(tree: Tree, folder: str, inside: str = "") -> Iterator[str]:
+    for name in tree.names(folder):
+        if tree.is_folder(f"{folder}/{name}"):
+            yield from _below(tree, f"{folder}/{name}", f"{inside}{name}/")
+        else:
+            yield f"{inside}{name}"
 
 
-def _parsing(minor: int) -> str:
-    return "" if minor < 23 else "failed to parse kubelet flag: "
+def _texts(begun: KubeletOutcome, level: MessageLevel) -> tuple[str, ...]:
+    return tuple(message.text for message in begun.messages if message.level is level)
+
+
+def _status(minor: int) -> int:
+    return 255 if minor < 23 else 1
 
 
 def _last_words(minor: int, message: str) -> str:
@@ -133,17 +121,14 @@ def _last_words(minor: int, message: str) -> str:
     return f'E1120 09:00:00.000000    4242 run.go:72] "command failed" err="{message}"'
 
 
-def _lenient(minor: int, strict: tuple[str, ...]) -> tuple[str, ...]:
-    if not strict:
+def _lenient(minor: int, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    if not warnings:
         return ()
-    said = ", ".join(strict)
+    head, _, first = warnings[0].partition(": ")
+    error = ", ".join((first, *(warning.rpartition("error: ")[2] for warning in warnings[1:])))
     if minor < 21:
-        old = said.replace("unknown field ", "v1beta1.KubeletConfiguration.ReadObject: found unknown field: ")
-        head = "W1120 09:00:00.000000    4242 codec.go:118] using lenient decoding as strict decoding failed"
-        return (f"{head}: strict decoder error: {old}",)
-    quoted = said.replace('"', '\\"')
-    head = 'I1120 09:00:00.000000    4242 codec.go:102] "Using lenient decoding as strict decoding failed"'
-    return (f'{head} err="strict decoding error: {quoted}"',)
+        return (f"W1120 09:00:00.000000    4242 codec.go:118] {head}: {error}",)
+    return (f"I1120 09:00:00.000000    4242 codec.go:102] {quoted(head)} err={quoted(error)}",)
 
 
 def _greeting(version: str, minor: int) -> tuple[str, ...]:

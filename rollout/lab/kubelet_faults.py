@@ -1,8 +1,8 @@
 """Faults of a kubelet: they make it exit or stop responding. They depend on the configuration, not the process.
 
-A fault stores the kubelet's command line and configuration at its start (its *fingerprint*): with these the kubelet is
-healthy, with any others it is unhealthy. So a revert always heals the node, except for a flapping kubelet, which flaps
-with any configuration.
+A fault stores the kubelet's command line and configuration at its start (its *fingerprint*). With these the kubelet is
+healthy, with any others it is unhealthy. So a revert always heals the node. The exception is a flapping kubelet: it
+flaps with any configuration.
 """
 
 from __future__ import annotations

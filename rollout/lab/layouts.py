@@ -1,6 +1,6 @@
-"""The files on a node's disk, by layout: kubeadm from deb or rpm packages, kubeadm with drop-ins of the kubelet's
-configuration (from 1.30 on, else as from deb packages), or plain unit and flags.
+"""The files on a node's disk, by layout: kubeadm from deb or rpm packages, kubeadm with drop-ins, or plain unit and flags.
 
+The drop-ins are those of the kubelet's configuration (from 1.30 on; before, the layout is as from deb packages).
 A node's kubelet has the flags and the fields that its version has, and its runtime the files that its version reads.
 """
 

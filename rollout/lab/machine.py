@@ -73,7 +73,7 @@ class Timer:
 
 @dataclass(slots=True)
 class LabMachine:
-    """One node. Call ``advance`` before anything else; ``due`` says when to call it next."""
+    """One node. Call ``advance`` before anything else; ``due`` is the time of the next call."""
 
     version: str
     tree: Tree

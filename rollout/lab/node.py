@@ -182,7 +182,7 @@ class LabNode:
     def _watched(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return syscalls.command(arguments) if self.disk.is_watched else arguments
 
-    # ------------------------------------------------------------------------------------------------- people who come
+    # ----------------------------------------------------------------------------------------------------- connections
 
     def welcome(self, client: socket.socket, authorized: bytes, host_key: Key) -> None:
         """A client has connected."""

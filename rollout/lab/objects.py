@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rollout.kubelet import fields
 from rollout.lab import layouts, pods
-from rollout.lab.kubelet import parse_flags
 from rollout.lab.machine import LabMachine
 from rollout.lab.service import UnitPhase
 from rollout.lab.spec import NodeSpec
@@ -37,30 +35,6 @@ _READY = {
     ),
     "Unknown": ("NodeStatusUnknown", "Kubelet stopped posting node status."),
 }
-_DEFAULTS: Mapping[str, object] = {
-    "syncFrequency": "1m0s",
-    "fileCheckFrequency": "20s",
-    "httpCheckFrequency": "20s",
-    "imageMinimumGCAge": "2m0s",
-    "evictionPressureTransitionPeriod": "5m0s",
-    "runtimeRequestTimeout": "2m0s",
-    "volumeStatsAggPeriod": "1m0s",
-    "nodeStatusUpdateFrequency": "10s",
-    "nodeStatusReportFrequency": "5m0s",
-    "nodeLeaseDurationSeconds": 40,
-    "serializeImagePulls": True,
-    "registryPullQPS": 5,
-    "registryBurst": 10,
-    "eventRecordQPS": 50,
-    "eventBurst": 100,
-    "maxPods": 110,
-    "port": 10250,
-    "healthzPort": 10248,
-    "healthzBindAddress": "127.0.0.1",
-    "cgroupDriver": "cgroupfs",
-}
-"""The most used defaults that a kubelet fills in; a ``0s`` in a file means the default."""
-_NO_VALUES = frozenset({"kind", "apiVersion"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,32 +136,8 @@ def configz(seen: NodeMoment) -> Object | None:
     """``{"kubeletconfig": …}`` of the running kubelet; ``None`` when none runs."""
     for service in seen.machine.kubelets():
         if service.phase is UnitPhase.RUNNING and service.pid:
-            values = {
-                key: value for key, value in service.start.values.items() if key not in _NO_VALUES and value != "0s"
-            }
-            return {"kubeletconfig": {**_defaults(seen.spec.minor), **values, **_from_flags(seen, service.arguments)}}
+            return {"kubeletconfig": dict(service.start.values)}
     return None
-
-
-def _defaults(minor: int) -> Object:
-    known = fields.known_fields(minor)
-    return {name: value for name, value in _DEFAULTS.items() if name in known}
-
-
-def _from_flags(seen: NodeMoment, arguments: tuple[str, ...]) -> Object:
-    """Flags override their fields in the file."""
-    found: Object = {}
-    for name, text in parse_flags(seen.spec.minor, arguments[1:]).items():
-        flag = fields.flag(f"--{name}")
-        if flag is not None and flag.field:
-            found[flag.field] = _value(flag.kind, text)
-    return found
-
-
-def _value(kind: str, text: str) -> object:
-    if kind == "bool":
-        return text.lower() in {"true", "1", "t"}
-    return int(text) if kind in {"int32", "int64"} else text
 
 
 def metadata(seen: NodeMoment, name: str, thing: str) -> Object:

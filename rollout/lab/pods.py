@@ -49,10 +49,13 @@ class LabLease:
 
 @dataclass(slots=True)
 class LabPods:
-    """The state of the pods. ``boots`` and ``made`` count recreated containers of the first and second pod, ``changes`` other
-    changes visible to the API server; ``turned`` is the last change of the node's readiness. ``cordoned`` and ``notes``
-    (annotations) are clients' writes to the Node. ``ending`` is a fault of pod termination, ``grace`` the grace period of
-    pods that use all of it, and ``daemons`` how often the first pod was deleted.
+    """The state of the pods.
+
+    * ``boots`` and ``made`` count recreated containers of the first and second pod. ``changes`` counts other changes that
+      are visible to the API server. ``turned`` is the last change of the node's readiness.
+    * ``cordoned`` and ``notes`` (annotations) are clients' writes to the Node.
+    * ``ending`` is a fault of pod termination, ``grace`` the grace period of pods that use all of it. ``daemons`` counts
+      deletions of the first pod.
     """
 
     lease: LabLease = field(default_factory=LabLease)

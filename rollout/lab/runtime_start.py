@@ -1,7 +1,8 @@
 """A container runtime's start as a function: command line and files in; journal lines and outcome out.
 
-The same errors end it as the real one: a file that cannot be parsed, a value of a wrong type, an unknown flag or
-directive of dockerd. A containerd with an invalid value for its CRI plugin continues without the plugin; here it continues.
+It exits with the same errors as the real one. These are a file that cannot be parsed, a value of a wrong type, and an
+unknown flag or directive of dockerd. A real containerd with an invalid value for its CRI plugin continues without the plugin; here it
+just continues.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from rollout.lab import configfile
+from rollout.kubelet.configuration.go_values import GoValueError, duration
 from rollout.lab.kubelet import ProgramStart
 from rollout.lab.units import Tree
 
@@ -115,7 +116,7 @@ def _crio(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
         if tree.read(path) is None:
             continue
         timeout = _value(_toml(tree, path), "pull_progress_timeout")
-        problem = configfile.duration_problem(str(timeout)) if timeout is not None else ""
+        problem = _duration_problem(str(timeout)) if timeout is not None else ""
         if problem:
             raise RuntimeExitError(f"validating root config: {path}: {problem}")
 
@@ -152,9 +153,18 @@ def _cri_dockerd(_version: str, arguments: tuple[str, ...], _tree: Tree) -> None
         if name[2:] not in _CRI_DOCKERD:
             raise RuntimeExitError(f"unknown flag: {name}")
         if name == "--image-pull-progress-deadline":
-            problem = configfile.duration_problem(value if equals else following)
+            problem = _duration_problem(value if equals else following)
             if problem:
                 raise RuntimeExitError(f'invalid argument "{value}" for "{name}" flag: {problem}')
+
+
+def _duration_problem(text: str) -> str:
+    """The error of Go's ``time.ParseDuration``; ``""``: it is a duration."""
+    try:
+        duration(text)
+    except GoValueError as error:
+        return str(error)
+    return ""
 
 
 def _toml(tree: Tree, path: str) -> dict[str, object]:

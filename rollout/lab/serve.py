@@ -225,7 +225,7 @@ def _announce(directory: Path, spec: LabSpec, port: int) -> None:
 
 
 def _watch(loop: Loop, directory: Path, inode: int) -> None:
-    """Stop when somebody removed the directory (or put another lab in its place)."""
+    """Stop when the directory was removed (or replaced by another lab)."""
 
     def look() -> None:
         try:

@@ -1,8 +1,8 @@
 """One systemd service as a state with a clock: start, stop, exit, automatic restart. Nothing here runs a process.
 
-The rules are those of systemd 252: a start of ``Type=simple`` succeeds as soon as the process exists; a process that
-ends is started again after ``RestartSec`` and counted; the counter survives a restart out of ``auto-restart`` and is
-cleared by the first start after a wanted stop.
+The rules are those of systemd 252. A start of ``Type=simple`` succeeds as soon as the process exists. A process that
+ends is started again after ``RestartSec`` and counted. The counter survives a restart out of ``auto-restart``; the first
+start after a requested stop clears it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kernel's side of a node's disk: which system calls are held until the lab decides, and how it is asked and answers.
+"""The kernel's side of a node's disk: which system calls are held until the lab decides, and how the lab answers.
 
-seccomp's user notifications (Linux 5.5 or newer, no rights needed): a held call waits in the kernel; its answer is an error
-number, a result, or "go on". Numbers are those of x86_64 and aarch64; other machines have no disk faults.
+It uses seccomp's user notifications (Linux 5.5 or newer, no rights needed). A held call waits in the kernel. Its answer
+is an error number, a result, or "continue". Numbers are those of x86_64 and aarch64; other machines have no disk faults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Creating a node's file tree on disk, and reading it like the node's own systemd and kubelet.
 
 Only the programs in /usr/bin are shared between nodes (hard links, mode 0555). Every file that a rollout or a person
-may edit in place belongs to one node, so that no write to one node shows up on another.
+may edit in place belongs to one node: a write to one node never shows up on another.
 """
 
 from __future__ import annotations
@@ -123,5 +123,5 @@ def _write(path: str, text: str, mode: int = 0o644) -> None:
 
 def _program(path: Path, version: str) -> None:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n# A stand-in: says its version.\necho '{version}'\n", encoding="utf-8")
+    path.write_text(f"#!/bin/sh\n# A stand-in: prints its version.\necho '{version}'\n", encoding="utf-8")
     path.chmod(0o555)

@@ -19,8 +19,8 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.past_run import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.run.moving import GRACE
 from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
-from rollout.core.run.state_builder import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner
@@ -226,9 +226,9 @@ class Controller:
         fleet, now = self.room.fleet, self.now()
         match command:
             case OpenWave():
-                return WaveOpened(now, command.wave, fleet.verdict("", before=True), "as told")
+                return WaveOpened(now, command.wave, fleet.verdict("", before=True), "set by the scenario")
             case JudgeWave():
-                return WaveJudged(now, command.wave, fleet.verdict(""), "as told")
+                return WaveJudged(now, command.wave, fleet.verdict(""), "set by the scenario")
             case LiftSilences():
                 return SilencesLifted(now)
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
 from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
 from rollout.core.model.playbook import (
     ALL_CAUSES,
-    DEFAULT_GATES,
     Budget,
     Busy,
     Disruption,
     Drain,
-    Gate,
-    GateKind,
-    GateScope,
     Limits,
     PullsInFlight,
     RevertScope,

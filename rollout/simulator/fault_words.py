@@ -1,8 +1,8 @@
 """The syntax of faults: ``WHERE: [SHARE] WHAT [at TIME] [for TIME]``, for example ``rack12: 3% unhealthy at 10m``.
 
-WHERE is a rack, a zone, a change group (``g1``), any nodeset (``@rack12&@g1!tess-node-0007``), or one of the parts that
-are not nodes: ``controller``, ``journal``, ``gates`` (``prometheus`` and ``alertmanager`` are among them), ``apiserver``.
-SHARE is a number of those nodes or a percentage, spread evenly over them. ``from`` is ``at``.
+WHERE is a rack, zone, wave or change group (``g1``), any nodeset (``@rack12&@g1!tess-node-0007``), or a part that is not a
+node. These parts are ``controller``, ``journal``, ``gates`` (also written ``prometheus`` or ``alertmanager``) and
+``apiserver``. SHARE is a number of those nodes or a percentage, spread evenly over them. ``from`` is ``at``.
 """
 
 from __future__ import annotations

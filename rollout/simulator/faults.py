@@ -115,7 +115,7 @@ def _falls_sick(node: ModelNode, fault: Fault) -> None:
 def _drift(node: ModelNode, _fault: Fault) -> None:
     if node.files in (OLD, NEW) and node.under_way is None:
         node.files = FOREIGN
-        node.told("somebody else changes its files")
+        node.told("another program changes its files")
 
 
 def _pull(node: ModelNode, fault: Fault) -> None:

@@ -311,7 +311,7 @@ def uncordoned(fleet: ModelFleet, node: ModelNode, counter: int | None = None) -
 
 
 def _lost(ask: Ask) -> Report:
-    return Report(ask.node, ask.verb, Outcome.LOST, "answer-cut-off", "its end was not seen")
+    return Report(ask.node, ask.verb, Outcome.LOST, "answer-cut-off", "exit status unknown")
 
 
 def _unreached(ask: Ask) -> Report:

@@ -1,7 +1,8 @@
 """The laws as seen by the nodes, independent of any controller's state.
 
-``core.run.laws`` checks a state. This module checks the effects on nodes: nodes away at the same time, restarts per
-second, commands that reached a node before they were durable, and controllers that continued although fenced.
+``core.run.laws`` checks a state. This module checks the effects on nodes: nodes away at the same time, and restarts per
+second. It also finds commands that reached a node before they were durable, and controllers that continued although
+fenced.
 """
 
 from __future__ import annotations

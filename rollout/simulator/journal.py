@@ -143,7 +143,7 @@ class Desk:
         self.journal.check()
         held = self.journal.leases.get(cluster)
         if held and held.owner is not self.owner and self._may_live(held):
-            raise StateError("locked", f"run {held.run} has {cluster}: {held.owner.host}")
+            raise StateError("locked", f"run {held.run} holds {cluster}: {held.owner.host}")
         self.journal.leases[cluster] = ModelLease(run, self.owner, self.journal.clock)
 
     def _may_live(self, held: ModelLease) -> bool:

@@ -129,7 +129,7 @@ class ModelNode(ModelMachine):
         yield self.stage
         self._compare()
         if self.timeline.now - began > STAGING_SECONDS:
-            raise AgentRefusedError("too-late", "it stood still while it staged")
+            raise AgentRefusedError("too-late", "it was frozen while it staged files")
         self.late = False
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found

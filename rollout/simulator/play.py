@@ -117,7 +117,7 @@ class Play:
             self._play()
         except LawBrokenError as error:
             law = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever the machine raises is a law broken
+        except Exception as error:  # noqa: BLE001 - any exception of the machine is a broken law
             law = f"the run raised {type(error).__name__}: {error}"
         if law:
             self.tell("law", law)
@@ -228,7 +228,7 @@ class Play:
     def _attend(self) -> None:
         """An operator continues waiting runs; and an endless run is reported."""
         if self.timeline.now > LONGEST:
-            broken(f"law 6: no end in sight: {self.current and self.current.seen and self.current.seen.phase}")
+            broken(f"law 6: the run does not end: {self.current and self.current.seen and self.current.seen.phase}")
         if self.current is not None and self.current.alive and self._waits_for_a_word(self.current):
             self.ask("continue", "")
         self.timeline.after(ATTENDS, self._attend)
@@ -248,14 +248,14 @@ class Play:
             self.tell("operator", word)
             self.current.desk.ask(self.current.order.run, word, "ann@desk", "", revert)
 
-    # ----------------------------------------------------------------------------------------------------- taking it back
+    # ------------------------------------------------------------------------------------------------------ reverting
 
     def _roll_back(self, state: RunState) -> RunState | None:
         inventory = self.inventory()
         order = rollback_order(state, "r2", frozenset(inventory.nodes), inventory, EMERGENCY_LIMITS, force=False)
         if not order.nodes:
             return state
-        self.tell("operator", "rolls r1 back")
+        self.tell("operator", "starts a rollback of r1")
         end = self._carry(order, max(state.counter, state.highest) + 1, self.journal, take_over=True)
         self._lift_cordons()
         self.rolled_back = True

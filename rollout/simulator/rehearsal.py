@@ -79,7 +79,7 @@ class PlanRehearsal:
     def tell(self, who: str, words: str) -> None:
         self.moments.append(ForecastMoment(self.timeline.now, f"{who}: {words}"))
 
-    # ------------------------------------------------------------------------------------------------ who is away when
+    # ------------------------------------------------------------------------------------- which nodes are unavailable
 
     def _restarted(self, node: ModelNode, _restart: Restart) -> None:
         """Away at least until it has settled."""

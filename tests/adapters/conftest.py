@@ -8,6 +8,6 @@ import pytest
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What a test opens and need not close itself."""
+    """Resources of a test that are closed at its end."""
     with ExitStack() as opened:
         yield opened

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope
+from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import Reply, Seen, Web, nobody, web
@@ -45,38 +45,36 @@ def judged(stack: ExitStack, before: Reply, after: Reply) -> tuple[Verdict, str]
         (alerts(), alerts(), PASS, "no alert fires"),
         (alerts("DiskFull"), alerts("DiskFull"), PASS, "firing as before: 1 alert"),
         (alerts("DiskFull"), alerts("DiskFull", "KubeletDown"), FAIL, "1 new alert: KubeletDown on n1"),
-        (alerts("DiskFull"), BROKEN, UNKNOWN, "could not be asked: answered 503: no quorum [http-503]"),
-        (alerts(), Reply(body=b"{}"), UNKNOWN, "could not be asked: the answer is not a list [bad-answer]"),
-        (alerts(), Reply(body=b"null"), UNKNOWN, "could not be asked: the answer is not a list [bad-answer]"),
+        (alerts("DiskFull"), BROKEN, UNKNOWN, "request failed: answered 503: no quorum [http-503]"),
+        (alerts(), Reply(body=b"{}"), UNKNOWN, "request failed: the answer is not a list [bad-answer]"),
+        (alerts(), Reply(body=b"null"), UNKNOWN, "request failed: the answer is not a list [bad-answer]"),
         (
             alerts(),
             Reply(body=b'[{"labels":{}}]'),
             UNKNOWN,
-            "could not be asked: an alert has no fingerprint [bad-answer]",
+            "request failed: an alert has no fingerprint [bad-answer]",
         ),
     ],
 )
-def test_only_what_begins_to_fire_counts(
-    stack: ExitStack, before: Reply, after: Reply, verdict: Verdict, said: str
-) -> None:
+def test_only_new_alerts_count(stack: ExitStack, before: Reply, after: Reply, verdict: Verdict, said: str) -> None:
     assert judged(stack, before, after) == (verdict, said)
 
 
-def test_without_knowing_what_fired_before_nothing_is_passed(stack: ExitStack) -> None:
+def test_without_a_baseline_the_alert_gate_does_not_pass(stack: ExitStack) -> None:
     asked = Asked(stack, stack.enter_context(web(alerts())).url, gate())
-    assert one(asked.judge(baseline="")) == (UNKNOWN, "which alerts fired before the wave is not known")
+    assert one(asked.judge(baseline="")) == (UNKNOWN, "it is unknown which alerts fired before the wave")
 
 
-def test_an_alertmanager_that_is_away_stops_the_wave_before_it_begins(stack: ExitStack) -> None:
+def test_an_unreachable_alertmanager_stops_the_wave_before_it_begins(stack: ExitStack) -> None:
     opened = Asked(stack, nobody(), gate()).open()
     assert (opened.verdict, opened.evidence) == (
         UNKNOWN,
-        "gate 'alerts': could not be asked: Connection refused [not-reached]",
+        "gate 'alerts': request failed: Connection refused [not-reached]",
     )
 
 
-def test_silences_are_honoured_but_one_that_ends_brings_nothing_new(stack: ExitStack) -> None:
-    """Before the wave the silenced count as known; in the soak they are not asked for."""
+def test_silenced_alerts_do_not_count_and_the_end_of_a_silence_adds_no_new_alert(stack: ExitStack) -> None:
+    """Before the wave, silenced alerts are part of the baseline. In the soak they are not requested."""
     server = stack.enter_context(web(alerts("DiskFull")))
     asked = Asked(stack, server.url, gate())
     asked.judge(baseline=asked.open().baseline)
@@ -115,7 +113,7 @@ def test_a_silence_that_cannot_be_set_stops_the_wave_before_it_begins(stack: Exi
     server = manager(stack, POST=Reply(400, b"bad matcher"))
     opened = Asked(stack, server.url, gate(silence=60)).open()
     assert (opened.verdict, opened.silences) == (UNKNOWN, ())
-    assert "its silence could not be set: could not be asked: answered 400: bad matcher" in opened.evidence
+    assert "its silence could not be set: request failed: answered 400: bad matcher" in opened.evidence
 
 
 def test_no_silence_is_set_for_a_wave_that_does_not_begin(stack: ExitStack) -> None:
@@ -145,10 +143,10 @@ def test_silences_are_lifted_and_leftovers_are_reported(stack: ExitStack, answer
     assert len(lifted.leftovers) == left
     assert server.seen[0].path == f"/api/v2/silence/{ID}"
     if left:
-        assert lifted.leftovers[0] == f"silence {ID} could not be ended, it ends by itself: answered 403: not yours"
+        assert lifted.leftovers[0] == f"silence {ID} could not be ended and will expire: answered 403: not yours"
 
 
-def test_a_silence_that_a_dead_controller_set_and_never_wrote_down_is_lifted_with_the_others(stack: ExitStack) -> None:
+def test_a_silence_that_a_dead_controller_did_not_journal_is_lifted_with_the_others(stack: ExitStack) -> None:
     """Only its comment identifies its run; silences of other runs and of people stay."""
     forgotten, others, over = "11111111-a", "22222222-b", "33333333-c"
     standing = [

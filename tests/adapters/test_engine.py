@@ -1,4 +1,4 @@
-"""The local engine: what changes a node waits for no look at another."""
+"""The local engine: a change of a node does not wait for reads of other nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ask(verb: Verb) -> Ask:
 
 
 @pytest.mark.parametrize("verb", [Verb.APPLY, Verb.CONFIRM, Verb.REVERT])
-def test_a_change_begins_although_every_look_hangs(verb: Verb) -> None:
+def test_a_change_starts_although_every_read_hangs(verb: Verb) -> None:
     hang = threading.Event()
 
     def worker(command: Command) -> Event:
@@ -39,7 +39,7 @@ def test_a_change_begins_although_every_look_hangs(verb: Verb) -> None:
         engine.close()
 
 
-def test_what_a_worker_raises_is_raised_where_answers_are_collected() -> None:
+def test_an_exception_of_a_worker_is_raised_by_collect() -> None:
     def worker(command: Command) -> Event:
         raise LookupError(str(command))
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from rollout.adapters import local
-from rollout.core.model.playbook import Gate, GateKind, GateScope, HttpQuery
+from rollout.core.model.gates import Gate, GateKind, GateScope, HttpQuery
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, Reply, nobody, web
@@ -23,7 +23,7 @@ ELSEWHERE = Reply(302, headers=(("Location", "http://127.0.0.1:1/"),))
 
 @pytest.fixture(autouse=True)
 def all_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long a thread of ours takes to read what is in the pipe."""
+    """Limits for slow threads: reading the rest of the pipe may take any time."""
     monkeypatch.setattr(local, "LAST_WORDS", 300.0)
 
 
@@ -62,19 +62,19 @@ def test_a_page_is_judged_by_its_answer(
     assert said is None or found[1] == said
 
 
-def test_a_page_that_is_not_there_is_unknown(stack: ExitStack) -> None:
+def test_an_unreachable_page_is_unknown(stack: ExitStack) -> None:
     assert one(Asked(stack, "", page(nobody())).judge()) == (
         UNKNOWN,
-        "could not be asked: Connection refused [not-reached]",
+        "request failed: Connection refused [not-reached]",
     )
 
 
 def test_a_page_that_hangs_is_unknown(stack: ExitStack) -> None:
     gate = page(stack.enter_context(web(Reply(hang=FOR_EVER))).url, timeout=0.3)
-    assert one(Asked(stack, "", gate).judge()) == (UNKNOWN, "could not be asked: no answer in 0.3 s [deadline]")
+    assert one(Asked(stack, "", gate).judge()) == (UNKNOWN, "request failed: no answer in 0.3 s [deadline]")
 
 
-def test_a_page_is_asked_before_the_wave_too(stack: ExitStack) -> None:
+def test_a_page_is_also_requested_before_the_wave(stack: ExitStack) -> None:
     opened = Asked(stack, "", page(stack.enter_context(web(Reply(500))).url)).open()
     assert (opened.verdict, opened.evidence) == (FAIL, "gate 'shop': answered 500, wanted 200")
 
@@ -104,7 +104,7 @@ def test_a_page_is_asked_before_the_wave_too(stack: ExitStack) -> None:
         "hanging",
     ],
 )
-def test_a_command_is_run_where_the_controller_is(stack: ExitStack, gate: Gate, verdict: Verdict, said: str) -> None:
+def test_a_command_runs_on_the_controllers_machine(stack: ExitStack, gate: Gate, verdict: Verdict, said: str) -> None:
     assert one(Asked(stack, "", gate).judge()) == (verdict, said)
 
 
@@ -116,7 +116,7 @@ def test_a_command_that_ignores_signals_is_killed_and_its_output_is_kept(stack: 
     assert one(Asked(stack, "", gate).judge()) == (UNKNOWN, f"did not end in {plenty} s: waiting")
 
 
-def test_a_command_that_floods_is_bounded_and_its_last_lines_are_shown(stack: ExitStack) -> None:
+def test_endless_output_of_a_command_is_bounded_and_its_last_lines_are_shown(stack: ExitStack) -> None:
     flood = shell("yes | head -c 50000000; for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 1")
     assert one(Asked(stack, "", flood).judge()) == (FAIL, "ended with 1: line 3 | line 4 | line 5 | line 6 | line 7")
     wide = shell("head -c 100000 /dev/zero | tr '\\0' x; exit 1")
@@ -124,7 +124,7 @@ def test_a_command_that_floods_is_bounded_and_its_last_lines_are_shown(stack: Ex
 
 
 def test_a_leftover_child_of_a_command_blocks_nothing(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It keeps the output open; the command itself has ended, or is killed with all that it started."""
+    """The child keeps the output open. The command itself has ended, or is killed with all its processes."""
     monkeypatch.setattr(local, "LAST_WORDS", 3.0)
     assert one(Asked(stack, "", shell("echo said; sleep 86400 & exit 1")).judge()) == (FAIL, "ended with 1: said")
     assert one(Asked(stack, "", shell("sleep 86400 | sleep 86400", timeout=0.3)).judge())[0] is UNKNOWN
@@ -140,6 +140,6 @@ def test_the_worst_gate_decides_and_all_are_recorded(stack: ExitStack) -> None:
     assert [reading.verdict for reading in judged.readings] == [PASS, UNKNOWN, FAIL]
 
 
-def test_without_wave_gates_there_is_nothing_to_say(stack: ExitStack) -> None:
+def test_without_wave_gates_the_wave_passes_without_evidence(stack: ExitStack) -> None:
     asked = Asked(stack, "")
     assert (asked.judge().verdict, asked.open().verdict, json.loads(asked.open().baseline)) == (PASS, PASS, {})

@@ -1,4 +1,4 @@
-"""Programs that print an inventory, as they are found in the field: slow, loud, broken, half done."""
+"""Programs that print an inventory, as in practice: slow, verbose, broken, incomplete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def complaint(path: str, patience: float = 300.0, most_bytes: int = 1 << 20) -> 
     return str(caught.value).replace(str(Path(path).parent) + "/", "")
 
 
-def test_a_program_is_asked_for_its_list(script: Path) -> None:
+def test_a_program_is_called_with_list(script: Path) -> None:
     path = write(script, """[ "$*" = --list ] && cat && printf '{"all": {}}'""")
     assert InventoryScripts().ansible(path) == '{"all": {}}', "and its standard input is empty"
 
@@ -67,7 +67,7 @@ def test_failures_are_named(script: Path, body: str, said: str) -> None:
     assert complaint(write(script, body)) == said
 
 
-def test_endless_complaints_are_no_output_and_take_no_memory(script: Path) -> None:
+def test_endless_standard_error_is_not_output_and_uses_no_memory(script: Path) -> None:
     path = write(script, "head -c 50000000 /dev/zero | tr '\\0' x >&2; echo '{}'")
     assert InventoryScripts(most_bytes=10).ansible(path) == "{}\n"
 
@@ -87,7 +87,7 @@ def test_a_hanging_program_is_killed_with_its_children(script: Path, body: str) 
     path = write(script, f"echo $$ > {script}.pid\n{body}")
     assert complaint(path, patience=plenty).endswith("[script-hangs]")
     group = int(Path(f"{script}.pid").read_text())
-    until(lambda: not _living(group), 60, "nobody of it is there any more")
+    until(lambda: not _living(group), 60, "none of its processes is left")
 
 
 def _living(group: int) -> list[list[str]]:
@@ -96,7 +96,7 @@ def _living(group: int) -> list[list[str]]:
 
 
 def _stat(process: Path) -> list[str]:
-    """State, parent, process group …; nothing of a process that has gone."""
+    """State, parent, process group …; empty for a process that has ended."""
     try:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -128,7 +128,7 @@ def test_a_missing_or_invalid_program_is_named(tmp_path: Path, monkeypatch: pyte
 
 
 class Sources(InventoryScripts):
-    """The real scripts, and no API server."""
+    """The real scripts, without an API server."""
 
     def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
         raise NotImplementedError
@@ -169,7 +169,7 @@ WITH_ANSIBLE = pytest.mark.skipif(
 
 
 @WITH_ANSIBLE
-def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_for_ansible_are_read_by_ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     (tmp_path / "hosts.ini").write_text(INI)
     source = f"{{path: {tmp_path}/hosts.ini, group: kube_node, rackGroups: rack_}}"
@@ -187,7 +187,7 @@ def test_what_only_ansible_can_read_is_read_by_ansible(tmp_path: Path, monkeypat
 
 @WITH_ANSIBLE
 def test_an_inventory_that_ansible_reads_in_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands after the bad line would be lost: a group of control-plane nodes, say."""
+    """Everything after the bad line would be lost, for example a group of control-plane nodes."""
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     folder = tmp_path / "inventory"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""What the live display shows, frame by frame, and that a terminal gets it, and a pipe lines only."""
+"""The live display, frame by frame. A terminal gets the display, and a pipe gets only lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def frame(state: RunState, width: int = 110, elapsed: float | None = 75.0) -> st
     return console.export_text(styles=False)
 
 
-def test_a_frame_says_which_run_where_it_is_and_how_long_it_takes() -> None:
+def test_a_frame_shows_the_run_its_progress_and_its_duration() -> None:
     first, *rest = frame(states.applying()).splitlines()
     assert first == "run r1 on test   running   0 of 40 nodes"
     text = "\n".join(rest)
@@ -52,18 +52,18 @@ def test_a_narrow_screen_loses_nothing_but_the_ends_of_bars() -> None:
 
 def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     text = frame(states.halted())
-    assert "halted    1 of 40 nodes of the fleet went wrong" in text
+    assert "halted    1 of 40 nodes of the fleet failed" in text
     assert re.search(r"■ rest", text)
     assert "wrong" in text
     assert re.search(r"1 reverted b-7: .*", text)
 
 
-def test_a_frame_of_a_held_and_of_a_paused_run_says_how_to_go_on() -> None:
+def test_a_frame_of_a_held_and_of_a_paused_run_shows_how_to_continue() -> None:
     assert "`rollout continue r1` promotes" in frame(states.held())
     assert "paused by ann@ops (lunch red)" in frame(states.paused())
 
 
-def test_what_nodes_say_cannot_draw_on_the_screen() -> None:
+def test_texts_of_nodes_cannot_control_the_terminal() -> None:
     state = states.soaking()
     bad = NodeRecord(
         S.REVERTED, cause=Cause.FAILED, message="\x1b[2Jboo [bold]x[/bold]\nnext", reference="r\x1b]0;t\x07"
@@ -73,7 +73,7 @@ def test_what_nodes_say_cannot_draw_on_the_screen() -> None:
     assert "\x1b" not in text
 
 
-def test_a_narrow_screen_still_has_it_all_and_no_line_is_longer() -> None:
+def test_a_narrow_screen_shows_everything_without_longer_lines() -> None:
     lines = frame(states.halted(), width=60).splitlines()
     assert all(len(line) <= 60 for line in lines)
     assert any("■ rest" in line for line in lines)
@@ -88,11 +88,11 @@ def test_a_narrow_screen_still_has_it_all_and_no_line_is_longer() -> None:
         ((), ""),
     ],
 )
-def test_a_bar_shows_whatever_there_is_one_of(numbers: tuple[tuple[NodeState, int], ...], shown: str) -> None:
+def test_a_bar_shows_every_state_with_at_least_one_node(numbers: tuple[tuple[NodeState, int], ...], shown: str) -> None:
     assert bar(numbers, 10).plain == shown
 
 
-def test_every_state_has_a_look_of_its_own() -> None:
+def test_every_state_has_its_own_sign_and_colour() -> None:
     assert counts(tuple((kind, 1) for kind in S)).plain.count("1 ") == len(S)
     assert len({bar(((kind, 1),), 1).plain for kind in S}) >= len(S) - 1
 
@@ -105,11 +105,11 @@ def test_watching_ends_with_the_summary() -> None:
     assert last is played[-1]
     tail = out.getvalue().rsplit("\x1b", 1)[-1]
     assert "run r1 on test: done, exit code 0" in out.getvalue()
-    assert "\x1b[?25h" in out.getvalue(), "the cursor is given back"
+    assert "\x1b[?25h" in out.getvalue(), "the cursor is restored"
     assert "all: 40 confirmed" in tail
 
 
-def test_the_driver_pays_next_to_nothing_and_the_display_ends_when_the_run_breaks() -> None:
+def test_the_display_costs_the_driver_almost_nothing_and_ends_when_the_run_breaks() -> None:
     out = io.StringIO()
     progress = LiveProgress(out)
     state = states.applying()
@@ -152,7 +152,7 @@ def on_terminal(site: Site, *words: str) -> tuple[int, str]:
     )
     os.close(terminal)
     said = b""
-    with suppress(OSError):  # the terminal's end, once nobody has it open
+    with suppress(OSError):  # the terminal has ended: no process has it open
         while chunk := os.read(person, 65536):
             said += chunk
     os.close(person)

@@ -45,7 +45,7 @@ def applying(state: RunState) -> bool:
     return any(record.state is NodeState.APPLYING for record in state.nodes.values())
 
 
-def test_a_run_that_goes_well_is_a_few_lines_and_its_summary() -> None:
+def test_a_successful_run_prints_a_few_lines_and_its_summary() -> None:
     game = play()
     game.run()
     lines = told(game)
@@ -69,10 +69,10 @@ def test_a_pause_and_its_end_are_reported() -> None:
     game = after(play(), applying, lambda at: PauseAsked(at, "ann@ops", "lunch", 1))
     assert "paused by ann@ops (lunch): `rollout continue r1` continues it; 2 nodes of 2 racks: 2 applying" in told(game)
     game.feed(ContinueAsked(game.now, "ann@ops", "", 2))
-    assert told(game)[-1] == "goes on"
+    assert told(game)[-1] == "continues"
 
 
-def test_a_hold_says_how_to_promote() -> None:
+def test_a_hold_prints_how_to_promote() -> None:
     game = play(hold=frozenset({"canary"}))
     game.run(until=lambda state: state.paused is not None)
     assert told(game)[-1].endswith("`rollout continue r1` promotes")

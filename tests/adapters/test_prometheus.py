@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from rollout.core.model.playbook import Gate, GateKind, GateScope, PrometheusQuery, Worse
+from rollout.core.model.gates import Gate, GateKind, GateScope, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, NOW, Reply, Seen, Web, nobody, web
@@ -31,7 +31,7 @@ WORSE = gate(PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER))
 
 
 def vector(*values: object, warnings: tuple[str, ...] = (), age: float = 0.0, cached: str = "") -> Reply:
-    """As of its answer, or ``age`` seconds before; the server dates both. ``cached``: a cache's ``Age``."""
+    """Samples as of the answer, or ``age`` seconds older; the server dates both. ``cached``: a cache's ``Age``."""
     now = NOW.decode()
     result = [
         {"metric": {"__name__": "errors", "node": f"n{at}"}, "value": [now, str(v)]} for at, v in enumerate(values, 1)
@@ -53,7 +53,7 @@ def test_one_sample_beyond_fails_with_its_labels(stack: ExitStack) -> None:
     assert judged(stack, vector(0.01, 0.11)) == (FAIL, "1 of 2 samples beyond: {node=n2} 0.11; at most 0.1")
 
 
-def test_at_least_is_the_other_way_round(stack: ExitStack) -> None:
+def test_at_least_is_a_lower_bound(stack: ExitStack) -> None:
     enough = gate(PrometheusQuery("up", at_least=1))
     assert judged(stack, vector(1, 0), of=enough)[0] is FAIL
     assert judged(stack, vector(1, 1), of=enough)[0] is PASS
@@ -73,19 +73,19 @@ def test_a_scalar_is_one_sample(stack: ExitStack) -> None:
         (vector("NaN"), "the sample {node=n1} is NaN"),
         (vector(0.01, warnings=("a store did not answer",)), "it may be partial: a store did not answer"),
         (Reply(body=vector(0.01).body[:-1] + b',"isPartial":true}'), "it may be partial: isPartial"),
-        (Reply(body=vector(0.01).body[:-20]), "could not be asked: the answer is not JSON [bad-answer]"),
+        (Reply(body=vector(0.01).body[:-20]), "request failed: the answer is not JSON [bad-answer]"),
         (Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"status\":"), None),
-        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b"<html>hello</html>"), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b"[" * 100_000), "could not be asked: the answer is not JSON [bad-answer]"),
-        (Reply(body=b'{"status":"error"}'), "could not be asked: the answer is not from a Prometheus API [bad-answer]"),
-        (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "could not be asked: the result is a matrix, not an instant vector [bad-query]"),
-        (vector("1_0"), "could not be asked: a sample has no value [bad-answer]"),
-        (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "could not be asked: answered 400: 1:5: parse error [bad-query]"),
-        (Reply(401, b"who are you"), "could not be asked: answered 401: who are you [http-401]"),
-        (Reply(302, headers=(("Location", "http://elsewhere/"),)), "could not be asked: answered 302 [http-302]"),
-        (Reply(body=b"x" * (17 << 20)), "could not be asked: the answer is larger than 16 MiB [too-large]"),
-        (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "could not be asked: the answer is compressed, which was not asked for [bad-answer]"),
+        (Reply(body=b"\x00\xff\xfe", headers=(("Content-Type", "image/png"),)), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"<html>hello</html>"), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b"[" * 100_000), "request failed: the answer is not JSON [bad-answer]"),
+        (Reply(body=b'{"status":"error"}'), "request failed: the answer is not from a Prometheus API [bad-answer]"),
+        (Reply(body=b'{"status":"success","data":{"resultType":"matrix","result":[]}}'), "request failed: the result is a matrix, not an instant vector [bad-query]"),
+        (vector("1_0"), "request failed: a sample has no value [bad-answer]"),
+        (Reply(400, b'{"status":"error","errorType":"bad_data","error":"1:5: parse error"}'), "request failed: answered 400: 1:5: parse error [bad-query]"),
+        (Reply(401, b"who are you"), "request failed: answered 401: who are you [http-401]"),
+        (Reply(302, headers=(("Location", "http://elsewhere/"),)), "request failed: answered 302 [http-302]"),
+        (Reply(body=b"x" * (17 << 20)), "request failed: the answer is larger than 16 MiB [too-large]"),
+        (Reply(body=b"\x1f\x8b", headers=(("Content-Encoding", "gzip"),)), "request failed: the answer is compressed, which was not asked for [bad-answer]"),
     ],
     ids=["nothing", "nothing, with a warning", "NaN", "partial", "partial by its own mark", "truncated", "cut off", "an image", "a page", "deep", "no success", "range", "number", "bad query", "unauthorized", "redirect", "huge", "compressed"],
 )  # fmt: skip
@@ -107,21 +107,21 @@ def test_a_bad_sample_is_a_failure_also_where_others_are_missing_or_old(stack: E
     assert judged(stack, vector(0.2, age=400.0))[0] is FAIL
 
 
-def test_a_remark_on_how_the_query_is_written_is_none_on_the_answer(stack: ExitStack) -> None:
+def test_a_warning_about_the_query_is_not_a_warning_about_the_answer(stack: ExitStack) -> None:
     assert judged(stack, vector(0.01, warnings=("PromQL info: metric might not be a counter",)))[0] is PASS
 
 
-def test_a_store_that_answers_as_of_half_a_minute_ago_is_believed(stack: ExitStack) -> None:
+def test_samples_that_are_half_a_minute_old_are_accepted(stack: ExitStack) -> None:
     assert judged(stack, vector(0.01, age=30.0))[0] is PASS
 
 
-def test_an_answer_without_a_date_is_not_held_to_be_old(stack: ExitStack) -> None:
+def test_an_answer_without_a_date_does_not_count_as_old(stack: ExitStack) -> None:
     body = vector(0.01, age=400.0).sent()
     bare = Reply(raw=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert judged(stack, bare)[0] is PASS
 
 
-def test_a_control_group_that_may_be_partial_is_compared_with_nothing(stack: ExitStack) -> None:
+def test_a_control_group_that_may_be_partial_is_not_compared(stack: ExitStack) -> None:
     touched, control = vector(1.0, 1.0), vector(1.0, warnings=("a store did not answer",))
     verdict, said = judged(stack, touched, control, of=WORSE)
     assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
@@ -131,42 +131,42 @@ def test_a_name_that_does_not_resolve_is_unknown(stack: ExitStack) -> None:
     asked_once = gate(PrometheusQuery("up", at_most=1), timeout=1.0)
     verdict, said = one(Asked(stack, "http://prometheus.invalid:9090", asked_once).judge())
     assert verdict is UNKNOWN
-    assert said.startswith("could not be asked: ")
+    assert said.startswith("request failed: ")
     assert said.endswith("[not-reached]")
 
 
-def test_what_does_not_speak_http_is_unknown(stack: ExitStack) -> None:
+def test_an_answer_that_is_not_http_is_unknown(stack: ExitStack) -> None:
     verdict, said = judged(stack, Reply(raw=b"SSH-2.0-OpenSSH_9.2\r\n"))
     assert verdict is UNKNOWN
-    assert said.startswith("could not be asked: not HTTP: ")
+    assert said.startswith("request failed: not HTTP: ")
 
 
-def test_a_back_end_that_errs_and_recovers_within_the_timeout_is_heard(stack: ExitStack) -> None:
+def test_a_back_end_that_recovers_within_the_timeout_counts(stack: ExitStack) -> None:
     asked = stack.enter_context(web(BROKEN, BROKEN, vector(0)))
     assert one(Asked(stack, asked.url, AT_MOST).judge())[0] is PASS
     assert len(asked.seen) == 3
 
 
-def test_one_that_errs_for_good_is_unknown(stack: ExitStack) -> None:
-    assert judged(stack, BROKEN) == (UNKNOWN, "could not be asked: answered 500: internal error [http-500]")
+def test_a_permanent_error_is_unknown(stack: ExitStack) -> None:
+    assert judged(stack, BROKEN) == (UNKNOWN, "request failed: answered 500: internal error [http-500]")
 
 
-def test_one_that_is_not_there_is_unknown(stack: ExitStack) -> None:
+def test_an_unreachable_back_end_is_unknown(stack: ExitStack) -> None:
     assert one(Asked(stack, nobody(), AT_MOST).judge()) == (
         UNKNOWN,
-        "could not be asked: Connection refused [not-reached]",
+        "request failed: Connection refused [not-reached]",
     )
 
 
 @pytest.mark.parametrize(
     "reply", [Reply(hang=FOR_EVER), Reply(body=b" " * 1_000_000, drip=0.05)], ids=["silent", "dripping"]
 )
-def test_one_that_hangs_is_unknown_when_the_timeout_is_over(stack: ExitStack, reply: Reply) -> None:
+def test_a_hanging_back_end_is_unknown_after_the_timeout(stack: ExitStack, reply: Reply) -> None:
     quick = gate(PrometheusQuery("up", at_most=1), timeout=0.4)
-    assert judged(stack, reply, of=quick) == (UNKNOWN, "could not be asked: no answer in 0.4 s [deadline]")
+    assert judged(stack, reply, of=quick) == (UNKNOWN, "request failed: no answer in 0.4 s [deadline]")
 
 
-def test_one_that_flaps_is_heard_each_time(stack: ExitStack) -> None:
+def test_a_flapping_back_end_is_retried_each_time(stack: ExitStack) -> None:
     asked = Asked(stack, stack.enter_context(web(vector(0), vector(1), vector(0))).url, AT_MOST)
     assert [one(asked.judge())[0] for _ in range(3)] == [PASS, FAIL, PASS]
 
@@ -221,7 +221,7 @@ def test_the_evidence_is_every_number_of_it(stack: ExitStack) -> None:
     )
 
 
-def test_in_the_last_wave_its_own_past_is_the_control(stack: ExitStack) -> None:
+def test_in_the_last_wave_its_own_baseline_is_the_control(stack: ExitStack) -> None:
     asked = Asked(stack, stack.enter_context(web(vector(1.0, 1.2), vector(1.1, 1.1), vector(2.0, 2.2))).url, WORSE)
     before = asked.open()
     assert before.verdict is PASS
@@ -231,7 +231,7 @@ def test_in_the_last_wave_its_own_past_is_the_control(stack: ExitStack) -> None:
     assert "the same before the wave (no control left) 1.1 (median of 2, 1 to 1.2)" in said
 
 
-def test_without_any_past_there_is_nothing_to_compare_with(stack: ExitStack) -> None:
+def test_without_a_baseline_and_a_control_group_nothing_is_compared(stack: ExitStack) -> None:
     asked = Asked(stack, stack.enter_context(web(vector(1.0))).url, WORSE)
     assert one(asked.judge(control=(), baseline=""))[0] is UNKNOWN
 

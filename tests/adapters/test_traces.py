@@ -1,4 +1,7 @@
-"""The file of traces: one for a command, each trace once, for its owner alone, and never a reason to stop."""
+"""The file of traces: one for a command, each trace once, readable by its owner only.
+
+A failure to write it stops nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 from rollout.adapters.private_files import FILE, LONGEST, MOST, Traces
 
 
-def test_nodes_that_fail_alike_are_kept_once_and_a_new_command_begins_anew(tmp_path: Path) -> None:
+def test_identical_failures_are_kept_once_and_a_new_command_starts_a_new_file(tmp_path: Path) -> None:
     file = tmp_path / "state" / FILE
     traces = Traces(file.parent)
     said = {traces.keep("n1", "one\n"), traces.keep("n2", "one\n"), traces.keep("n3", "other\n")}

@@ -16,8 +16,8 @@ from rollout.adapters.local import LocalCommands
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.backends import Backends
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.gates import Gate
 from rollout.core.model.plan import Wave
-from rollout.core.model.playbook import Gate
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened

@@ -22,17 +22,17 @@ class Seen:
 
 
 FOR_EVER = 1e6
-"""Seconds that nobody waits: as long as the server lives."""
+"""More seconds than any test waits: until the server ends."""
 
 NOW = b"{{now}}"
-"""In a body: the server's own time, in seconds since 1970, when it answers."""
+"""Placeholder in a body: the server's time in seconds since 1970 when it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``drip`` sends the body a byte at a time, each after so many seconds; ``raw`` is sent in place of HTTP.
+    """``drip`` sends the body a byte at a time, with so many seconds between.
 
-    ``age``: of ``NOW`` in the body, in seconds.
+    ``raw`` is sent in place of HTTP. ``age``: of ``NOW`` in the body, in seconds.
     """
 
     status: int = 200
@@ -49,7 +49,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Web:
-    """``replies`` are given in turn, the last one again and again; ``answer`` may decide by the request instead."""
+    """``replies`` are sent in turn, and the last one repeats. With ``answer`` the request decides instead."""
 
     url: str
     replies: list[Reply] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(*words)  # type: ignore[arg-type]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is what some tests are about."""
+        """No traceback: some tests disconnect on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A node in a folder, under the shells that nodes have: at night all of them, else those that the seed of this tree draws."""
+"""A node in a folder, under the shells that nodes have: at night all of them, else a sample drawn with the seed of this tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.sampling import sample
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "telling: tells most of the agent: always under dash, and under one more shell")
+    config.addinivalue_line(
+        "markers", "telling: the most important tests of the agent: always under dash, and under one more shell"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

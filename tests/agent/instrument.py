@@ -1,8 +1,8 @@
 """A copy of the agent's program that can be killed at any line.
 
-Before every line that begins a command a call of ``_tick LINE`` is put in. It counts; at the count ``KILL_AT`` the agent
-kills itself with SIGKILL, as a power cut or an impatient guard would; at ``STOP_AT`` it stops until somebody lets it go on.
-With ``TRACE`` it notes the lines it passes.
+A call of ``_tick LINE`` is inserted before every line that begins a command. It counts. At the count ``KILL_AT`` the agent
+kills itself with SIGKILL, as a power cut or a guard would. At ``STOP_AT`` it stops until it is continued.
+With ``TRACE`` it records the lines that it passes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A node's whole life with us on its disk, traced.
+"""A node's whole life with rollout on its disk, traced.
 
-It is claimed; a change is refused when all is laid down; one is taken back by its guard, one confirmed and taken back later,
-one confirmed, whereupon the others are pruned; then all is forgotten.
+It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
+one is confirmed, and the others are pruned; then all is forgotten.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
 
 
 def _told(program: str) -> str:
-    """The program, noting which of its calls of ``flush`` it passes."""
+    """The program, changed so that it records which of its calls of ``flush`` it passes."""
     numbers = iter(range(1_000))
     return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$FLUSHES"; flush ', program)
 
 
 class Stories:
-    """Told once, when asked for."""
+    """Each is made once, at the first request."""
 
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders

@@ -26,17 +26,17 @@ AGENT = ROOT / "rollout" / "agent" / "agent.sh"
 PROGRAM = AGENT.read_text()
 STANDINS = Path(__file__).parent / "standins"
 TIME = Path(__file__).parent / "time"
-"""More stand-ins: with them the node's clock moves only where something sleeps or hangs, and then at once."""
+"""More stand-ins: with them the node's clock moves only when something sleeps or hangs, and then at once."""
 MACHINE = "0123456789abcdef0123456789abcdef"
 BOOTED_FOR = 10_000.0
-"""Seconds, in the beginning."""
+"""Seconds, at the start of a test."""
 CONFIG = "/var/lib/kubelet/config.yaml"
 FLAGS = "/etc/default/kubelet"
 DROPIN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 SHELLS = ("dash", "busybox", "bash")
-"""What ``sh`` is on Debian, on the smallest systems and on RHEL."""
+"""The ``sh`` of Debian, of the smallest systems and of RHEL."""
 PATIENCE = 600.0
-"""Seconds after which what hangs is ended: a safety net, no verdict."""
+"""Seconds after which a hanging test is ended: a safety net, not a verdict."""
 
 OLD: Mapping[str, bytes | None] = {CONFIG: b"old config\n", FLAGS: b"OLD=1\n", DROPIN: None}
 NEW: Mapping[str, bytes | None] = {CONFIG: b"new config\n", FLAGS: b"NEW=1\nMORE=2\n", DROPIN: b"[Service]\n"}
@@ -142,7 +142,7 @@ class Node:
         return dict(line.split("=", 1) for line in file.read_text().splitlines()) if file.exists() else {}
 
     def kubelet_started(self, ago: float) -> None:
-        """The running kubelet's process is so many seconds old."""
+        """The running kubelet's process is this many seconds old."""
         self.standin("unit", f"started={round((self.now() - ago) * 1e6)}\n")
 
     def serve(self, unit: str, *words: str, pid: int = 300) -> None:
@@ -163,7 +163,7 @@ class Node:
         return float(self.at("/proc/uptime").read_text().split()[0])
 
     def show(self, seconds: float) -> None:
-        """The node's clock stands there; it is never without a time."""
+        """Set the node's clock; the file always contains a time."""
         other = self.at("/proc/uptime.new")
         other.write_text(f"{seconds:.2f} 0.00\n")
         other.rename(self.at("/proc/uptime"))
@@ -172,16 +172,16 @@ class Node:
         self.show(self.now() + seconds)
 
     def pass_time_for_who_waits(self, seconds: float = 0) -> None:
-        """For somebody who waits for the node's lock, and who has looked at the clock again afterwards."""
+        """For a process that waits for the node's lock; returns after it has read the clock again."""
         self.pass_time(seconds)
         naps = self.at("/run/standin/naps")
         seen = naps.stat().st_size if naps.exists() else 0
-        until(lambda: naps.exists() and naps.stat().st_size >= seen + 3, PATIENCE, "somebody waits for the lock")
+        until(lambda: naps.exists() and naps.stat().st_size >= seen + 3, PATIENCE, "a process waits for the lock")
 
     def tire_who_waits(self) -> None:
-        """A guard waits for the node's lock: until now, and for as long as it leaves it to the same holder."""
+        """A guard waits for the node's lock: until now, and for as long as it tolerates the same holder."""
         self.pass_time_for_who_waits()
-        self.pass_time_for_who_waits(2)  # now it has noted who that is
+        self.pass_time_for_who_waits(2)  # now it has noted the holder
         self.pass_time(12)
 
     def is_locked(self) -> bool:
@@ -194,13 +194,13 @@ class Node:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Somebody holds the node's lock who has not said so."""
+        """A process that is not recorded as its holder holds the node's lock."""
         with self.at("/var/lib/rollout/lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def strays(self) -> list[str]:
-        """Everything of ours outside /var/lib/rollout."""
+        """Everything of rollout outside /var/lib/rollout."""
         state = self.at("/var/lib/rollout")
         return [
             str(path.relative_to(self.root))
@@ -231,7 +231,7 @@ class Node:
             cwd="/",
             timeout=PATIENCE,
             check=False,
-            restore_signals=not full_disk,  # Python ignores SIGXFSZ, so that a full "disk" is an error and not a death
+            restore_signals=not full_disk,  # Python ignores SIGXFSZ, so that a full "disk" is an error and does not kill
         )
         return RemoteAnswer(done.returncode, done.stdout, done.stderr, started=True)
 
@@ -288,7 +288,7 @@ class Node:
             [str(self.bin / "sh"), "-c", line],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=self.env(),  # the root in it is for the stand-ins; the agent goes by its own path
+            env=self.env(),  # the root in it is for the stand-ins; the agent uses its own path
             timeout=PATIENCE,
             check=False,
             restore_signals=not full_disk,

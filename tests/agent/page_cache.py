@@ -1,8 +1,8 @@
-"""A disk behind a page cache: what steps leave in force when the power goes, in every way that a file system may choose.
+"""A disk behind a page cache: what steps leave when the power fails, in every way that a file system may choose.
 
-The rules are stricter than any file system's. Bytes are safe once their file was synced; a name (made, linked, renamed,
-removed) once its *folder* was. Of what is not safe, each folder keeps as many of its latest changes as it likes, in their
-order, and each file its bytes of before, of now, or none. A renamed file may be under both names, but never under neither.
+The rules are stricter than any file system's. Bytes are safe after a sync of their file; a name (made, linked, renamed,
+removed) after a sync of its *folder*. Of the rest, each folder keeps any number of its latest changes, in their
+order, and each file its old bytes, its new bytes, or none. A renamed file may have both names, but never neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = 0
 
 @dataclass(slots=True)
 class Thing:
-    """A file, a folder or a symbolic link, whatever its names: as it is, and as it is on the disk."""
+    """A file, a folder or a symbolic link, whatever its names: now, and on the disk."""
 
     kind: str
     now: bytes = b""
@@ -28,7 +28,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """In a folder a name is given to a thing, or taken away. ``first``: the one that must be on the disk no later."""
+    """A folder gives a name to a thing, or removes it. ``first``: the naming that must be on the disk no later."""
 
     folder: int
     name: str
@@ -38,7 +38,7 @@ class Naming:
 
 @dataclass(slots=True)
 class Disk:
-    """``names`` and ``safe_names``: folder → name → thing, as it is and as it is on the disk. ``pending`` is what differs."""
+    """``names`` and ``safe_names``: folder → name → thing, now and on the disk. ``pending`` is the difference."""
 
     things: dict[int, Thing] = field(default_factory=lambda: {ROOT: Thing("folder")})
     names: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT: {}})
@@ -94,14 +94,14 @@ class Disk:
                 yield from self._below(number, f"{path}/{name}", names)
 
     def is_safe(self, path: str) -> bool:
-        """The disk has it, or has it not, exactly as it is: each name on the way, and its bytes."""
+        """The disk has it exactly as it is now, or has not: each name of its path, and its bytes."""
         found = self.find(path)
         if found != self.find(path, safe=True):
             return False
         return found is None or self.things[found].safe == self.things[found].now
 
     def is_written(self, path: str) -> bool:
-        """The disk has its bytes, under whatever name."""
+        """The disk has its bytes, under any name."""
         thing = self._thing(path)
         return thing.safe == thing.now
 
@@ -152,7 +152,7 @@ class Disk:
             self._settle(naming)
 
     def _settle(self, naming: Naming) -> None:
-        """On the disk, and with it what its folder was given before, and what must be there no later."""
+        """Put it on the disk, with earlier changes of its folder, and with what must be there no later."""
         if naming not in self.pending:
             return
         if naming.first is not None:
@@ -186,10 +186,10 @@ class Disk:
     def _thing(self, path: str) -> Thing:
         return self.things[self._known(path)]
 
-    # -- the power goes
+    # -- the power fails
 
     def cuts(self, chance: random.Random) -> Iterator[Cut]:
-        """What may be on the disk: nothing and everything, each folder or file alone ahead or behind, and three at random."""
+        """What may be on the disk: nothing, everything, each folder or file alone ahead or behind, and three at random."""
         folders = sorted({naming.folder for naming in self.pending})
         files = sorted(number for number, thing in self.things.items() if thing.safe != thing.now)
         new, old = dict.fromkeys(files, "now"), dict.fromkeys(files, "safe")
@@ -233,7 +233,7 @@ class Cut:
     tree: tuple[tuple[str, str, int, bytes], ...]
 
     def lay(self, top: Path, instead: tuple[str, str]) -> None:
-        """Onto a real disk; ``instead``: a path that the bytes hold, and what it is there."""
+        """Write it to a real disk; ``instead``: a path in the bytes, and its replacement."""
         before, after = (text.encode() for text in instead)
         laid: dict[int, Path] = {}
         for path, kind, number, content in self.tree:

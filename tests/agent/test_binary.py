@@ -1,4 +1,4 @@
-"""The kubelet's program is the one that runs, on PATH or not: its version is told, and a revert under another one is refused."""
+"""The kubelet's program is the one that runs, on PATH or not: its version is reported, and a revert under another one is refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_kubelet_that_is_not_on_path(apart: Node) -> None:
     assert version(apart) == "1.29.3"
 
 
-def test_the_one_that_runs_counts_before_the_one_on_path(node: Node) -> None:
+def test_the_running_kubelet_counts_before_the_one_on_path(node: Node) -> None:
     assert version(node) == "1.20.15"
     install(node, "/opt/bin/kubelet")
     assert version(node) == "1.29.3"
@@ -53,14 +53,14 @@ def test_a_process_of_an_interpreter_is_no_kubelet(node: Node) -> None:
     assert version(node) == "1.20.15"
 
 
-def test_one_that_was_exchanged_is_the_one_that_starts_next(node: Node) -> None:
+def test_after_a_replacement_the_new_program_counts(node: Node) -> None:
     program = install(node, "/opt/bin/kubelet")
     node.at("/proc/100/exe").unlink()
     node.at("/proc/100/exe").symlink_to(f"{program} (deleted)")
     assert version(node) == "1.29.3"
 
 
-def test_its_change_is_taken_back_though_no_process_is_left(apart: Node) -> None:
+def test_its_change_is_reverted_without_a_running_process(apart: Node) -> None:
     assert apart.apply().healthy
     apart.confirm()
     apart.at("/proc/101/exe").unlink()
@@ -68,7 +68,7 @@ def test_its_change_is_taken_back_though_no_process_is_left(apart: Node) -> None
     assert apart.files() == OLD
 
 
-def test_but_not_under_another_one(apart: Node) -> None:
+def test_its_change_is_not_reverted_under_another_kubelet(apart: Node) -> None:
     assert apart.apply().healthy
     apart.confirm()
     apart.write("/opt/bin/kubelet", b"#!/bin/sh\necho Kubernetes v1.30.1 # upgraded\n")

@@ -1,4 +1,4 @@
-"""A file that cannot be renamed (``chattr +i``, a full quota) keeps neither the others nor the restart from being done."""
+"""A file that cannot be renamed (``chattr +i``, a full quota) stops neither the other files nor the restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESTART = "restart kubelet.service"
 
 
 def fixed(node: Node, path: str) -> None:
-    """Until `run/standin/fixed` is gone."""
+    """As long as `run/standin/fixed` exists."""
     mark = node.at("/run/standin/fixed")
     mark.touch()
     for tool in ("mv", "rm"):
@@ -25,7 +25,7 @@ def fixed(node: Node, path: str) -> None:
 
 @pytest.mark.parametrize("path", [CONFIG, FLAGS, DROPIN])
 @pytest.mark.parametrize("way", ["revert", "guard"])
-def test_all_else_is_given_back_and_restarted(node: Node, way: str, path: str) -> None:
+def test_all_other_files_are_restored_and_units_restarted(node: Node, way: str, path: str) -> None:
     assert node.apply().healthy
     fixed(node, path)
     before = node.calls().count(RESTART)
@@ -41,15 +41,15 @@ def test_all_else_is_given_back_and_restarted(node: Node, way: str, path: str) -
     assert path in report.message
     assert node.receipt()["state"] == "reverting"
     assert node.trigger("guard") == 1
-    assert node.calls().count(RESTART) == before + 1, "what was done is not done again"
+    assert node.calls().count(RESTART) == before + 1, "finished steps are not repeated"
     node.at("/run/standin/fixed").unlink()
     assert node.trigger("guard") == 0
-    assert node.calls().count(RESTART) == before + 2, "it has not run with this file yet"
+    assert node.calls().count(RESTART) == before + 2, "it has not run with this file before"
     assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
     assert node.status("t1").reference == ""
 
 
-def test_a_confirmed_change_that_cannot_be_taken_back_whole_is_tried_again_by_the_node_itself(node: Node) -> None:
+def test_the_node_itself_retries_an_incomplete_revert_of_a_confirmed_change(node: Node) -> None:
     """Its guard was disarmed long ago."""
     assert node.apply().healthy
     node.confirm()
@@ -61,7 +61,7 @@ def test_a_confirmed_change_that_cannot_be_taken_back_whole_is_tried_again_by_th
     assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
 
 
-def test_what_may_not_be_linked_is_refused_before_arming(node: Node) -> None:
+def test_a_forbidden_hard_link_is_refused_before_arming(node: Node) -> None:
     wrap(
         node,
         "ln",

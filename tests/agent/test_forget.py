@@ -1,4 +1,4 @@
-"""``forget`` takes /var/lib/rollout away, wholly, and only when nothing needs it."""
+"""``forget`` removes all of /var/lib/rollout, and only when nothing needs it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_it_removes_all_of_the_state_and_no_file_of_the_node(node: Node) -> None
     assert (found.token, found.receipts) == (Token(), ())
 
 
-def test_it_may_be_repeated_and_leaves_a_node_that_we_never_touched_alone(node: Node) -> None:
+def test_it_may_be_repeated_and_does_nothing_on_an_untouched_node(node: Node) -> None:
     before = sorted(node.root.rglob("*"))
     forgotten(node)
     forgotten(node)
@@ -43,7 +43,7 @@ def test_it_may_be_repeated_and_leaves_a_node_that_we_never_touched_alone(node: 
 
 
 @pytest.mark.parametrize("state", ["armed", "reverting"])
-def test_what_is_under_way_needs_its_state(node: Node, state: str) -> None:
+def test_a_transaction_under_way_blocks_it(node: Node, state: str) -> None:
     node.apply()
     if state == "reverting":
         (node.tx() / "next" / "reverting-asked").rename(node.tx() / "receipt")
@@ -63,7 +63,7 @@ def test_it_is_fenced_like_every_other_verb(node: Node) -> None:
     forgotten(node, "run-5", 5)
 
 
-def test_it_withdraws_what_a_dead_confirm_left_outside_first(node: Node) -> None:
+def test_it_first_removes_what_a_killed_confirm_left_outside(node: Node) -> None:
     node.apply()
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
     assert len(node.strays()) == 4
@@ -71,8 +71,8 @@ def test_it_withdraws_what_a_dead_confirm_left_outside_first(node: Node) -> None
     assert node.files() == NEW
 
 
-def test_what_cannot_be_withdrawn_is_listed_and_keeps_its_state(node: Node) -> None:
-    """systemctl stop fails, say: the timer would fire a program that is gone."""
+def test_what_cannot_be_removed_is_listed_and_the_state_stays(node: Node) -> None:
+    """For example, systemctl stop fails: the timer would start a program that no longer exists."""
     node.apply()
     node.confirm()
     tool = node.bin / "systemctl"
@@ -84,7 +84,7 @@ def test_what_cannot_be_withdrawn_is_listed_and_keeps_its_state(node: Node) -> N
     assert node.receipt()["state"] == "confirmed"
 
 
-def test_a_state_directory_that_is_a_link_is_neither_followed_nor_taken_away(node: Node) -> None:
+def test_a_state_directory_that_is_a_link_is_neither_followed_nor_removed(node: Node) -> None:
     node.apply()
     node.confirm()
     node.at(STATE).rename(node.at("/var/lib/elsewhere"))
@@ -93,7 +93,7 @@ def test_a_state_directory_that_is_a_link_is_neither_followed_nor_taken_away(nod
     assert node.receipt()["state"] == "confirmed"
 
 
-def test_cleanup_takes_away_what_a_dead_forget_put_aside_and_lists_what_it_cannot(node: Node) -> None:
+def test_cleanup_removes_the_rest_of_a_killed_forget_and_lists_what_it_cannot(node: Node) -> None:
     node.status(claim=Claim(1, "run-1"))
     node.write(f"{ASIDE}/tx/t1/receipt", b"tx=t1\n")
     assert node.cleanup().leftovers == ()
@@ -105,8 +105,8 @@ def test_cleanup_takes_away_what_a_dead_forget_put_aside_and_lists_what_it_canno
     assert node.cleanup().leftovers == (ASIDE,)
 
 
-def test_a_verb_that_waited_meanwhile_starts_from_nothing_under_a_lock_of_its_own(node: Node) -> None:
-    """It holds the lock of what is gone; two such verbs at once would each believe to be alone."""
+def test_a_verb_that_waited_starts_without_state_under_a_new_lock(node: Node) -> None:
+    """It holds the lock of a removed folder; two such verbs at once would each assume that they hold the lock."""
     node.status(claim=Claim(1, "run-1"))
     state = node.at(STATE)
     with subprocess.Popen(["sh", "-c", f"exec 9>>{state}/lock; flock 9; exec sleep 600"]) as holder:

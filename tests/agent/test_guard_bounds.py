@@ -1,4 +1,4 @@
-"""Whatever hangs, a guard ends by its receipt's limit, and what can be taken back is."""
+"""Whatever hangs, a guard ends by its receipt's limit, and reverts everything that it can."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.controllers import until
 pytestmark = pytest.mark.process
 
 BRIEF = 11
-"""Seconds from now to the limit: a second more than what a node that was frozen past its limit is told by."""
+"""Seconds from now to the limit: one second above the threshold for a node that was frozen past its limit."""
 SPARE = 30
-"""Seconds between the limit and the end of it all: a step past the limit gets one, and one to die."""
+"""Seconds between the limit and the end: a step past the limit gets one second, and one more to be killed."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def fires(node: Node) -> tuple[int, float]:
     return node.trigger("guard"), node.now() - begin
 
 
-def test_a_receipt_says_when_all_must_have_ended(tmp_path: Path) -> None:
+def test_a_receipt_contains_the_limit(tmp_path: Path) -> None:
     node = Node.make(tmp_path, "dash")
     before = round(node.now() * 1000)
     assert node.apply(order(guard=120)).healthy
@@ -67,7 +67,7 @@ def test_a_receipt_says_when_all_must_have_ended(tmp_path: Path) -> None:
 
 
 def test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit(brief: Node) -> None:
-    """A restart that nobody saw is no revert: the process may still have the new files. systemd runs the guard again after 5 s."""
+    """A restart that was not seen is no revert: the process may still have the new files. systemd runs the guard again after 5 s."""
     hang(brief, "systemctl", on="*")
     status, took = fires(brief)
     assert brief.files() == OLD
@@ -83,8 +83,8 @@ def test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit(brief: Node) 
     assert trigger_of(brief.status("t1")) is Trigger.TAKEN_BACK_ALONE
 
 
-def test_a_restart_that_hung_once_is_asked_for_again(tmp_path: Path) -> None:
-    """The first call to systemd never returns; the second is heard."""
+def test_a_restart_that_hung_once_is_requested_again(tmp_path: Path) -> None:
+    """The first call to systemd never returns; the second one does."""
     node = Node.make(tmp_path, "dash")
     assert node.apply(order()).healthy
     limit = int(node.receipt()["limit"]) / 1000
@@ -95,10 +95,10 @@ def test_a_restart_that_hung_once_is_asked_for_again(tmp_path: Path) -> None:
     status, took = fires(node)
     assert (status, node.receipt()["state"], node.files()) == (0, "reverted", OLD)
     assert node.calls().count("restart kubelet.service") == before + 1
-    assert (took > 10, node.now() < limit) == (True, True), "as long as a restart may take, and not longer"
+    assert (took > 10, node.now() < limit) == (True, True), "as long as a restart may take, but no longer"
 
 
-def test_a_rename_that_hangs_ends_at_the_limit_and_is_begun_again(brief: Node) -> None:
+def test_a_rename_that_hangs_ends_at_the_limit_and_is_repeated(brief: Node) -> None:
     hang(brief, "mv", on="*/old.1*")
     status, took = fires(brief)
     assert status == 1, "systemd runs it again after 5 s"
@@ -109,8 +109,8 @@ def test_a_rename_that_hangs_ends_at_the_limit_and_is_begun_again(brief: Node) -
     assert (brief.receipt()["state"], brief.files()) == ("reverted", OLD)
 
 
-def test_who_takes_back_is_left_to_it_though_it_takes_long(tmp_path: Path) -> None:
-    """The kubelet takes longer to stop than a guard waits for anybody else: it is restarted once."""
+def test_a_slow_revert_by_another_verb_is_left_alone(tmp_path: Path) -> None:
+    """The kubelet takes longer to stop than a guard waits for another holder: it is restarted once."""
     node = Node.make(tmp_path, "dash")
     assert node.apply(order()).healthy
     slow = node.bin / "systemctl"
@@ -121,14 +121,14 @@ def test_who_takes_back_is_left_to_it_though_it_takes_long(tmp_path: Path) -> No
     slow.chmod(0o755)
     before = node.calls().count("restart kubelet.service")
     with node.at_work("guard") as first:
-        until(lambda: node.receipt().get("state") == "reverting", PATIENCE, "it takes back")
+        until(lambda: node.receipt().get("state") == "reverting", PATIENCE, "it reverts")
         expire(node)
         with node.at_work("watch") as second:
             node.tire_who_waits()
             node.pass_time_for_who_waits()
             ended = (first.poll(), second.poll())
             stopped.touch()
-            assert ended == (None, None), "neither is killed, neither gives up"
+            assert ended == (None, None), "neither is killed or gives up"
             assert first.wait(PATIENCE) == 0
             assert second.wait(PATIENCE) == 0
     assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
@@ -136,7 +136,7 @@ def test_who_takes_back_is_left_to_it_though_it_takes_long(tmp_path: Path) -> No
 
 
 def expire(node: Node) -> None:
-    """The process beside the timer need not wait for its time."""
+    """Let the process beside the timer act at once."""
     for receipt in (node.tx() / "receipt", *(node.tx() / "next").iterdir()):
         text = re.sub(r"deadline=\d+", "deadline=1", receipt.read_text())
         (node.tx() / "x").write_text(text)
@@ -148,7 +148,7 @@ def expire(node: Node) -> None:
 
 @contextmanager
 def stuck_in_the_kernel() -> Iterator[Path]:
-    """A file system that takes every question and answers none: who asks cannot be killed until it is gone."""
+    """A file system that takes every request and answers none: a process that asks cannot be killed until it is unmounted."""
     folder = Path(tempfile.mkdtemp())
     device = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -161,7 +161,7 @@ def stuck_in_the_kernel() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        libc.umount2(str(folder).encode(), 1)  # MNT_FORCE: every question ends with an error
+        libc.umount2(str(folder).encode(), 1)  # MNT_FORCE: every request ends with an error
         os.close(device)
         reader.join(10)
         libc.umount2(str(folder).encode(), 2)  # MNT_DETACH
@@ -169,7 +169,7 @@ def stuck_in_the_kernel() -> Iterator[Path]:
 
 
 def _swallow(device: int) -> None:
-    """Says hello as a FUSE server must; then reads whatever comes."""
+    """Does the handshake of a FUSE server; then reads all requests."""
     try:
         while True:
             question = os.read(device, 1 << 17)
@@ -183,8 +183,8 @@ def _swallow(device: int) -> None:
 
 @pytest.mark.root  # mounting
 @pytest.mark.parametrize(("called", "gives_way"), [("sync", True), ("mv", False)])
-def test_a_child_that_the_kernel_does_not_let_go_of(tmp_path: Path, called: str, gives_way: bool) -> None:
-    """One that cannot change a file any more is not waited for; a rename could still land, so the lock stays held until it ended."""
+def test_a_child_that_hangs_in_the_kernel(tmp_path: Path, called: str, gives_way: bool) -> None:
+    """A guard does not wait for one that cannot change a file. A rename could still take effect, so the lock stays held until it ends."""
     node = Node.make(tmp_path, "dash")
     assert node.apply(order()).healthy
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
@@ -198,7 +198,11 @@ def test_a_child_that_the_kernel_does_not_let_go_of(tmp_path: Path, called: str,
             with node.at_work("guard") as guard:
                 node.tire_who_waits()
                 if not gives_way:
-                    until(lambda: _condition(held.pid) == "T", PATIENCE, "it is stopped, and its child waited for")
+                    until(
+                        lambda: _condition(held.pid) == "T",
+                        PATIENCE,
+                        "it is stopped, and the guard waits for its child",
+                    )
                     node.pass_time_for_who_waits()
                     node.pass_time(6)
                 status = guard.wait(PATIENCE)
@@ -213,7 +217,9 @@ def test_a_child_that_the_kernel_does_not_let_go_of(tmp_path: Path, called: str,
 
 def _until_stuck(parent: int) -> None:
     until(
-        lambda: any(map(_waits_for_fuse, _children(parent))), PATIENCE, "its child has asked, and waits for the answer"
+        lambda: any(map(_waits_for_fuse, _children(parent))),
+        PATIENCE,
+        "its child has sent its request, and waits for the answer",
     )
 
 

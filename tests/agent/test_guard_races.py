@@ -1,6 +1,6 @@
-"""Who confirms, who takes back, who fires: two at once, one of them stopped at each of its steps. One restart, one outcome.
+"""Confirm, revert and guard: two at once, one of them stopped at each of its steps. One restart, one outcome.
 
-The one that is stopped (SIGSTOP, at a line of its own) goes on as soon as the other waits for its lock, or has ended.
+The stopped one (SIGSTOP, at a chosen line) continues as soon as the other waits for its lock, or has ended.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TOKEN = {"tx": "t1", "run": "run-1", "counter": 1, "sudo": False, "deadline": 60
 CONFIRM = agent_call.confirm(STOPPABLE, keep=3, **TOKEN)  # type: ignore[arg-type]  # the words of a verb
 REVERT = agent_call.revert(STOPPABLE, **TOKEN)  # type: ignore[arg-type]
 STEPS = 5
-"""At so many steps of the first one; at night at every one."""
+"""The number of steps of the first one that are tried; at night every one."""
 
 
 @dataclass(frozen=True)
 class Party:
-    """A verb of the controller's, or what a trigger runs."""
+    """A verb of the controller, or what a trigger runs."""
 
     name: str
     command: RemoteCommand | None = None
@@ -84,7 +84,7 @@ def _condition(pid: int) -> str:
 
 
 def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
-    """It has the lock's file open, and somebody else is written down as its holder."""
+    """It has the lock's file open, and another process is recorded as its holder."""
     try:
         opened = Path(f"/proc/{process.pid}/fd/9").readlink() == node.at("/var/lib/rollout/lock")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -96,14 +96,14 @@ def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
 
 
 def _has_gone_on(process: subprocess.Popen[bytes]) -> bool:
-    """To its end. What is counted in a command substitution is counted there alone, so that it may stop at a number twice."""
+    """To its end. A command substitution counts its own lines, so the process may stop at one number twice."""
     if process.poll() is None and _condition(process.pid) == "T":
         os.kill(process.pid, signal.SIGCONT)
     return process.poll() is not None
 
 
 def expired(node: Node) -> None:
-    """Its deadline is over, and the process beside the timer may act as well."""
+    """Its deadline has passed, and the process beside the timer may act too."""
     for receipt in (node.tx() / "receipt", *(node.tx() / "next").iterdir()):
         receipt.write_text(re.sub(r"deadline=\d+", "deadline=1", receipt.read_text()))
 
@@ -116,7 +116,7 @@ def ways(node: Node, first: Party, folder: Path) -> int:
 
 
 def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes]:
-    """What both said."""
+    """The output of both."""
     one = first.begin(node, STOP_AT=str(at))
     until(lambda: one.poll() is not None or _condition(one.pid) == "T", PATIENCE, "it is stopped, or has ended")
     other = second.begin(node)

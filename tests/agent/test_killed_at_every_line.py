@@ -1,7 +1,7 @@
 """Killed at every line: whatever is left, the guard or the boot unit makes every file exactly old or exactly new.
 
-Each kill is a real SIGKILL of the real program, under a real shell; then either time passes (the guard runs, and is run by
-systemd again if it fails) or the power comes back (the boot unit runs), as in life.
+Each kill is a real SIGKILL of the real program, under a real shell. Then either time passes (the guard runs, and systemd
+runs it again if it fails) or the power comes back (the boot unit runs).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.process
 KILLABLE = instrumented(PROGRAM)
 CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
 STRIKES = 20
-"""In each scene; at night every line is struck."""
-REPEATS = 3  # a line inside a loop is struck in its first rounds: the transaction has three files
+"""Kills in each scene; at night one at every line."""
+REPEATS = 3  # a line inside a loop is killed in its first rounds: the transaction has three files
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A verb to be killed, and how its node gets there."""
+    """A verb to be killed, and how to prepare its node."""
 
     prepare: Callable[[Node], object]
     command: RemoteCommand
@@ -66,7 +66,7 @@ SCENES = {
 
 
 def moments(node: Node, command: RemoteCommand, folder: Path) -> list[int]:
-    """The counts at which to strike: every line passed, in its first rounds."""
+    """The counts at which to kill: every line passed, in its first rounds."""
     trace = folder / "trace"
     node.run(command, extra={"TRACE": str(trace)})
     seen: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def moments(node: Node, command: RemoteCommand, folder: Path) -> list[int]:
 
 
 def strike(base: Node, folder: Path, scene: str, count: int) -> None:
-    """Kill at this count, let the node repair itself, and look."""
+    """Kill at this count, let the node repair itself, and check."""
     node = base.copy(folder / str(count))
     what = f"{scene}, {node.shell}, killed at {count}"
     answer = node.run(SCENES[scene].command, extra={"KILL_AT": str(count)})
@@ -99,7 +99,7 @@ def check(node: Node, scene: str, what: str) -> None:
         return
     report = node.status("t1")
     state = report.receipt.state if report.receipt else None
-    if state in (ReceiptState.ARMED, ReceiptState.REVERTING):  # no guard was left to act: the controller's revert is
+    if state in (ReceiptState.ARMED, ReceiptState.REVERTING):  # no guard was left to act, only the controller's revert
         assert scene == "revert of confirmed" or node.files() == OLD, what
         assert node.revert().outcome is Outcome.DONE, what
         state = ReceiptState.REVERTED
@@ -112,7 +112,7 @@ def check(node: Node, scene: str, what: str) -> None:
 
 
 def check_forgotten(node: Node, what: str) -> None:
-    """All of the state or none is there, and whatever was left a cleanup or another forget takes away."""
+    """All of the state is there, or none; a cleanup or another forget removes all remains."""
     state, aside = node.at("/var/lib/rollout"), node.at("/var/lib/rollout.forgotten")
     assert node.files() == NEW, what
     assert state.exists() or node.receipt() == {}, what
@@ -137,7 +137,7 @@ def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
 
 
 def test_the_killable_program_is_the_program(node: Node) -> None:
-    """With nobody killing it, it does what the original does."""
+    """Without a kill it does the same as the original."""
     node.program = KILLABLE
     assert node.apply().healthy
     assert node.files() == NEW

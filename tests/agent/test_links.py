@@ -1,4 +1,4 @@
-"""Links, and names of ours that are there already: nothing is written through them, and what is not ours stays as it is."""
+"""Links, and existing files at the agent's own names: nothing is written through them, and foreign files stay as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THEIRS = b"somebody else's\n"
 
 @pytest.fixture
 def theirs(node: Node) -> Path:
-    """A file that is not ours, to be pointed at."""
+    """A foreign file, as the target of links."""
     node.write("/srv/theirs", THEIRS)
     return node.at("/srv/theirs")
 
@@ -62,10 +62,10 @@ def elsewhere(folder: Path) -> None:
 
 @pytest.mark.parametrize("which", [STATE, f"{STATE}/tx"])
 @pytest.mark.parametrize("spoil", [everybodys, groups, anothers, elsewhere])
-def test_a_state_that_others_may_write_or_have_put_elsewhere_is_refused_by_every_verb_that_writes(
+def test_every_verb_that_writes_refuses_a_state_that_others_can_write_or_that_is_a_link(
     node: Node, spoil: object, which: str
 ) -> None:
-    """A guard's program lies there, and runs as root."""
+    """A guard's program is there, and runs as root."""
     assert callable(spoil)
     spoil(node.at(which))
     before = sorted(node.root.rglob("*"))
@@ -75,18 +75,18 @@ def test_a_state_that_others_may_write_or_have_put_elsewhere_is_refused_by_every
     )  # fmt: skip
     assert {(each.outcome, each.reference) for each in said} == {(Outcome.REFUSED, "state-not-ours")}
     assert node.files() == OLD
-    assert sorted(node.root.rglob("*")) == before, "nothing was left there either"
-    assert node.status().outcome is Outcome.DONE, "reading is no harm"
+    assert sorted(node.root.rglob("*")) == before, "no remains there either"
+    assert node.status().outcome is Outcome.DONE, "reading is harmless"
 
 
-def test_a_state_that_others_may_only_read_is_ours(node: Node) -> None:
+def test_a_state_that_others_can_only_read_is_accepted(node: Node) -> None:
     node.at(STATE).mkdir(parents=True)
     node.at(STATE).chmod(0o755)
     there_and_back(node)
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_transaction_that_is_a_link_is_none_and_what_it_points_at_is_not_touched(node: Node, whole: bool) -> None:
+def test_a_transaction_folder_that_is_a_link_is_ignored_and_its_target_is_untouched(node: Node, whole: bool) -> None:
     folder = node.at("/srv/tx")
     folder.mkdir(parents=True)
     (folder / "file.1").write_text(f"{CONFIG} - - {FLAGS} {FLAGS}\n")
@@ -149,10 +149,10 @@ def twins(node: Node) -> list[Path]:
 
 @pytest.mark.parametrize("kind", ["link", "link to nowhere", "file"])
 @pytest.mark.parametrize("crossing", [False, True])
-def test_names_beside_the_targets_that_are_there_already_are_not_written_through(
+def test_existing_names_beside_the_targets_are_not_written_through(
     node: Node, theirs: Path, kind: str, crossing: bool
 ) -> None:
-    """``crossing``: no link reaches from our state to the targets, as on two file systems, so the names are used."""
+    """``crossing``: no link reaches from the state to the targets, as on two file systems, so the names are used."""
     if crossing:
         (node.bin / "ln").write_text('#!/bin/sh\ncase $1 in -s) exec /bin/ln "$@" ;; esac\nexit 1\n')
         (node.bin / "ln").chmod(0o755)
@@ -167,10 +167,10 @@ def test_names_beside_the_targets_that_are_there_already_are_not_written_through
 
 
 @pytest.mark.parametrize("there", ["links", "half a copy"])
-def test_whatever_lies_where_a_confirmed_changes_copy_goes_the_old_files_come_back_whole(
+def test_the_old_files_are_restored_whole_whatever_is_at_the_name_of_their_copy(
     node: Node, theirs: Path, there: str
 ) -> None:
-    """On another file system the copy that goes back is made beside the target only then; a power cut may leave half of it."""
+    """On another file system a revert makes its copy beside the target; a power cut may leave half of it."""
     (node.bin / "ln").write_text('#!/bin/sh\ncase $1 in -s) exec /bin/ln "$@" ;; esac\nexit 1\n')
     (node.bin / "ln").chmod(0o755)
     assert node.apply().receipt
@@ -201,7 +201,7 @@ def test_a_boot_unit_that_is_a_link_is_refused_and_not_written_through(node: Nod
     assert node.at(UNIT).is_symlink()
 
 
-def test_a_way_back_goes_on_where_the_boot_unit_has_become_a_link(node: Node, theirs: Path) -> None:
+def test_a_revert_continues_if_the_boot_unit_has_become_a_link(node: Node, theirs: Path) -> None:
     assert node.apply().receipt
     assert node.confirm().outcome is Outcome.DONE
     node.at(UNIT).symlink_to(theirs)
@@ -211,7 +211,7 @@ def test_a_way_back_goes_on_where_the_boot_unit_has_become_a_link(node: Node, th
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nowhere", "file"])
-def test_what_lies_where_the_boot_unit_is_wanted_is_replaced_by_the_right_link(
+def test_anything_at_the_boot_units_wants_link_is_replaced_by_the_right_link(
     node: Node, theirs: Path, kind: str
 ) -> None:
     if kind == "file":

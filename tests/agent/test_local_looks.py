@@ -1,4 +1,4 @@
-"""How a node looks at its own health: by no proxy, and without keeping others from the node."""
+"""How a node checks its own health: without a proxy, and without blocking other verbs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ pytestmark = pytest.mark.process
 
 
 def test_the_health_check_of_a_revert_holds_no_lock(node: Node) -> None:
-    """A revert's health check may take minutes; a verb that came meanwhile was refused as `locked`."""
+    """A revert's health check may take minutes; a verb that arrived meanwhile was refused as `locked`."""
     lock, looks = node.at("/var/lib/rollout/lock"), node.at("/run/standin/looks")
     wrap(node, "curl", f"if flock -n {lock} true; then echo free; else echo held; fi >>{looks}")
     assert node.apply().healthy
     assert node.confirm().outcome is Outcome.DONE
-    assert set(looks.read_text().split()) == {"held"}, "an apply that is armed keeps its lock"
+    assert set(looks.read_text().split()) == {"held"}, "an armed apply keeps its lock"
     looks.unlink()
     assert node.revert().healthy
     assert set(looks.read_text().split()) == {"free"}
 
 
-def test_no_proxy_is_asked_for_the_nodes_own_health(node: Node) -> None:
+def test_the_nodes_own_health_check_uses_no_proxy(node: Node) -> None:
     said = node.at("/run/standin/said")
     names = ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy")
     wrap(node, "curl", f'echo "{"".join("${" + name + "-}" for name in names)}$1 $no_proxy" >>{said}')
@@ -44,7 +44,7 @@ def test_a_command_gate_keeps_its_proxy(node: Node) -> None:
     assert measured.measurement.outputs["c"] == "http://proxy.invalid:3128"
 
 
-def test_a_node_without_flock_says_so(node: Node, tmp_path: Path) -> None:
+def test_a_node_without_flock_is_refused(node: Node, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):

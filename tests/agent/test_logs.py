@@ -1,4 +1,4 @@
-"""A kubelet says in its log only that it ignores a field. The log is read where it goes; one that cannot be read says nothing good."""
+"""A kubelet reports an ignored field only in its log. The log is read at its destination; an unreadable log is not healthy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IGNORES = '"Using lenient decoding as strict decoding failed" err="unknown field
 
 @pytest.fixture
 def elsewhere(node: Node) -> Node:
-    """The kubelet's lines are not in the journal. It began a hundred seconds ago."""
+    """The kubelet's lines are not in the journal. It started a hundred seconds ago."""
     node.standin("elsewhere")
     node.kubelet_started(100)
     return node
@@ -67,32 +67,30 @@ def test_it_is_read_from_a_file(elsewhere: Node, sent: Callable[[Node, str], Non
         elsewhere,
         klog(IGNORES, pid=99) + klog("Flag --x has been deprecated") + klog(IGNORES) + klog("Started kubelet"),
     )
-    assert measured(elsewhere) == 1, "the process before it said so too, which is not this one's"
+    assert measured(elsewhere) == 1, "the line of the previous process does not count"
 
 
 @WAYS
-def test_a_file_that_says_nothing_of_it_is_good_news(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
+def test_a_log_file_without_such_lines_counts_zero(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
     sent(elsewhere, klog(IGNORES, pid=99) + klog("Started kubelet"))
     assert measured(elsewhere) == 0
 
 
 @WAYS
-def test_a_file_of_an_older_process_is_no_news(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
+def test_a_log_file_of_an_older_process_does_not_count(elsewhere: Node, sent: Callable[[Node, str], None]) -> None:
     sent(elsewhere, klog("Started kubelet", pid=99))
     assert measured(elsewhere) is None
 
 
 @pytest.mark.parametrize(("ago", "count"), [(10_000.0, None), (1.0, 1)])
-def test_json_lines_are_told_apart_by_their_moment(elsewhere: Node, ago: float, count: int | None) -> None:
+def test_json_lines_are_told_apart_by_their_time(elsewhere: Node, ago: float, count: int | None) -> None:
     to_stderr(elsewhere, json_line("Using lenient decoding as strict decoding failed", ago))
     assert measured(elsewhere) == count
 
 
 @pytest.mark.parametrize(("line", "count"), [(A_PRINT, None), (A_JSON_LINE, 0)], ids=["a print", "a JSON line"])
-def test_lines_in_the_journal_are_no_log_where_the_log_is_thrown_away(
-    elsewhere: Node, line: str, count: int | None
-) -> None:
-    """Its standard error is /dev/null: what the journal has of it is its standard output."""
+def test_text_in_the_journal_is_no_log_if_the_log_is_discarded(elsewhere: Node, line: str, count: int | None) -> None:
+    """Its standard error is /dev/null: its lines in the journal are its standard output."""
     elsewhere.standin("journal", f"[       1.000000] node kubelet[100]: {line}")
     assert measured(elsewhere) == 0
     elsewhere.at("/proc/100/fd").mkdir(exist_ok=True)
@@ -103,7 +101,7 @@ def test_lines_in_the_journal_are_no_log_where_the_log_is_thrown_away(
     assert snapshot.measurement.lenient == count
 
 
-def test_a_snapshot_without_a_line_says_so(elsewhere: Node) -> None:
+def test_a_snapshot_without_a_line_reports_an_unknown_count(elsewhere: Node) -> None:
     snapshot = elsewhere.snapshot()
     assert isinstance(snapshot, Snapshot)
     assert snapshot.measurement.lenient is None
@@ -119,13 +117,11 @@ def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node) -> None:
     assert node.receipt()["state"] == "reverted"
     assert "not a line of its log can be read" in report.message
     assert node.files() == OLD
-    assert node.now() < BOOTED_FOR + 60, "it is waited for, not for long"
+    assert node.now() < BOOTED_FOR + 60, "the agent waits for it, but not for long"
 
 
 @pytest.mark.parametrize(("line", "healthy"), [(A_PRINT, False), (A_JSON_LINE, True)], ids=["a print", "a JSON line"])
-def test_nor_is_one_whose_log_is_thrown_away_though_the_journal_has_lines_of_it(
-    node: Node, line: str, healthy: bool
-) -> None:
+def test_with_a_discarded_log_only_json_lines_in_the_journal_count(node: Node, line: str, healthy: bool) -> None:
     node.standin("elsewhere")
     node.standin("journal", line)
     node.at("/proc/100/fd").mkdir()  # it is another process after its restart
@@ -134,13 +130,13 @@ def test_nor_is_one_whose_log_is_thrown_away_though_the_journal_has_lines_of_it(
     assert node.files() == (NEW if healthy else OLD)
 
 
-def test_but_it_is_where_the_playbook_accepts_that(node: Node) -> None:
+def test_an_unreadable_log_is_healthy_if_the_playbook_accepts_it(node: Node) -> None:
     node.standin("elsewhere")
     assert applied(node, log_unread=True).healthy
     assert node.files() == NEW
 
 
-def test_a_field_that_is_ignored_is_found_in_the_file_after_the_restart(node: Node) -> None:
+def test_an_ignored_field_is_found_in_the_file_after_the_restart(node: Node) -> None:
     node.standin("elsewhere")
     words = ("kubelet", "--config=/var/lib/kubelet/config.yaml", "--logtostderr=false", "--log-file=/var/log/k.log", "")
     node.write("/proc/100/cmdline", "\0".join(words).encode())

@@ -1,4 +1,4 @@
-"""A disk that reports a lost write, once: the change is refused, or reverted, or the node failed. It is never asked again."""
+"""A disk that reports a lost write, once: the change is refused, or reverted, or the node is failed. The sync is never repeated."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.process
 
 
 def lose(node: Node, pattern: str) -> None:
-    """The next sync of a name like this fails; those after it do not."""
+    """The next sync of a matching name fails; later ones do not."""
     node.standin("lost", pattern + "\n")
 
 
 @pytest.mark.parametrize("name", ["*/agent", "*/file.1", "*/old.1", "*/next/confirmed", "*/new.2", "*/next", "*/tx/t1"])
-def test_what_cannot_be_laid_down_is_not_armed(node: Node, name: str) -> None:
+def test_a_failed_sync_of_staging_prevents_arming(node: Node, name: str) -> None:
     lose(node, name)
     report = node.apply()
     if name == "*/old.1":  # a hard link: nothing new was written
@@ -30,20 +30,20 @@ def test_what_cannot_be_laid_down_is_not_armed(node: Node, name: str) -> None:
     assert (node.files(), node.strays()) == (OLD, [])
 
 
-def test_a_node_whose_sync_takes_no_names_is_refused(node: Node) -> None:
+def test_a_node_with_a_sync_that_takes_no_names_is_refused(node: Node) -> None:
     node.standin("no-names")
     assert node.apply().reference == "sync-without-names"
     assert (node.files(), node.strays()) == (OLD, [])
 
 
 @pytest.mark.parametrize("verb", ["claim", "apply"])
-def test_a_token_that_was_lost_is_not_taken(node: Node, verb: str) -> None:
+def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
     lose(node, "*/rollout/token")
     report = node.status(claim=Claim(1, "run-1")) if verb == "claim" else node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
 
 
-def test_new_files_that_were_lost_are_reverted_at_once(node: Node) -> None:
+def test_lost_new_files_are_reverted_at_once(node: Node) -> None:
     lose(node, "*/lib/kubelet")
     report = node.apply()
     assert trigger_of(report) is Trigger.TAKEN_BACK_SICK
@@ -51,7 +51,7 @@ def test_new_files_that_were_lost_are_reverted_at_once(node: Node) -> None:
     assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
 
 
-def test_a_confirmation_that_was_lost_is_reverted(node: Node) -> None:
+def test_a_lost_confirm_is_reverted(node: Node) -> None:
     assert node.apply().healthy
     lose(node, "*/tx/t1")
     report = node.confirm()
@@ -60,7 +60,7 @@ def test_a_confirmation_that_was_lost_is_reverted(node: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["*/tx/t1", "*/lib/kubelet", "*/etc/default"])
-def test_old_files_that_were_lost_fail_their_node_and_nobody_tries_again(node: Node, name: str) -> None:
+def test_lost_old_files_fail_the_node_without_a_retry(node: Node, name: str) -> None:
     assert node.apply().healthy
     assert node.confirm().outcome is Outcome.DONE
     lose(node, name)
@@ -70,7 +70,7 @@ def test_old_files_that_were_lost_fail_their_node_and_nobody_tries_again(node: N
     assert report.receipt is not None
     assert report.receipt.state is ReceiptState.REVERTING
     restarts = node.calls().count("restart kubelet.service")
-    assert restarts == 2, "the old files are in force all the same"
+    assert restarts == 2, "the old files are in force anyway"
     assert node.files() == OLD
     assert node.revert().reference == node.status("t1").reference == "not-durable"
     assert node.calls().count("restart kubelet.service") == restarts

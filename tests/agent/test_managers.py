@@ -1,4 +1,4 @@
-"""What the agent finds of others who configure a node."""
+"""What the agent finds of other tools that configure a node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def facts(node: Node) -> dict[str, str]:
     return {key: text for key, text in found.facts.items() if key.startswith(("manager-", "os", "reboot-"))}
 
 
-def test_a_node_of_nobody_elses(node: Node) -> None:
+def test_a_node_without_other_managers(node: Node) -> None:
     node.write("/etc/crontab", b"17 * * * * root run-parts /etc/cron.hourly\n# 5 * * * * root ansible-pull\n")
     assert facts(node) == {}
 
@@ -36,7 +36,7 @@ def test_files(node: Node, path: str, name: str) -> None:
 
 
 def test_units_as_they_are(node: Node) -> None:
-    """Installed, enabled, at work: what systemd itself lays down on disk tells, so that nothing needs to be asked."""
+    """Installed, enabled, active: files of systemd itself show it, so that systemd need not be asked."""
     node.write("/lib/systemd/system/puppet.service", b"[Service]\n")
     assert facts(node) == {"manager-puppet": "puppet.service"}
     link = node.at("/etc/systemd/system/multi-user.target.wants/puppet.service")
@@ -71,7 +71,7 @@ def test_the_operating_system(node: Node, line: bytes, system: str) -> None:
     assert facts(node) == {"os": system}
 
 
-def test_an_operating_system_of_odd_name_is_not_told(node: Node) -> None:
+def test_an_operating_system_with_an_odd_name_is_not_reported(node: Node) -> None:
     node.write("/etc/os-release", b"ID=$(reboot) \x1b[2J\n")
     assert facts(node) == {}
 

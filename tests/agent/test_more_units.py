@@ -1,4 +1,4 @@
-"""Transactions of container runtimes: several units in order, a SIGHUP in place of a restart, no unit at all."""
+"""Transactions of container runtimes: several units in order, a SIGHUP instead of a restart, no unit at all."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TOML, JSON, HOSTS = (
     "/etc/containerd/certs.d/a.example/hosts.toml",
 )
 CHANGED = ("restart", "kill")
-"""What the agent asks of systemd that touches a process."""
+"""The agent's calls of systemd that touch a process."""
 
 
 @pytest.fixture
 def mixed(node: Node) -> Node:
-    """A node with three runtimes at work, each with a configuration."""
+    """A node with three running runtimes, each with a configuration."""
     for number, unit in enumerate((CONTAINERD, DOCKER, CRI_DOCKERD), start=3):
         node.serve(unit, unit.partition(".")[0], pid=number * 100)
     node.write(TOML, b"version = 2\n")
@@ -37,7 +37,7 @@ def apply(node: Node, path: str, content: bytes, **changes: object) -> Report:
 
 
 def taken_back(report: Report) -> bool:
-    """The agent has found the change sick, and undone it."""
+    """The agent has found the change unhealthy, and has reverted it."""
     return report.receipt is not None and (report.receipt.state, report.receipt.cause) == (
         ReceiptState.REVERTED,
         "health",
@@ -63,7 +63,7 @@ def test_units_are_restarted_in_the_given_order_after_one_reload(mixed: Node) ->
     assert touched(mixed)[2:] == [f"restart {CRI_DOCKERD}", f"restart {KUBELET}"]
 
 
-def test_a_runtime_alone_leaves_the_kubelet_alone_and_looks_at_it(mixed: Node) -> None:
+def test_a_change_of_a_runtime_alone_checks_the_kubelet_without_a_restart(mixed: Node) -> None:
     report = apply(mixed, TOML, b"version = 3\n", units=(CONTAINERD,))
     assert report.healthy, report
     assert touched(mixed) == [f"restart {CONTAINERD}"]
@@ -73,7 +73,7 @@ def test_a_runtime_alone_leaves_the_kubelet_alone_and_looks_at_it(mixed: Node) -
 
 
 @pytest.mark.parametrize("config", [b"BROKEN\n", b"LOOPING\n", b"DEAD\n", b"FAILS\n"])
-def test_a_runtime_that_does_not_take_it_is_given_its_file_back_at_once(mixed: Node, config: bytes) -> None:
+def test_a_runtime_that_does_not_accept_its_new_file_is_reverted_at_once(mixed: Node, config: bytes) -> None:
     report = apply(mixed, TOML, config, units=(CONTAINERD, KUBELET))
     assert taken_back(report)
     assert report.healthy
@@ -83,8 +83,8 @@ def test_a_runtime_that_does_not_take_it_is_given_its_file_back_at_once(mixed: N
     assert touched(mixed)[-2:] == [f"restart {CONTAINERD}", f"restart {KUBELET}"]
 
 
-def test_a_kubelet_that_dies_of_its_runtimes_restart_is_ill(mixed: Node) -> None:
-    """The stand-in's restart of containerd exchanges the kubelet's process: systemd has restarted it."""
+def test_a_kubelet_that_dies_of_its_runtimes_restart_is_unhealthy(mixed: Node) -> None:
+    """The stand-in's restart of containerd replaces the kubelet's process: systemd has restarted it."""
     tool = mixed.bin / "systemctl"
     tool.write_text(
         tool.read_text().replace(
@@ -97,7 +97,7 @@ def test_a_kubelet_that_dies_of_its_runtimes_restart_is_ill(mixed: Node) -> None
     assert mixed.read(TOML) == b"version = 2\n"
 
 
-def test_a_kubelet_that_does_not_answer_after_its_runtimes_restart_is_ill(mixed: Node) -> None:
+def test_a_kubelet_that_does_not_answer_after_its_runtimes_restart_is_unhealthy(mixed: Node) -> None:
     tool = mixed.bin / "curl"
     tool.write_text(
         f"#!/bin/sh\n! grep -q 3 $ROLLOUT_ROOT{TOML} || {{ printf 'no\\n500' && exit; }}\nprintf 'ok\\n200'\n"
@@ -107,7 +107,7 @@ def test_a_kubelet_that_does_not_answer_after_its_runtimes_restart_is_ill(mixed:
     assert (report.healthy, report.message) == (True, "healthz: status 500")
 
 
-def test_lenient_lines_of_a_kubelet_that_was_not_restarted_are_not_ours(mixed: Node) -> None:
+def test_lenient_lines_of_a_kubelet_that_was_not_restarted_do_not_count(mixed: Node) -> None:
     mixed.write("/var/lib/kubelet/config.yaml", b"LENIENT\n")
     assert apply(mixed, TOML, b"version = 3\n", units=(CONTAINERD,)).healthy
     mixed.confirm()
@@ -128,7 +128,7 @@ def test_a_hangup_is_one_sighup_of_the_main_process_before_any_restart(mixed: No
     assert mixed.read(JSON) == b"{}\n"
 
 
-def test_who_dies_of_a_sighup_is_given_its_file_back_and_started(mixed: Node) -> None:
+def test_a_unit_that_dies_of_a_sighup_is_reverted_and_started(mixed: Node) -> None:
     report = apply(mixed, JSON, b"DEAF\n", units=(), hangups=(DOCKER,))
     assert taken_back(report)
     assert f"{DOCKER}: exited" in report.message
@@ -137,7 +137,7 @@ def test_who_dies_of_a_sighup_is_given_its_file_back_and_started(mixed: Node) ->
     assert mixed.strays() == []
 
 
-def test_who_does_not_run_cannot_be_hung_up(mixed: Node) -> None:
+def test_a_unit_without_a_process_cannot_be_sent_a_sighup(mixed: Node) -> None:
     mixed.standin(f"unit.{DOCKER}", "pid=0 active=inactive sub=dead\n")
     report = apply(mixed, JSON, b"[]\n", units=(), hangups=(DOCKER,))
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "unit-not-running")
@@ -147,7 +147,7 @@ def test_who_does_not_run_cannot_be_hung_up(mixed: Node) -> None:
 # --------------------------------------------------------------------------------------------------------------- neither
 
 
-def test_files_that_are_read_anew_by_themselves_touch_no_process(mixed: Node) -> None:
+def test_files_that_are_reread_without_a_signal_touch_no_process(mixed: Node) -> None:
     assert apply(mixed, HOSTS, b'server = "x"\n', units=()).healthy
     assert touched(mixed) == []
     assert (
@@ -161,7 +161,7 @@ def test_files_that_are_read_anew_by_themselves_touch_no_process(mixed: Node) ->
     assert mixed.strays() == []
 
 
-def test_a_kubelet_that_is_down_is_ill_though_nothing_of_it_was_touched(mixed: Node) -> None:
+def test_a_kubelet_that_is_down_is_unhealthy_even_if_the_change_did_not_touch_it(mixed: Node) -> None:
     mixed.standin("unit", "pid=0 active=failed sub=failed\n")
     report = apply(mixed, HOSTS, b"x\n", units=())
     assert taken_back(report)
@@ -186,11 +186,11 @@ def test_the_boot_unit_runs_before_every_unit_of_the_change(mixed: Node) -> None
     [
         ("reload=yes", "need-daemon-reload"),
         ("file=masked", "unit-masked"),
-        ("load=masked reload=yes", "unit-masked"),  # its drop-ins stay unread, whoever reloads
+        ("load=masked reload=yes", "unit-masked"),  # its drop-ins are never read, even after a reload
         ("load=not-found", "unit-not-found"),
     ],
 )
-def test_every_unit_of_the_change_must_be_fit(
+def test_every_unit_of_the_change_must_allow_a_change(
     mixed: Node, concerned: dict[str, object], state: str, reference: str
 ) -> None:
     mixed.standin(f"unit.{CONTAINERD}", state)
@@ -202,7 +202,7 @@ def test_every_unit_of_the_change_must_be_fit(
 
 
 @pytest.mark.parametrize("state", ["reload=yes", "file=masked"])
-def test_the_kubelet_must_be_fit_too(mixed: Node, state: str) -> None:
+def test_the_kubelet_must_allow_a_change_too(mixed: Node, state: str) -> None:
     mixed.standin("unit", state)
     assert apply(mixed, TOML, b"version = 3\n", units=(CONTAINERD,)).outcome is Outcome.REFUSED
 
@@ -215,8 +215,8 @@ def test_the_longest_pause_of_all_units_counts(mixed: Node) -> None:
     assert apply(mixed, HOSTS, b"x\n", units=()).healthy
 
 
-def test_a_receipt_of_before_there_were_hangups_is_read(node: Node) -> None:
-    """As an older agent left it: no such line in any of its receipts."""
+def test_a_receipt_without_hangups_is_read(node: Node) -> None:
+    """Of an older agent: no such line in any of its receipts."""
     assert node.apply().healthy
     for receipt in (node.tx() / "receipt", *(node.tx() / "next").iterdir()):
         kept = [line for line in receipt.read_text().splitlines(keepends=True) if not line.startswith("hangups=")]
@@ -231,7 +231,7 @@ def test_a_receipt_of_before_there_were_hangups_is_read(node: Node) -> None:
 
 
 def test_a_disk_that_fills_up_once_armed_has_the_new_folders_already(node: Node) -> None:
-    """The stand-in for systemd-run, which arms the timer, leaves a disk behind that takes no folder."""
+    """After the stand-in for systemd-run has armed the timer, the disk takes no folder."""
     (node.bin / "mkdir").write_text(
         '#!/bin/sh\n[ ! -e "$ROLLOUT_ROOT/run/standin/full" ] || exit 1\nexec /bin/mkdir "$@"\n'
     )
@@ -246,7 +246,7 @@ def test_a_disk_that_fills_up_once_armed_has_the_new_folders_already(node: Node)
 
 
 @pytest.mark.parametrize("why", ["no-timer", "disabled"])
-def test_who_gives_up_before_the_change_takes_its_folders_along(node: Node, why: str) -> None:
+def test_an_apply_that_gives_up_before_the_change_removes_its_folders(node: Node, why: str) -> None:
     node.standin(why)
     assert (
         node.apply(order(new={**NEW, "/etc/new/deep/er/file": b"x", "/etc/new/deep/file": b"y"})).outcome
@@ -256,7 +256,7 @@ def test_who_gives_up_before_the_change_takes_its_folders_along(node: Node, why:
     assert not node.at("/etc/new").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_found_out_before_anything_is_armed(node: Node) -> None:
+def test_a_folder_that_cannot_be_made_is_found_before_arming(node: Node) -> None:
     (node.bin / "mkdir").write_text(
         '#!/bin/sh\ncase "$*" in *kubelet.service.d) exit 1 ;; esac\nexec /bin/mkdir "$@"\n'
     )

@@ -1,4 +1,4 @@
-"""Today's agent over what older agents left on a node: it reads it, ends it, reverts it to the exact bytes, leaves nothing."""
+"""Today's agent over the state of older agents: it reads, ends and reverts it to the exact bytes, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ = {
 
 
 def ended(node: Node, files: Mapping[str, bytes | None]) -> None:
-    """The node has these bytes, and after the end of the run and ``forget`` nothing of ours."""
+    """The node has these bytes, and after the end of the run and ``forget`` nothing of rollout."""
     assert node.files() == files
     cleaned = node.cleanup()
     assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), cleaned
@@ -65,7 +65,7 @@ def test_its_change_is_confirmed(node: Node, commit: str, state: str) -> None:
 
 @OF_EVERY_AGENT
 @pytest.mark.parametrize("state", ["armed", "reverting"])
-def test_its_guard_still_fires_and_what_it_did_is_read(node: Node, commit: str, state: str) -> None:
+def test_its_guard_still_fires_and_its_receipt_is_read(node: Node, commit: str, state: str) -> None:
     """The guard runs the copy of the agent that armed it."""
     node_as_left(node, commit, state)
     node.pass_time(61)
@@ -89,7 +89,7 @@ def test_after_a_power_cut_its_boot_unit_reverts(node: Node, commit: str, state:
 
 
 @OF_EVERY_AGENT
-def test_what_is_armed_is_not_changed_by_another_run(node: Node, commit: str) -> None:
+def test_another_run_does_not_change_an_armed_node(node: Node, commit: str) -> None:
     node_as_left(node, commit, "armed")
     report = node.apply(order(tx="t2", counter=1))
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "armed-by-another"), report
@@ -98,7 +98,7 @@ def test_what_is_armed_is_not_changed_by_another_run(node: Node, commit: str) ->
 
 @OF_EVERY_AGENT
 @pytest.mark.parametrize(("state", "before"), [("confirmed", NEW), ("reverted", OLD)])
-def test_a_new_change_goes_over_it_and_back_again(
+def test_a_new_change_over_it_is_applied_and_reverted(
     node: Node, commit: str, state: str, before: Mapping[str, bytes | None]
 ) -> None:
     node_as_left(node, commit, state)
@@ -112,7 +112,7 @@ def test_a_new_change_goes_over_it_and_back_again(
 
 @OF_EVERY_AGENT
 @pytest.mark.parametrize("state", ["armed", "half-confirmed"])
-def test_the_boot_unit_that_it_hung_up_elsewhere_is_taken_down(node: Node, commit: str, state: str) -> None:
+def test_its_boot_unit_in_another_target_is_removed(node: Node, commit: str, state: str) -> None:
     node_as_left(node, commit, state)
     wanted = node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service")
     assert wanted.is_symlink()

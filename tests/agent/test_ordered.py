@@ -1,4 +1,4 @@
-"""What is confirmed is what was ordered, whoever changed the node meanwhile and whatever became of the change."""
+"""Only ordered bytes are confirmed, even if another program changed the node meanwhile, and for any result of the change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 def refused(node: Node) -> str:
-    """By which reference a confirm is refused; the guard stays armed."""
+    """The reference of a refused confirm; the guard stays armed."""
     report = node.confirm()
     assert report.outcome is Outcome.REFUSED
     assert report.receipt is None
@@ -48,8 +48,8 @@ def test_a_change_that_has_not_ended_is_not_confirmed(node: Node) -> None:
     assert refused(node) == "not-finished"
 
 
-def test_a_confirm_that_is_repeated_asks_for_nothing(node: Node) -> None:
-    """It is confirmed already: what others change afterwards is drift."""
+def test_a_repeated_confirm_checks_nothing(node: Node) -> None:
+    """It is already confirmed: later changes by others are drift."""
     assert node.apply().healthy
     assert node.confirm().outcome is Outcome.DONE
     node.write(CONFIG, b"somebody else's\n")
@@ -59,8 +59,8 @@ def test_a_confirm_that_is_repeated_asks_for_nothing(node: Node) -> None:
     assert trigger_of(again) is Trigger.CONFIRMED
 
 
-def test_a_unit_that_rewrites_its_configuration_before_it_starts_is_seen(node: Node) -> None:
-    """An ``ExecStartPre=`` that renders the file anew: the kubelet is healthy, with other bytes than the plan's."""
+def test_a_unit_that_rewrites_its_configuration_before_it_starts_is_detected(node: Node) -> None:
+    """An ``ExecStartPre=`` that renders the file again: the kubelet is healthy, with other bytes than the plan's."""
     wrap(node, "systemctl", f'[ "$1" != restart ] || echo rendered >{node.at(CONFIG)}')
     report = node.apply()
     assert f"{CONFIG} is not what t1 has written" in report.message
@@ -68,7 +68,7 @@ def test_a_unit_that_rewrites_its_configuration_before_it_starts_is_seen(node: N
     assert node.files()[FLAGS] == OLD[FLAGS]
 
 
-def test_bytes_that_were_kept_for_somebody_stay_when_older_transactions_go(node: Node) -> None:
+def test_kept_foreign_bytes_stay_when_older_transactions_are_pruned(node: Node) -> None:
     assert node.apply().healthy
     node.confirm()
     node.write(CONFIG, b"kubeadm was here\n")
@@ -85,8 +85,8 @@ def test_bytes_that_were_kept_for_somebody_stay_when_older_transactions_go(node:
 
 
 @pytest.mark.parametrize("path", ["/etc/cron.d/zz", "/var/lib/kubelet/pki/kubelet.crt", "/etc/default/kubelet2"])
-def test_nothing_is_written_but_what_the_kubelet_and_the_runtimes_read(node: Node, path: str) -> None:
-    """Whatever a plan file says: it may have been made by somebody else."""
+def test_only_files_that_the_kubelet_and_the_runtimes_read_are_written(node: Node, path: str) -> None:
+    """Whatever a plan file contains: somebody else may have made it."""
     node.at(path).parent.mkdir(parents=True, exist_ok=True)
     report = node.apply(order(new={**NEW, path: b"* * * * * root evil\n"}))
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-a-home")

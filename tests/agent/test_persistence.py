@@ -1,4 +1,4 @@
-"""A reboot leaves all files of a change as they are. Where one would be gone and another not, the node is refused before it is armed."""
+"""A reboot leaves all files of a change as they are. If only some would survive, the node is refused before it is armed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
     """A folder on another device than the node's own."""
     other = Path(tempfile.mkdtemp(dir="/dev/shm"))
     if other.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("/dev/shm is no other file system here")
+        pytest.skip("/dev/shm is not another file system here")
     yield other
     shutil.rmtree(other)
 
@@ -44,7 +44,7 @@ def etc(node: Node, elsewhere: Path) -> Node:
         "/etc rw - overlay overlay rw,lowerdir=/usr/etc,upperdir=/var/etc/upper,workdir=/var/etc/work",
     ],
 )
-def test_another_disk_is_as_good(etc: Node, mount: str) -> None:
+def test_another_disk_is_accepted(etc: Node, mount: str) -> None:
     etc.at("/var/etc/upper").mkdir(parents=True)
     etc.write("/proc/self/mountinfo", f"{ROOT_DISK}30 29 0:40 / {mount}\n".encode())
     assert etc.apply().healthy
@@ -62,7 +62,7 @@ def test_another_disk_is_as_good(etc: Node, mount: str) -> None:
         ("/etc rw - fuse.what what rw", "is on fuse.what"),
     ],
 )
-def test_what_a_reboot_takes_away_is_refused_before_anything_is_armed(etc: Node, mount: str, said: str) -> None:
+def test_a_volatile_target_is_refused_before_arming(etc: Node, mount: str, said: str) -> None:
     etc.at("/run/up").mkdir(parents=True)
     table = f"{ROOT_DISK}25 29 0:30 / /run rw - tmpfs tmpfs rw\n30 29 0:40 / {mount}\n"
     etc.write("/proc/self/mountinfo", table.encode())
@@ -78,7 +78,7 @@ def test_the_last_mount_at_a_place_counts(etc: Node) -> None:
     assert etc.apply().reference == "not-as-persistent"
 
 
-def test_a_state_whose_overlay_forgets_is_refused(node: Node) -> None:
+def test_a_state_on_a_volatile_overlay_is_refused(node: Node) -> None:
     """A live image: one overlay over all, with its upper directory in memory."""
     node.at("/run/up").mkdir(parents=True)
     table = "29 1 0:20 / / rw - overlay o rw,lowerdir=/ro,upperdir=/run/up\n25 29 0:30 / /run rw - tmpfs tmpfs rw\n"

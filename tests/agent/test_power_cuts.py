@@ -1,7 +1,7 @@
-"""The power goes at every step, the disk keeps of what was not synced what it likes, and the node boots: old files or new ones.
+"""The power fails at every step, the disk keeps any part of the unsynced data, and the node boots: old files or new ones.
 
-What the real program asked of the kernel is done again on a model of a disk behind a page cache (``page_cache``); each tree
-that it may leave is laid onto a real disk, and the program's own ``boot`` runs there, if its unit survived.
+The real program's system calls are repeated on a model of a disk behind a page cache (``page_cache``). Each tree
+that it may leave is written to a real disk, and the program's own ``boot`` runs there, if its unit survived.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ pytestmark = [
 ]
 
 SHARE = 25
-"""So many of the trees are booted; at night all of them."""
+"""The number of trees that are booted; at night all of them."""
 
 
 @dataclass(frozen=True)
 class After:
-    """A tree that a cut may leave, and what had been told before it: ``confirmed``, ``reverted`` or nothing that must hold."""
+    """A tree that a cut may leave, and what was reported before it: ``confirmed``, ``reverted`` or nothing that must hold."""
 
     cut: Cut
     told: str
@@ -40,7 +40,7 @@ class After:
 
 
 def afterwards(story: Story) -> Iterator[After]:
-    """Every tree once for each thing that was told."""
+    """Every tree once for each reported state."""
     disk, chance, told = story.disk(), dice("what a disk keeps"), ""
     seen: set[tuple[Cut, str]] = set()
     for number, step in enumerate(story.steps):
@@ -58,7 +58,7 @@ def afterwards(story: Story) -> Iterator[After]:
 
 
 def wrong(story: Story, after: After, folder: Path) -> str:
-    """Boots the tree: what is wrong with the node then, and where the power went."""
+    """Boots the tree: what is wrong with the node then, and where the power failed."""
     try:
         boot(story, after, folder)
     except AssertionError as error:
@@ -83,20 +83,20 @@ def boot(story: Story, after: After, folder: Path) -> None:
 
 
 def _boots(node: Node) -> bool:
-    """systemd finds the boot unit: linked, whole, and its program there."""
+    """systemd finds the boot unit: linked, whole, and with its program."""
     link = node.at("/etc/systemd/system/basic.target.wants/rollout-guard-boot.service")
     return link.is_symlink() and link.exists() and bool(_guarded(node)) and (node.tx(_guarded(node)) / "agent").exists()
 
 
 def _guarded(node: Node) -> str:
-    """The transaction whose program the boot unit runs."""
+    """The transaction of the program that the boot unit runs."""
     unit = node.at("/etc/systemd/system/rollout-guard-boot.service")
     found = re.search(r"ExecStart=/bin/sh \S+/tx/([^/]+)/agent boot\n", unit.read_text()) if unit.exists() else None
     return found[1] if found else ""
 
 
 def check(node: Node, after: After) -> None:
-    """Old files or new ones, as the newest receipt says, which says no less than was told; then all of ours goes."""
+    """Old files or new ones, as in the newest receipt, which is not behind the reports; then everything of rollout can be removed."""
     receipts = node.status().receipts
     newest = receipts[0].state.value if receipts else ""
     assert node.files() in (OLD, NEW), after.where
@@ -113,11 +113,11 @@ def check(node: Node, after: After) -> None:
 
 @pytest.mark.timeout(3600)  # at night
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["one file system", "targets on others"])
-def test_the_power_goes_at_any_step(stories: Stories, tmp_path: Path, elsewhere: bool) -> None:
+def test_a_power_cut_at_any_step(stories: Stories, tmp_path: Path, elsewhere: bool) -> None:
     story = stories.of("dash", elsewhere=elsewhere)
     trees = list(afterwards(story))
     assert len(trees) > 1_000
-    assert {path for path, *_ in trees[-1].cut.tree} >= {CONFIG, FLAGS, DROPIN}, "in the end the new files stay"
+    assert {path for path, *_ in trees[-1].cut.tree} >= {CONFIG, FLAGS, DROPIN}, "at the end the new files stay"
     chosen = sample(f"power cuts, elsewhere={elsewhere}", trees, SHARE)
     found = [wrong(story, after, tmp_path / str(number)) for number, after in enumerate(chosen)]
     assert [what for what in found if what] == []

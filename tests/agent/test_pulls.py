@@ -1,4 +1,4 @@
-"""Which images a node is pulling, by what each runtime writes: its journal's lines and its files for layers under way."""
+"""Which images a node is pulling, by each runtime's own records: lines in the journal and files of layers under way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.agent.node import Node
 pytestmark = pytest.mark.process
 
 START = 1000
-"""The second (since boot) in which the kubelet's process has started."""
+"""The second (since boot) in which the kubelet's process started."""
 
 CONTAINERD = ("containerd", 300)
 CRIO = ("crio", 300)
@@ -39,7 +39,7 @@ def journal(node: Node, *lines: str) -> None:
 
 
 def pulls(node: Node) -> tuple[str, ...] | None:
-    """As a status measures it, which is as a snapshot does."""
+    """As a status measures it, in the same way as a snapshot."""
     measured = node.status(measure=Measure("kubelet.service", 10248)).measurement
     assert measured is not None
     return measured.pulls
@@ -59,19 +59,19 @@ def containerd(node: Node) -> Node:
     return node
 
 
-def test_a_containerd_that_says_nothing_pulls_nothing(containerd: Node) -> None:
+def test_a_containerd_without_log_lines_pulls_nothing(containerd: Node) -> None:
     journal(containerd, line(CONTAINERD, logged("loading plugin")))
     assert pulls(containerd) == ()
 
 
-def test_a_snapshot_tells_it_too(containerd: Node) -> None:
+def test_a_snapshot_reports_pulls_too(containerd: Node) -> None:
     journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
     found = containerd.snapshot()
     assert isinstance(found, Snapshot)
     assert found.measurement.pulls == ("a:1",)
 
 
-def test_what_containerd_began_and_neither_returned_nor_failed(containerd: Node) -> None:
+def test_a_pull_of_containerd_that_neither_returned_nor_failed(containerd: Node) -> None:
     began, ended = (
         logged('PullImage "docker.io/a/b:1"'),
         logged('PullImage "docker.io/a/b:1" returns image reference "sha256:1"'),
@@ -104,7 +104,7 @@ def test_containerd_that_logs_json(containerd: Node) -> None:
     assert pulls(containerd) == ("a:1",)
 
 
-def test_pulls_end_with_the_kubelet_that_asked_for_them(containerd: Node) -> None:
+def test_pulls_end_with_the_kubelet_that_requested_them(containerd: Node) -> None:
     journal(
         containerd,
         line(CONTAINERD, logged('PullImage "old:1"'), START - 1),
@@ -113,14 +113,14 @@ def test_pulls_end_with_the_kubelet_that_asked_for_them(containerd: Node) -> Non
     assert pulls(containerd) == ("new:1",)
 
 
-def test_a_layer_that_is_written_to_is_a_pull_though_nobody_says_so(containerd: Node) -> None:
+def test_a_layer_that_is_being_written_is_a_pull_even_without_a_log_line(containerd: Node) -> None:
     containerd.write(f"/var/lib/containerd/{INGEST}", b"half")
     assert pulls(containerd) == ("(unnamed)",)
     journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
     assert pulls(containerd) == ("a:1",)
 
 
-def test_what_was_broken_off_a_while_ago_lies_there_still(containerd: Node) -> None:
+def test_the_remains_of_an_interrupted_pull_do_not_count(containerd: Node) -> None:
     containerd.write(f"/var/lib/containerd/{INGEST}", b"half")
     os.utime(containerd.at(f"/var/lib/containerd/{INGEST}"), (time.time() - 90, time.time() - 90))
     assert pulls(containerd) == ()
@@ -133,7 +133,7 @@ def test_containerds_root_may_be_elsewhere(containerd: Node, config: bytes) -> N
     assert pulls(containerd) == ("(unnamed)",)
 
 
-def test_an_image_of_an_odd_name_has_none(containerd: Node) -> None:
+def test_an_image_with_an_odd_name_is_unnamed(containerd: Node) -> None:
     journal(containerd, line(CONTAINERD, logged('PullImage "$(reboot) *"')))
     assert pulls(containerd) == ("(unnamed)",)
 
@@ -151,7 +151,7 @@ def asked(image: str, request: str) -> str:
     return line(CRIO, logged(f"Pulling image: {image}", rest=f" id={request} name=/runtime.v1.ImageService/PullImage"))
 
 
-def test_crio_by_the_numbers_of_its_requests(crio: Node) -> None:
+def test_pulls_of_crio_are_matched_by_request_number(crio: Node) -> None:
     """The second line names the image by its digest: only the request's number is the same."""
     end = logged("Pulled image: quay.io/a@sha256:0f", rest=" id=2b-1 name=/runtime.v1.ImageService/PullImage")
     journal(crio, asked("quay.io/a:1", "2b-1"), asked("quay.io/b:1", "2b-2"), line(CRIO, end))
@@ -165,7 +165,7 @@ def test_crio_by_the_numbers_of_its_requests(crio: Node) -> None:
         'E1120 10:00:00.000000     100 log.go:32] "PullImage from image service failed" err="rpc error: image=\\"y\\"" image="quay.io/a:1"',
     ],
 )
-def test_crio_does_not_say_that_a_pull_failed_but_the_kubelet_does(crio: Node, failed: str) -> None:
+def test_only_the_kubelet_logs_a_failed_pull_of_crio(crio: Node, failed: str) -> None:
     journal(crio, asked("quay.io/a:1", "2b-1"), asked("quay.io/b:1", "2b-2"), line(KUBELET, failed))
     assert pulls(crio) == ("quay.io/b:1",)
 
@@ -196,7 +196,7 @@ def test_dockers_data_may_be_elsewhere(docker: Node, config: str) -> None:
     assert pulls(docker) == ("(unnamed)",)
 
 
-def test_a_docker_whose_layers_cannot_be_looked_up_is_not_known(docker: Node) -> None:
+def test_pulls_are_unknown_if_dockers_layers_cannot_be_read(docker: Node) -> None:
     docker.at(LAYER).parent.rmdir()
     assert pulls(docker) is None
 
@@ -247,18 +247,18 @@ def test_an_event_of_the_kubelets_is_not_progress(docker: Node) -> None:
 # ------------------------------------------------------------------------------------------------------------- all of them
 
 
-def test_a_node_without_a_runtime_we_know_is_not_known(node: Node) -> None:
+def test_pulls_are_unknown_without_a_known_runtime(node: Node) -> None:
     assert pulls(node) is None
 
 
 @pytest.mark.parametrize("unit", ["containerd.service", "crio.service", "cri-docker.service"])
-def test_a_journal_that_cannot_be_read_is_not_known(node: Node, unit: str) -> None:
+def test_pulls_are_unknown_if_the_journal_cannot_be_read(node: Node, unit: str) -> None:
     node.serve(unit, "x")
     (node.bin / "journalctl").write_text("#!/bin/sh\nexit 1\n")
     assert pulls(node) is None
 
 
-def test_a_runtime_that_is_down_pulls_nothing_and_tells_nothing(containerd: Node) -> None:
+def test_a_runtime_that_is_down_pulls_nothing_and_reports_nothing(containerd: Node) -> None:
     containerd.standin("unit.containerd.service", "pid=0 active=failed sub=failed\n")
     assert pulls(containerd) is None
 
@@ -276,6 +276,6 @@ def test_lenient_lines_are_counted_in_the_same_reading(containerd: Node) -> None
     assert (measured.lenient, measured.pulls) == (1, ("a:1",))
 
 
-def test_no_more_than_an_answer_should_hold(containerd: Node) -> None:
+def test_at_most_20_pulls_are_reported(containerd: Node) -> None:
     journal(containerd, *(line(CONTAINERD, logged(f'PullImage "a:{number}"')) for number in range(30)))
     assert pulls(containerd) == tuple(f"a:{number}" for number in range(20))

@@ -1,4 +1,4 @@
-"""What the agent tells of a node's container runtimes and of what its kubelet reads besides the usual files."""
+"""What the agent reports of a node's container runtimes, and of what its kubelet reads in addition to the usual files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def snapshot(node: Node) -> Snapshot:
 
 
 def told(node: Node) -> set[str]:
-    """Paths that are there, as the snapshot tells."""
+    """Paths that exist, by the snapshot."""
     return {path for path, file in snapshot(node).files.items() if file.kind != "absent"}
 
 
@@ -37,7 +37,7 @@ def test_a_node_without_a_runtime_of_a_known_name_has_no_services(node: Node) ->
     assert (measured.services, measured.unit is not None) == ({}, True)
 
 
-def test_each_runtime_that_is_there_with_its_process(node: Node) -> None:
+def test_each_installed_runtime_is_reported_with_its_process(node: Node) -> None:
     node.serve("docker.service", "/usr/bin/dockerd", "-H", "fd://", pid=300)
     node.serve("cri-docker.service", "/usr/bin/cri-dockerd", "--image-pull-progress-deadline=5m", pid=400)
     services = snapshot(node).measurement.services
@@ -59,7 +59,7 @@ def test_a_runtime_that_is_dead_has_no_process(node: Node) -> None:
     assert (service.unit.properties["SubState"], service.process) == ("auto-restart", None)
 
 
-def test_the_kubelet_is_told_as_before_when_runtimes_are_there(node: Node) -> None:
+def test_runtimes_do_not_change_what_is_reported_of_the_kubelet(node: Node) -> None:
     node.serve("containerd.service", "containerd")
     measured = snapshot(node).measurement
     assert measured.unit is not None
@@ -117,7 +117,7 @@ def test_containerds_file_is_the_one_it_runs_with(node: Node) -> None:
         assert CONTAINERD not in files
 
 
-def test_registries_where_config_path_says_and_where_they_are_as_a_rule(node: Node) -> None:
+def test_registries_in_config_path_and_in_the_default_folders(node: Node) -> None:
     node.serve("containerd.service", "containerd")
     node.write(CONTAINERD, b'  config_path = "/etc/registries:/etc/containerd/certs.d"\n')
     hosts = ("/etc/registries/docker.io/hosts.toml", "/etc/containerd/certs.d/quay.io/hosts.toml")
@@ -130,7 +130,7 @@ def test_registries_where_config_path_says_and_where_they_are_as_a_rule(node: No
 
 
 def test_a_registrys_folder_that_holds_certificates_only(node: Node) -> None:
-    """Nothing is read there but certificates; a hosts.toml beside them would change that."""
+    """Only certificates are read there; a hosts.toml beside them would change that."""
     node.serve("containerd.service", "containerd")
     node.write("/etc/containerd/certs.d/a.example/ca.crt", b"x")
     files = snapshot(node).files
@@ -141,20 +141,20 @@ def test_a_registrys_folder_that_holds_certificates_only(node: Node) -> None:
 @pytest.mark.parametrize(
     "line", [b'imports = ["/etc/$(reboot)/*"]', b'imports = ["../../etc/x;y"]', b"imports = [", b"\xff"]
 )
-def test_what_is_no_list_of_paths_does_no_harm(node: Node, line: bytes) -> None:
+def test_imports_that_are_no_list_of_paths_do_no_harm(node: Node, line: bytes) -> None:
     node.serve("containerd.service", "containerd")
     node.write(CONTAINERD, line + b"\n")
     assert snapshot(node).files[CONTAINERD].content == line + b"\n"
 
 
-def test_imports_that_go_round_in_a_circle(node: Node) -> None:
+def test_circular_imports_end(node: Node) -> None:
     node.serve("containerd.service", "containerd")
     node.write(CONTAINERD, b'imports = ["/etc/containerd/a.toml"]\n')
     node.write("/etc/containerd/a.toml", b'imports = ["/etc/containerd/config.toml"]\n')
     assert told(node) >= {CONTAINERD, "/etc/containerd/a.toml"}
 
 
-def test_more_files_than_an_answer_should_hold(node: Node) -> None:
+def test_more_files_than_an_answer_may_contain(node: Node) -> None:
     node.serve("containerd.service", "containerd")
     for number in range(70):
         node.write(f"/etc/containerd/certs.d/r{number:02}/hosts.toml", b"x")
@@ -163,7 +163,7 @@ def test_more_files_than_an_answer_should_hold(node: Node) -> None:
     assert "hosts-truncated" in found.facts
 
 
-def test_files_larger_than_a_line_come_in_several(node: Node) -> None:
+def test_files_larger_than_a_line_are_sent_in_several_lines(node: Node) -> None:
     node.serve("containerd.service", "containerd")
     contents = {f"/etc/containerd/certs.d/r{number}/hosts.toml": bytes([number]) * 100_000 for number in range(5)}
     contents["/etc/containerd/certs.d/r9/hosts.toml"] = b"x" * 131_073
@@ -187,7 +187,7 @@ def test_crio_and_docker(node: Node) -> None:
     assert files["/etc/crio/crio.conf.d/99-rollout.conf"].kind == "absent"
 
 
-def test_the_kubelets_drop_ins_with_those_in_folders_below(node: Node) -> None:
+def test_the_kubelets_drop_ins_including_those_in_sub_folders(node: Node) -> None:
     kubelet_runs(node, "--config=/var/lib/kubelet/config.yaml", "--config-dir", "/etc/kubernetes/kubelet.conf.d")
     folder = "/etc/kubernetes/kubelet.conf.d"
     paths = {f"{folder}/10-a.conf", f"{folder}/.hidden.conf", f"{folder}/sub/20-b.conf"}
@@ -201,7 +201,7 @@ def test_the_kubelets_drop_ins_with_those_in_folders_below(node: Node) -> None:
     assert "config-dir-alpha" in snapshot(node).facts
 
 
-def test_a_kubelet_with_more_drop_ins_than_are_told(node: Node) -> None:
+def test_a_kubelet_with_more_drop_ins_than_are_reported(node: Node) -> None:
     kubelet_runs(node, "--config-dir=/etc/d")
     for number in range(64):
         node.write(f"/etc/d/{number:02}.conf", b"x")
@@ -213,8 +213,8 @@ def test_a_kubelet_with_more_drop_ins_than_are_told(node: Node) -> None:
 
 
 @pytest.mark.parametrize("name", ["10 odd.conf", "10-\udcff.conf", "10-\n.conf", "10-$x.conf"])
-def test_a_file_whose_name_cannot_be_told_is_told_of(node: Node, name: str) -> None:
-    """It counts for the kubelet as any other; who plans must know that there is one."""
+def test_a_file_with_a_name_outside_the_alphabet_is_reported(node: Node, name: str) -> None:
+    """The kubelet reads it like any other; a plan must know that there is one."""
     kubelet_runs(node, "--config-dir=/etc/d")
     node.write("/etc/d/00-plain.conf", b"x")
     assert "odd-names" not in snapshot(node).facts
@@ -222,7 +222,7 @@ def test_a_file_whose_name_cannot_be_told_is_told_of(node: Node, name: str) -> N
     assert snapshot(node).facts["odd-names"].startswith("1 /etc/d/10")
 
 
-def test_what_the_managers_of_cpus_and_memory_remember(node: Node) -> None:
+def test_the_state_files_of_the_cpu_and_memory_managers(node: Node) -> None:
     state = b'{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
     node.write("/var/lib/kubelet/cpu_manager_state", state)
     files = snapshot(node).files

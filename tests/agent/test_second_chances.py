@@ -1,4 +1,4 @@
-"""A way back that does not go well the first time: it is gone on with, and what is not in force is not told as if it were."""
+"""A revert that fails at first: it is continued, and files that are not in force are not reported as if they were."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def armed(node: Node) -> Node:
 
 
 def asked_since(node: Node, before: list[str]) -> list[str]:
-    """What systemd was asked to do to units meanwhile."""
+    """The calls of systemd that changed units meanwhile."""
     return [call for call in node.calls()[len(before) :] if call.startswith(ASKED)]
 
 
 def wrap(node: Node, tool: str, first: str) -> None:
-    """These lines come before the tool's own."""
+    """Run these lines before the tool itself."""
     path = node.bin / tool
     real = Path("/usr/bin", tool)
     if path.exists():
@@ -45,11 +45,11 @@ def wrap(node: Node, tool: str, first: str) -> None:
     path.chmod(0o755)
 
 
-# ------------------------------------------------------------------------------------ systemd does not read its files anew
+# ------------------------------------------------------------------------------------ systemd does not reload its files
 
 
 def unread(node: Node, refusals: int) -> Node:
-    """systemd refuses so many reloads (as with little room in /run); until one is done, it has the new drop-in in memory."""
+    """systemd refuses this many reloads (as with little room in /run); until one succeeds, it has the new drop-in in memory."""
     armed(node)
     node.standin("unit", "reload=yes\n")
     for number in range(refusals):
@@ -66,7 +66,7 @@ fi"""
 
 
 def taken_back(node: Node, way: str) -> Report:
-    """What is told of it, by whom it was asked of."""
+    """The report of the verb or trigger that reverted."""
     if way == "revert":
         return node.revert()
     if way == "boot":
@@ -76,7 +76,7 @@ def taken_back(node: Node, way: str) -> Report:
 
 
 @pytest.mark.parametrize("way", ["revert", "guard", "boot"])
-def test_a_reload_that_is_refused_is_asked_for_again_before_the_restart(node: Node, way: str) -> None:
+def test_a_refused_reload_is_repeated_before_the_restart(node: Node, way: str) -> None:
     unread(node, 1)
     before = node.calls()
     report = taken_back(node, way)
@@ -87,8 +87,8 @@ def test_a_reload_that_is_refused_is_asked_for_again_before_the_restart(node: No
 
 
 @pytest.mark.parametrize("way", ["revert", "guard", "boot"])
-def test_a_unit_that_systemd_has_not_read_anew_is_not_told_as_well(node: Node, way: str) -> None:
-    """It runs with the new flags still, though its old files are there."""
+def test_a_unit_that_systemd_has_not_reloaded_is_not_reported_as_healthy(node: Node, way: str) -> None:
+    """It still runs with the new flags, although its old files are there."""
     report = taken_back(unread(node, 2), way)
     assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
     assert report.healthy is False, report
@@ -98,7 +98,7 @@ def test_a_unit_that_systemd_has_not_read_anew_is_not_told_as_well(node: Node, w
     assert node.status("t1").healthy is None
 
 
-def test_an_apply_that_is_taken_back_says_so_too(node: Node) -> None:
+def test_a_reverted_apply_reports_that_too(node: Node) -> None:
     wrap(
         node,
         "systemctl",
@@ -110,19 +110,19 @@ def test_an_apply_that_is_taken_back_says_so_too(node: Node) -> None:
     assert node.files() == OLD
 
 
-def test_what_others_did_to_a_unit_is_not_held_against_a_way_back_that_touched_none(node: Node) -> None:
+def test_a_revert_that_touched_no_unit_ignores_what_others_did_to_one(node: Node) -> None:
     assert node.apply(order(new={CONFIG: b"new config\n"})).healthy
     node.standin("unit", "reload=yes\n")
     assert node.revert().healthy is True
     assert node.status("t1").healthy is None
 
 
-# ------------------------------------------------------------------------------------------ others have put the files back
+# ------------------------------------------------------------------------------------------ others have restored the files
 
 
 @pytest.mark.parametrize("way", ["revert", "guard"])
-def test_files_that_somebody_has_put_back_by_hand_are_put_in_force(node: Node, way: str) -> None:
-    """Nothing is left to be renamed, but the kubelet runs with what it read meanwhile."""
+def test_after_files_were_restored_by_hand_their_units_are_restarted(node: Node, way: str) -> None:
+    """Nothing is left to be renamed, but the kubelet runs with the files that it read meanwhile."""
     armed(node)
     for path, content in OLD.items():
         if content is None:
@@ -136,7 +136,7 @@ def test_files_that_somebody_has_put_back_by_hand_are_put_in_force(node: Node, w
     assert node.strays() == []
 
 
-def test_nothing_is_restarted_where_nothing_was_renamed(node: Node) -> None:
+def test_nothing_is_restarted_if_nothing_was_renamed(node: Node) -> None:
     wrap(node, "mv", 'case "$*" in */new.1*) exit 1 ;; esac')
     before = node.calls()
     report = node.apply()
@@ -149,8 +149,8 @@ def test_nothing_is_restarted_where_nothing_was_renamed(node: Node) -> None:
 # --------------------------------------------------------------------------------------------------------- time, and boots
 
 
-def test_a_change_that_is_taken_back_at_once_has_its_own_time_for_it(node: Node) -> None:
-    """Not what is left of an older transaction's, of this same boot."""
+def test_an_immediate_revert_has_its_own_time_limit(node: Node) -> None:
+    """Not the rest of the time of an older transaction of the same boot."""
     armed(node).revert()
     now = round(node.now() * 1000)
     receipt = node.tx() / "receipt"
@@ -159,14 +159,14 @@ def test_a_change_that_is_taken_back_at_once_has_its_own_time_for_it(node: Node)
     wrap(node, "timeout", f'[ "$4 $5" != "systemctl restart" ] || echo "$3" >>{bounds}')
     report = node.apply(order("t2", new={CONFIG: b"LOOPING\n"}))
     assert (report.healthy, node.files()) == (True, OLD), report
-    assert int(bounds.read_text().split()[-1]) == 90, "seconds that the restart with the old files may take"
+    assert int(bounds.read_text().split()[-1]) == 90, "seconds for the restart with the old files"
 
 
 def test_a_kubelet_may_wait_for_its_runtime_after_a_boot_that_came_later(node: Node) -> None:
     armed(node)
     assert node.trigger("guard") == 0
     node.standin("unit", "active=activating sub=auto-restart\n")
-    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK, "in the same boot it is not starting for the first time"
+    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK, "in the same boot it does not start for the first time"
     node.reboot()
     assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ALONE
     node.standin("unit", "active=failed sub=failed\n")
@@ -177,13 +177,13 @@ def test_a_kubelet_may_wait_for_its_runtime_after_a_boot_that_came_later(node: N
 
 
 def once(node: Node, tool: str, on: str) -> None:
-    """The tool fails the first time that its words match."""
+    """The tool fails the first time that its arguments match."""
     mark = node.at("/run/standin/failed-once")
     wrap(node, tool, f'case "$*" in {on}) [ -e {mark} ] || {{ true >{mark} && exit 1; }} ;; esac')
 
 
 def goes_on(node: Node) -> None:
-    """A timer of this boot does the boot unit's work, and is gone then."""
+    """A timer of this boot does the boot unit's work, and then no longer exists."""
     timer = node.at(TIMER).read_text()
     assert "--no-block" in timer.split(), "at boot nothing waits"
     assert "--on-active=5" in timer.split()
@@ -205,7 +205,7 @@ def goes_on(node: Node) -> None:
         ("mv", "*/next/reverted-*", "reverting"),
     ],
 )
-def test_a_boot_unit_that_fails_leaves_somebody_who_goes_on(node: Node, tool: str, on: str, state: str) -> None:
+def test_a_boot_unit_that_fails_leaves_a_guard_that_continues(node: Node, tool: str, on: str, state: str) -> None:
     armed(node)
     node.reboot()
     once(node, tool, on)
@@ -214,8 +214,8 @@ def test_a_boot_unit_that_fails_leaves_somebody_who_goes_on(node: Node, tool: st
     goes_on(node)
 
 
-def test_a_boot_unit_that_failed_is_not_kept_in_memory_without_its_file(node: Node) -> None:
-    """By systemd; it counts as something of ours that was left."""
+def test_systemd_does_not_remember_a_failed_boot_unit_without_its_file(node: Node) -> None:
+    """It would count as something of rollout that was left."""
     armed(node)
     node.reboot()
     once(node, "mv", "*/old.2*")
@@ -227,15 +227,15 @@ def test_a_boot_unit_that_failed_is_not_kept_in_memory_without_its_file(node: No
 
 
 def test_a_guard_leaves_no_boot_unit_in_memory(node: Node) -> None:
-    """A reload with a new drop-in had read it too, and nobody may come to clean up after a guard."""
+    """A reload for a new drop-in had read it too, and there may be no cleanup after a guard."""
     armed(node)
     node.standin("rollout-guard-boot.service")
     before = node.calls().count("daemon-reload")
     assert node.trigger("guard") == 0
-    assert node.calls().count("daemon-reload") == before + 2, "for the old drop-in, and for the boot unit that is gone"
+    assert node.calls().count("daemon-reload") == before + 2, "for the old drop-in, and for the removed boot unit"
 
 
-def test_a_change_of_which_nothing_was_exchanged_ends_with_a_healthy_node(node: Node) -> None:
+def test_a_change_without_any_replaced_file_ends_with_a_healthy_node(node: Node) -> None:
     wrap(node, "mv", f'case "$*" in *"{node.at(CONFIG)}") exit 1 ;; esac')
     report = node.apply()
     assert "a rename failed" in report.message
@@ -243,13 +243,13 @@ def test_a_change_of_which_nothing_was_exchanged_ends_with_a_healthy_node(node: 
     assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
 
 
-def test_a_disk_that_lost_what_was_written_at_boot_is_looked_at_again_at_the_next_one(node: Node) -> None:
-    """Linux reports a lost write once: a second sync would succeed without the bytes. Only what a boot finds on the disk is true."""
+def test_after_a_write_lost_at_boot_the_next_boot_reads_the_disk_again(node: Node) -> None:
+    """Linux reports a lost write once: a second sync would succeed without the bytes. Only what a boot reads from the disk is true."""
     armed(node)
     node.reboot()
     node.standin("lost", "*/lib/kubelet\n")
     assert node.trigger("boot") == 1
-    assert node.trigger("guard") == 0, "nothing that this boot can do would make it durable"
+    assert node.trigger("guard") == 0, "nothing in this boot can make it durable"
     assert (node.receipt()["state"], node.status("t1").reference) == ("reverting", "not-durable")
     assert node.at("/etc/systemd/system/rollout-guard-boot.service").exists()
     node.reboot()
@@ -259,10 +259,10 @@ def test_a_disk_that_lost_what_was_written_at_boot_is_looked_at_again_at_the_nex
 
 @pytest.mark.parametrize("way", ["boot", "status"])
 @pytest.mark.parametrize("late", [False, True], ids=["in-time", "late"])
-def test_a_guard_that_was_stopped_in_the_same_boot_is_started_again_by_whoever_finds_it(
+def test_a_guard_stopped_in_the_same_boot_is_started_again_by_boot_unit_or_status(
     node: Node, way: str, late: bool
 ) -> None:
-    """`systemctl isolate` stops timers and services; the boot unit runs again on the way back, or the controller reads the node."""
+    """`systemctl isolate` stops timers and services; the boot unit runs again on the return to the default target, or the controller reads the node."""
     armed(node)
     for unit in node.at("/run/standin").glob("rollout-*"):
         unit.unlink()
@@ -279,12 +279,12 @@ def test_a_guard_that_was_stopped_in_the_same_boot_is_started_again_by_whoever_f
     assert ("--on-active=1 " in timer) is (late and way == "status")
     calls = len(node.calls())
     node.status("t1")
-    assert not [call for call in node.calls()[calls:] if not call.startswith("show")], "it lives: nothing is started"
+    assert not [call for call in node.calls()[calls:] if not call.startswith("show")], "it runs: nothing is started"
     assert node.trigger("guard") == 0
     assert (node.receipt()["state"], node.files(), node.strays()) == ("reverted", OLD, [])
 
 
-def test_a_boot_unit_that_does_not_get_the_lock_leaves_somebody_too(node: Node) -> None:
+def test_a_boot_unit_that_does_not_get_the_lock_leaves_a_guard_too(node: Node) -> None:
     armed(node)
     node.reboot()
     node.at("/var/lib/rollout/holder").unlink()
@@ -297,7 +297,7 @@ def test_a_boot_unit_that_does_not_get_the_lock_leaves_somebody_too(node: Node) 
 
 
 @pytest.mark.telling
-def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: Node) -> None:
+def test_a_boot_unit_that_systemd_ends_at_its_timeout_leaves_a_guard_too(node: Node) -> None:
     armed(node)
     node.reboot()
     late = node.at("/run/standin/late")
@@ -305,8 +305,10 @@ def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: No
     with node.at_work("boot") as boot:
         until(late.exists, PATIENCE, "it is at its renames")
         os.killpg(boot.pid, signal.SIGTERM)
-        for entry in Path("/proc").glob("[0-9]*"):  # timeout has made a group of its own; systemd knows its cgroup
-            with suppress(FileNotFoundError, ProcessLookupError):  # processes of others end meanwhile
+        for entry in Path("/proc").glob(
+            "[0-9]*"
+        ):  # timeout has made a process group of its own; systemd knows its cgroup
+            with suppress(FileNotFoundError, ProcessLookupError):  # other processes end meanwhile
                 if f"{node.root}/".encode() in (entry / "cmdline").read_bytes() and int(entry.name) != boot.pid:
                     os.kill(int(entry.name), signal.SIGTERM)
         assert boot.wait(PATIENCE) == 1
@@ -314,10 +316,10 @@ def test_a_boot_unit_that_systemd_ends_for_its_time_leaves_somebody_too(node: No
     goes_on(node)
 
 
-def test_who_takes_back_in_a_later_boot_is_left_to_it_by_the_guard_of_that_boot_but_not_for_ever(
+def test_the_guard_of_a_later_boot_leaves_a_revert_alone_for_a_limited_time(
     tmp_path: Path,
 ) -> None:
-    """The receipt's limit is of another boot's clock: weeks away, here."""
+    """The receipt's limit is by another boot's clock: here, weeks away."""
     node = armed(Node.make(tmp_path, "dash"))
     node.reboot()
     text = (node.tx() / "next" / "reverting-boot").read_text()
@@ -339,7 +341,7 @@ def test_who_takes_back_in_a_later_boot_is_left_to_it_by_the_guard_of_that_boot_
     assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
 
 
-def test_a_boot_unit_that_does_its_work_leaves_nobody(node: Node) -> None:
+def test_a_boot_unit_that_succeeds_leaves_no_guard(node: Node) -> None:
     armed(node)
     node.reboot()
     assert node.trigger("boot") == 0
@@ -347,7 +349,7 @@ def test_a_boot_unit_that_does_its_work_leaves_nobody(node: Node) -> None:
 
 
 def test_a_boot_unit_started_by_hand_leaves_the_timer_as_it_is(node: Node) -> None:
-    """It is still to come; a boot unit that cannot even look at the lock makes none besides."""
+    """It is still to fire; a boot unit that cannot even open the lock starts no other."""
     armed(node)
     timer = node.at(TIMER).read_text()
     wrap(node, "flock", "exit 1")
@@ -359,11 +361,11 @@ def test_a_boot_unit_started_by_hand_leaves_the_timer_as_it_is(node: Node) -> No
     assert node.at(TIMER).read_text() == timer
 
 
-# ------------------------------------------------------------------------------------------------------------ what is over
+# ---------------------------------------------------------------------------------------------------------- finished transactions
 
 
-def test_twins_that_a_power_cut_brought_back_go_with_their_transaction(node: Node) -> None:
-    """They lie on another file system, whose folder was not synced when they were removed."""
+def test_copies_restored_by_a_power_cut_are_removed_with_their_transaction(node: Node) -> None:
+    """They are on another file system, and their folder was not synced when they were removed."""
     wrap(node, "ln", 'case "$*" in -s*) ;; *) exit 1 ;; esac')
     armed(node)
     twins = {path: node.at(path).read_bytes() for path in node.strays() if ".rollout-t1." in path}
@@ -377,8 +379,8 @@ def test_twins_that_a_power_cut_brought_back_go_with_their_transaction(node: Nod
     assert node.strays() == []
 
 
-def test_the_service_of_a_guard_that_is_over_is_stopped_by_cleanup(node: Node) -> None:
-    """It failed, or waits to be run again: there is no timer that would tell of it."""
+def test_cleanup_stops_the_service_of_a_finished_guard(node: Node) -> None:
+    """It failed, or waits to be run again: no timer shows it."""
     assert armed(node).confirm().outcome is Outcome.DONE
     node.standin("rollout-guard-t1.service")
     node.standin("rollout-guard-t0.service")

@@ -1,4 +1,4 @@
-"""Which files changed after the process began that reads them at its start. What our own links do to a file does not count."""
+"""Which files changed after the start of the process that reads them at its start. The agent's own links do not count."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.controllers import until
 pytestmark = pytest.mark.process
 
 JSON = "/etc/docker/daemon.json"
-STEP = 0.1  # seconds: more than the 50 ms that a process is given to read its files
+STEP = 0.1  # seconds: more than the 50 ms that a process gets to read its files
 
 
 @dataclass
 class Times:
-    """When the kubelet of a node began, by the clock that file times are told by; a node of these tests has no time of its own."""
+    """When the kubelet of a node started, by the clock of file times; a node of these tests has no time of its own."""
 
     node: Node
     began: float
 
     def stale(self, set_forth: float = 0.0) -> dict[str, tuple[str, bool]]:
-        """Path → (who reads it, whether it was edited), read now. The clock was set forth by so many seconds since the start."""
+        """Path → (its reader, whether it was edited), read now. The clock was set forward by this many seconds since the start."""
         now = time.time()
         self.node.standin("unit", f"started={round((self.node.now() - (now - self.began)) * 1e6)}\n{dated(self.began)}")
         wall(self.node, now + set_forth)
@@ -37,7 +37,7 @@ class Times:
 
 
 def dated(at: float) -> str:
-    """As systemd keeps it, by the clock of then."""
+    """As systemd records it, by the clock of then."""
     return f"dated='{datetime.fromtimestamp(at, UTC):%a %Y-%m-%d %H:%M:%S} UTC'\n"
 
 
@@ -49,23 +49,23 @@ def wall(node: Node, now: float) -> None:
 
 @pytest.fixture
 def kubelet(node: Node) -> Times:
-    """It began when all files were there, and then some time has passed."""
+    """It started after all files were written, and some time has passed since."""
     began = time.time()
     until(lambda: time.time() > began + STEP, 60, "time passes")
     return Times(node, began)
 
 
-def test_nothing_is_stale_under_a_kubelet_that_began_after_its_files(kubelet: Times) -> None:
+def test_nothing_is_stale_under_a_kubelet_that_started_after_its_files(kubelet: Times) -> None:
     assert kubelet.stale() == {}
 
 
-def test_a_file_that_is_edited_is(kubelet: Times) -> None:
+def test_an_edited_file_is_stale(kubelet: Times) -> None:
     with kubelet.node.at(CONFIG).open("ab") as file:
         file.write(b"# by hand\n")
     assert kubelet.stale() == {CONFIG: ("kubelet.service", True)}
 
 
-def test_so_is_one_whose_times_were_carried_over(kubelet: Times) -> None:
+def test_a_replaced_file_with_preserved_times_is_stale(kubelet: Times) -> None:
     """As ``rsync -a`` and ``cp -p`` do."""
     target = kubelet.node.at(CONFIG)
     fresh = target.with_name("fresh")
@@ -82,7 +82,7 @@ def test_a_time_in_the_future_alone_is_no_edit(node: Node) -> None:
     assert Times(node, began).stale() == {}
 
 
-def test_an_edit_stays_told_though_the_clock_was_set_forth(kubelet: Times) -> None:
+def test_an_edit_is_still_reported_after_the_clock_was_set_forward(kubelet: Times) -> None:
     with kubelet.node.at(FLAGS).open("ab") as file:
         file.write(b"\n")
     assert FLAGS in kubelet.stale(set_forth=3600)
@@ -90,7 +90,7 @@ def test_an_edit_stays_told_though_the_clock_was_set_forth(kubelet: Times) -> No
 
 @pytest.mark.parametrize("trouble", ["no-timer", "disabled"])
 def test_an_apply_that_was_refused_leaves_nothing_stale(kubelet: Times, trouble: str) -> None:
-    """Its hard links change the targets' ctime; once more, and a later edit is told all the same."""
+    """Its hard links change the targets' ctime. After a second one a later edit is still reported."""
     node = kubelet.node
     node.standin(trouble)
     for tx in ("t1", "t2"):
@@ -109,17 +109,17 @@ def test_an_apply_that_was_refused_hides_no_edit(kubelet: Times) -> None:
     assert kubelet.stale() == {CONFIG: ("kubelet.service", True)}
 
 
-def test_what_a_runtime_reads_is_held_against_its_own_process(kubelet: Times) -> None:
+def test_a_runtimes_files_are_compared_with_its_own_process(kubelet: Times) -> None:
     node = kubelet.node
     node.serve("containerd.service", "/usr/bin/containerd")
     node.write("/etc/containerd/config.toml", b"version = 2\n")
     node.standin("unit.containerd.service", f"started={round(node.now() * 1e6)}\n")
-    assert kubelet.stale() == {}, "it began just now"
+    assert kubelet.stale() == {}, "it has just started"
     node.standin("unit.containerd.service", "started=1000\n")
     assert kubelet.stale() == {"/etc/containerd/config.toml": ("containerd.service", True)}
 
 
-def test_what_a_sighup_made_it_read_is_not_stale_and_neither_is_what_another_brought_back(kubelet: Times) -> None:
+def test_files_that_a_sighup_made_it_read_are_not_stale(kubelet: Times) -> None:
     node = kubelet.node
     node.write(JSON, b"{}\n")
     node.serve("docker.service", "/usr/bin/dockerd")

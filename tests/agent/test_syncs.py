@@ -1,8 +1,8 @@
-"""Each step that changes what is true on a node waits for the disk: shown by what the kernel was asked for.
+"""Each step that changes the state of a node waits for the disk: shown by the system calls.
 
-A power cut of a container, or a kill, leaves the page cache as it is, so only this shows that the syncs are there and in
-time: the real program's verbs under ``strace`` on a real file system, and the rules as a table. No sync is without a rule:
-a trace from which any one of them is taken out breaks one.
+A power cut of a container, or a kill, leaves the page cache as it is. So only this shows that the syncs happen, and in
+time: the real program's verbs under ``strace`` on a real file system, and the rules as a table. Every sync has a rule:
+a trace without any one of the syncs breaks a rule.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ANY_TARGET = "|".join(map(re.escape, TARGETS))
 
 @dataclass(frozen=True)
 class Rule:
-    """Before a step like ``when`` what matches ``safe`` must be on the disk as it is, names and bytes; of ``written`` the bytes."""
+    """Before a step that matches ``when``, paths of ``safe`` must be on the disk, names and bytes; of ``written`` the bytes."""
 
     name: str
     when: str
@@ -50,17 +50,17 @@ class Rule:
 
 RULES = (
     Rule(
-        "a token that is told, or that a transaction begins with, is remembered",
+        "a reported token, or the token of a new transaction, is durable",
         rf"say .*token \d|mkdir {TX.format(tx='[^/]+')}$",
         (CLAIM,),
     ),
     Rule(
-        "what lies beside a target is noted first",
+        "a copy beside a target is noted first",
         r"(make|link \S+) \S*/\.rollout-(?P<tx>[^/]+)\.(?P<n>\d+)\.(old|new)",
         (f"{TX}/file.{{n}}",),
     ),
     Rule(
-        "armed: all that the way back needs is there, and who goes it at boot",
+        "armed: everything that a revert needs is there, and the boot unit",
         r"rename /var/lib/rollout/tx/(?P<tx>[^/]+)/next/armed ",
         (
             CLAIM,
@@ -71,39 +71,39 @@ RULES = (
         ),
     ),
     Rule(
-        "no target is exchanged before the receipt says armed",
+        "no target is replaced before the receipt is armed",
         r"rename \S*(tx/(?P<tx>[^/]+)/new\.\d|\.rollout-(?P<tx_beside>[^/]+)\.\d\.new) ",
         (f"{TX}/receipt", *BOOT),
     ),
     Rule("confirmed: the new files are there", r"rename \S*/tx/(?P<tx>[^/]+)/next/confirmed ", TARGETS),
     Rule(
-        "no target is given back before the receipt says reverting, and who goes on at boot is there",
+        "no target is restored before the receipt is reverting and the boot unit is there",
         rf"rename \S*(tx/(?P<tx>[^/]+)/old\.\d|\.rollout-(?P<tx_beside>[^/]+)\.\d\.old) ({ANY_TARGET})",
         (f"{TX}/receipt", *BOOT),
     ),
-    Rule("what is given back is there", rf"rename (?P<old>\S+) ({ANY_TARGET})", (), ("{old}",)),
+    Rule("a restored file is there", rf"rename (?P<old>\S+) ({ANY_TARGET})", (), ("{old}",)),
     Rule("reverted: the old files are there", r"rename \S*/tx/(?P<tx>[^/]+)/next/reverted-", TARGETS),
     Rule(
-        "what is told of a transaction stays true",
+        "the reported state of a transaction stays true",
         r"say .*receipt tx=(?P<tx>\S+) .*state=(confirmed|reverted)",
         (f"{TX}/receipt",),
     ),
     Rule(
-        "who knows what lay beside a target goes after it",
+        "the note of a copy beside a target is removed after the copy",
         rf"unlink {TX.format(tx='(?P<tx>[^/]+)')}/file",
         ("/etc/*/.rollout-{tx}.*", "/var/lib/kubelet/.rollout-{tx}.*"),
     ),
     Rule(
-        "the guard's program goes after the guard, all that we know after what we know",
+        "the guard's program is removed after the guard, and the state after everything that it names",
         r"rename /var/lib/rollout /var/lib/rollout\.forgotten",
         (*BOOT, "/etc/*/.rollout-*", "/var/lib/kubelet/.rollout-*"),
     ),
     Rule(
-        "nothing that a way back needs goes before the receipt says that there is none, or goes",
+        "nothing that a revert needs is removed before the receipt needs none, or is removed",
         rf"unlink (({BOOT[0]}|{BOOT[1]})$|{TX.format(tx='[^/]+')}/(next|old|file|agent))",
         ("/var/lib/rollout/tx/*/receipt",),
     ),
-    Rule("forgotten is told when it is so", r"say .*end forget", ("/var/lib/rollout",)),
+    Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",)),
 )
 
 
@@ -133,11 +133,13 @@ def _matching(disk: Disk, patterns: list[str]) -> set[str]:
 
 FIRST, *OTHERS = SHELLS
 LIVES = [(FIRST, False), (FIRST, True), *sample("lives", list(itertools.product(OTHERS, (False, True))), 1)]
-"""Under which shell, and whether the targets lie on other file systems."""
+"""The shell, and whether the targets are on other file systems."""
 
 
 @pytest.mark.parametrize(("shell", "elsewhere"), LIVES)
-def test_no_step_comes_before_the_disk_has_what_it_builds_on(stories: Stories, shell: str, elsewhere: bool) -> None:
+def test_every_step_waits_until_its_prerequisites_are_on_the_disk(
+    stories: Stories, shell: str, elsewhere: bool
+) -> None:
     story = stories.of(shell, elsewhere=elsewhere)
     assert list(broken(story.disk(), story.steps)) == []
 
@@ -146,19 +148,21 @@ COVERED = re.compile(
     r"(/etc/default|/etc/systemd/system|/var/lib/kubelet) after (unlink /etc/default/\.rollout-tN\.N\.old"
     r"|unlink /etc/systemd/system/rollout-guard-boot\.service|unlink /var/lib/rollout/tx/tN|write /var/lib/rollout/holder)"
 )
-"""Twins that were removed are synced before what knows of them is pruned, and before all is forgotten. In these lives every change
-has the same targets, so that the one covers the other; on a node whose changes differ neither does."""
+"""The removal of copies is synced before their note is pruned, and before a forget. In these lives every change has the
+same targets, so that one sync covers the other; on a node with different changes neither does."""
 
 
-def test_no_sync_is_needless_and_none_is_left_out(stories: Stories) -> None:
-    """Taken out, wherever it follows the same kind of step, each breaks a rule."""
+def test_every_sync_is_needed(stories: Stories) -> None:
+    """Without it, wherever it follows the same kind of step, a rule is broken."""
     both = [stories.of("dash", elsewhere=elsewhere) for elsewhere in (False, True)]
-    assert both[0].flushes | both[1].flushes == set(range(CALLS_OF_FLUSH)), "all of the program's are in these traces"
+    assert both[0].flushes | both[1].flushes == set(range(CALLS_OF_FLUSH)), (
+        "all syncs of the program are in these traces"
+    )
     kinds = {kind for story in both for kind in _syncs(story.steps).values()}
     needless = [kind for kind in sorted(kinds) if not any(_is_needed(kind, story) for story in both)]
     assert [kind for kind in needless if not COVERED.fullmatch(kind)] == []
     together = {kind for kind in kinds if COVERED.fullmatch(kind)}
-    assert any(_is_needed(together, story) for story in both), "without any of those that cover each other"
+    assert any(_is_needed(together, story) for story in both), "without all syncs that cover each other"
 
 
 def _is_needed(kinds: str | set[str], story: Story) -> bool:
@@ -168,7 +172,7 @@ def _is_needed(kinds: str | set[str], story: Story) -> bool:
 
 
 def _syncs(steps: Sequence[Step]) -> dict[int, str]:
-    """Where they are, and of what kind: what is synced after what, whichever transaction's and file's."""
+    """Where they are, and of what kind: what is synced after what, for any transaction and file."""
     done, found = "", {}
     for number, step in enumerate(steps):
         if step.what == "sync":

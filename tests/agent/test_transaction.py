@@ -1,4 +1,4 @@
-"""One node's transaction, rule by rule, with the real program under a shell of a node's, the most telling ones under two."""
+"""One node's transaction, rule by rule, with the real program under a node's shell; the most important tests under two."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_file_that_appeared_is_drift(node: Node) -> None:
 
 @pytest.mark.telling
 def test_drift_while_staging_undoes_everything(node: Node) -> None:
-    """The stand-in for systemd-run changes a file: between the first look and the renames."""
+    """The stand-in for systemd-run changes a file: between the first check and the renames."""
     tool = node.bin / "systemd-run"
     tool.write_text(
         tool.read_text()
@@ -135,8 +135,8 @@ def test_drift_while_staging_undoes_everything(node: Node) -> None:
 
 
 @pytest.mark.parametrize("tool", ["base64", "systemd-run"])
-def test_who_froze_while_it_prepared_changes_nothing_when_it_thaws(node: Node, tool: str) -> None:
-    """While the new files were laid down, or the guard was armed. Its controller has given it up, and may have uncordoned it."""
+def test_an_apply_that_froze_while_it_prepared_changes_nothing_afterwards(node: Node, tool: str) -> None:
+    """While the new files were staged, or the guard was armed. Its controller has given up, and may have uncordoned the node."""
     path = node.bin / tool
     rest = path.read_text() if path.exists() else f'exec {shutil.which(tool)} "$@"\n'
     path.unlink(missing_ok=True)
@@ -165,8 +165,8 @@ def test_only_regular_files(node: Node, kind: str) -> None:
 
 
 @pytest.mark.parametrize("what", [CONFIG, DROPIN.rpartition("/")[0]])
-def test_what_is_a_mount_of_its_own_is_refused(node: Node, what: str) -> None:
-    """A rename cannot replace a mounted file, nor cross from the parent of a mounted ``.d`` folder, where the twins lie."""
+def test_a_target_that_is_a_mount_of_its_own_is_refused(node: Node, what: str) -> None:
+    """A rename cannot replace a mounted file, nor cross from the parent of a mounted ``.d`` folder, which holds the copies."""
     node.write(DROPIN.replace("90-rollout", "10-kubeadm"), b"theirs\n")
     table = f"29 1 254:0 / / rw - ext4 /dev/vda rw\n30 29 254:0 {FLAGS} /elsewhere rw - ext4 /dev/vda rw\n"
     node.write("/proc/self/mountinfo", table.encode())
@@ -186,7 +186,7 @@ def test_a_drop_in_folder_on_another_file_system_is_refused(node: Node, tmp_path
     other = Path(tempfile.mkdtemp(dir="/dev/shm"))
     try:
         if other.stat().st_dev == tmp_path.stat().st_dev:
-            pytest.skip("/dev/shm is no other file system here")
+            pytest.skip("/dev/shm is not another file system here")
         folder.symlink_to(other)
         report = node.apply(order())
         assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-renameable")
@@ -218,7 +218,7 @@ def test_a_unit_that_cannot_be_handled(node: Node, unit: str, reference: str) ->
     assert node.strays() == []
 
 
-def test_a_guard_that_is_not_there_after_all(node: Node) -> None:
+def test_a_guard_that_systemd_did_not_start(node: Node) -> None:
     node.standin("no-timer")
     assert node.apply().reference == "guard-not-proven"
     assert node.files() == OLD
@@ -232,13 +232,13 @@ def test_a_boot_unit_that_is_not_enabled(node: Node) -> None:
     assert node.strays() == []
 
 
-def test_a_default_target_that_does_not_come_by_the_boot_unit(node: Node) -> None:
+def test_a_default_target_that_does_not_reach_the_boot_unit(node: Node) -> None:
     node.standin("unreached")
     assert node.apply().reference == "guard-not-proven"
     assert node.strays() == []
 
 
-def test_a_boot_unit_of_an_earlier_version_goes_with_ours(node: Node) -> None:
+def test_a_boot_unit_of_an_earlier_version_is_removed_too(node: Node) -> None:
     """It was wanted by multi-user.target."""
     applied(node)
     once = node.at("/etc/systemd/system/multi-user.target.wants/rollout-guard-boot.service")
@@ -290,7 +290,7 @@ def test_a_live_claim_of_another_run_holds(node: Node) -> None:
     assert node.apply().reference == "fenced"
 
 
-def test_an_ended_claim_lets_the_next_run_in_and_its_own_late_apply_not(node: Node) -> None:
+def test_an_ended_claim_admits_the_next_run_but_not_its_own_late_apply(node: Node) -> None:
     node.status(claim=Claim(1, "run-1"))
     node.cleanup()
     assert node.apply().reference == "fenced"
@@ -333,7 +333,7 @@ def test_confirm_revert_and_cleanup_may_be_repeated(node: Node) -> None:
         assert (report.outcome, report.leftovers) == (Outcome.DONE, ())
 
 
-def test_cleanup_finishes_what_a_dead_confirm_began(node: Node) -> None:
+def test_cleanup_finishes_what_a_killed_confirm_began(node: Node) -> None:
     """Its receipt was durable; timer, watch and boot unit are still there."""
     applied(node)
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
@@ -351,7 +351,7 @@ def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None
     assert node.cleanup().leftovers == ()
 
 
-def test_unknown_transactions_are_said_to_be_so(node: Node) -> None:
+def test_unknown_transactions_are_reported_as_unknown(node: Node) -> None:
     assert node.confirm("t9").reference == "no-transaction"
     assert node.revert("t9").reference == "no-transaction"
     report = node.status("t9")
@@ -367,7 +367,7 @@ def test_one_transaction_at_a_time(node: Node) -> None:
 
 
 @pytest.mark.telling
-def test_the_guard_takes_an_unconfirmed_change_back(node: Node) -> None:
+def test_the_guard_reverts_an_unconfirmed_change(node: Node) -> None:
     applied(node)
     assert node.trigger("guard") == 0
     assert node.files() == OLD
@@ -378,23 +378,23 @@ def test_the_guard_takes_an_unconfirmed_change_back(node: Node) -> None:
 
 
 def given_back_to_a_kubelet_that_fails(node: Node) -> Node:
-    """What its old files say is no configuration that it starts with: it did with what it read before them."""
+    """It does not start with its old files: it ran with a configuration that it read before them."""
     old = b"FAILS\n"
     node.write(CONFIG, old)
     return applied(node, old={CONFIG: old}, new={CONFIG: b"sound\n"})
 
 
-def test_who_asks_later_is_told_that_the_units_fail_with_the_old_files_of_a_guard(node: Node) -> None:
+def test_later_requests_report_units_that_fail_with_the_files_that_a_guard_restored(node: Node) -> None:
     given_back_to_a_kubelet_that_fails(node)
     assert node.trigger("guard") == 0
     said = "kubelet.service is auto-restart with the old files"
     for report in (node.status("t1"), node.confirm(), node.revert()):
         assert (report.healthy, trigger_of(report)) == (False, Trigger.STILL_SICK), report.verb
     assert node.status("t1").message == said
-    assert node.status().healthy is None, "of a transaction that was not asked for nothing is told"
+    assert node.status().healthy is None, "nothing is reported of a transaction that was not requested"
 
 
-def test_a_late_confirm_that_takes_back_says_so_too(node: Node) -> None:
+def test_a_late_confirm_that_reverts_reports_that_too(node: Node) -> None:
     given_back_to_a_kubelet_that_fails(node)
     node.pass_time(61)
     assert trigger_of(node.confirm()) is Trigger.STILL_SICK
@@ -473,15 +473,15 @@ def _condition(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the command's name in ``/proc/PID/stat``; nothing if it is gone."""
+    """What follows the command's name in ``/proc/PID/stat``; nothing if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
         return []
 
 
-def test_a_stuck_holder_is_killed_by_the_guard_and_all_that_came_of_it(node: Node) -> None:
-    """The recorded process holds the lock for good: after ten seconds the guard takes over, and nothing of it lands late."""
+def test_the_guard_kills_a_stuck_holder_and_its_children(node: Node) -> None:
+    """The recorded process holds the lock for good: after ten seconds the guard takes over, and no late write of it follows."""
     applied(node)
     lock, holder = node.at("/var/lib/rollout/lock"), node.at("/var/lib/rollout/holder")
     late = f"sleep 600; echo late >{node.at(CONFIG)}"
@@ -499,8 +499,8 @@ def test_a_stuck_holder_is_killed_by_the_guard_and_all_that_came_of_it(node: Nod
     assert [pid for pid in family if _condition(pid) not in {"", "Z"}] == []
 
 
-def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
-    """The number was given to another process meanwhile: its start time differs, and it lives."""
+def test_the_guard_kills_no_process_that_it_cannot_identify(node: Node) -> None:
+    """Another process has the number now: its start time differs, and it is not killed."""
     applied(node)
     with node.locked(), subprocess.Popen(["sleep", "600"]) as other:
         node.at("/var/lib/rollout/holder").write_text(f"{other.pid} 1\n")
@@ -514,7 +514,7 @@ def test_the_guard_kills_nobody_it_cannot_name(node: Node) -> None:
 
 @pytest.mark.telling
 def test_no_child_holds_the_lock_after_the_agent_died(node: Node) -> None:
-    """The restart hangs; the agent is killed; the lock is free although the child lives on."""
+    """The restart hangs; the agent is killed; the lock is free although the child still runs."""
     command = agent_call.apply(node.program, order(new={CONFIG: b"STUCK\n"}), sudo=False, deadline=60)
     with subprocess.Popen(
         [str(node.bin / "sh"), "-c", command.line], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=node.env()
@@ -522,7 +522,7 @@ def test_no_child_holds_the_lock_after_the_agent_died(node: Node) -> None:
         assert agent.stdin is not None
         agent.stdin.write(command.stdin)
         agent.stdin.close()
-        until(lambda: "restart kubelet.service" in node.calls(), PATIENCE, "the restart is asked for")
+        until(lambda: "restart kubelet.service" in node.calls(), PATIENCE, "the restart is requested")
         pid = int(node.at("/var/lib/rollout/holder").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
     node.write("/run/standin/unit", b"")
@@ -602,7 +602,7 @@ def test_another_kubelet_is_refused(node: Node) -> None:
     assert node.revert(force=True).outcome is Outcome.DONE
 
 
-def test_a_confirmed_change_is_taken_back_later(node: Node) -> None:
+def test_a_confirmed_change_is_reverted_later(node: Node) -> None:
     applied(node).confirm()
     node.cleanup()
     report = node.revert(run="run-2", counter=2)
@@ -612,7 +612,7 @@ def test_a_confirmed_change_is_taken_back_later(node: Node) -> None:
 
 
 def test_targets_on_another_file_system(node: Node) -> None:
-    """Where no hard link reaches, twins lie beside the target, in the parent of a ``.d`` folder, until confirmed."""
+    """Where no hard link reaches, copies are beside the target, or in the parent of a ``.d`` folder, until confirmed."""
     tool = node.bin / "ln"
     tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')
     tool.chmod(0o755)
@@ -637,7 +637,7 @@ def test_targets_on_another_file_system(node: Node) -> None:
 
 
 def given_back(report: Report) -> bool:
-    """The change made the kubelet ill; with its old files it is well."""
+    """The change made the kubelet unhealthy; with its old files it is healthy."""
     assert report.outcome is Outcome.DONE, report
     assert report.receipt is not None
     return (report.receipt.state, report.receipt.cause, report.healthy) == (ReceiptState.REVERTED, "health", True)
@@ -645,7 +645,7 @@ def given_back(report: Report) -> bool:
 
 @pytest.mark.telling
 @pytest.mark.parametrize("config", [b"BROKEN\n", b"LOOPING\n", b"DEAD\n", b"LENIENT\n"])
-def test_a_kubelet_that_does_not_take_it_is_given_its_files_back_at_once(node: Node, config: bytes) -> None:
+def test_a_kubelet_that_does_not_accept_its_new_file_is_reverted_at_once(node: Node, config: bytes) -> None:
     started = node.now()
     report = node.apply(order(new={CONFIG: config, FLAGS: b"NEW=1\n"}))
     assert node.now() - started < 15
@@ -654,7 +654,7 @@ def test_a_kubelet_that_does_not_take_it_is_given_its_files_back_at_once(node: N
     assert node.strays() == []
 
 
-def test_a_missing_argument_is_ill(node: Node) -> None:
+def test_a_missing_argument_is_unhealthy(node: Node) -> None:
     report = node.apply(order(arguments=("--image-pull-progress-deadline=5m",)))
     assert given_back(report)
     assert "argument" in report.message
@@ -669,7 +669,7 @@ def test_a_restart_that_hangs_ends_before_the_guard_fires(node: Node) -> None:
     assert node.files() == OLD
 
 
-def test_healthz_that_never_says_ok_ends_before_the_guard_fires(node: Node) -> None:
+def test_healthz_that_is_never_ok_ends_before_the_guard_fires(node: Node) -> None:
     started = node.now()
     report = node.apply(order(new={CONFIG: b"SICK\n"}, guard=5))
     assert 1 < node.now() - started < 5
@@ -678,14 +678,14 @@ def test_healthz_that_never_says_ok_ends_before_the_guard_fires(node: Node) -> N
     assert node.files() == OLD
 
 
-def test_a_node_that_is_ill_with_its_old_files_too_says_so(node: Node) -> None:
+def test_a_node_that_is_unhealthy_with_its_old_files_too_is_reported(node: Node) -> None:
     node.write(CONFIG, b"BROKEN\n")
     report = node.apply(order(old={CONFIG: b"BROKEN\n"}, new={CONFIG: b"LOOPING\n"}))
     assert report.receipt is not None
     assert (report.receipt.state, report.receipt.cause, report.healthy) == (ReceiptState.REVERTED, "health", False)
 
 
-def test_healthz_off_is_not_asked(node: Node) -> None:
+def test_healthz_off_is_not_requested(node: Node) -> None:
     assert node.apply(order(new={CONFIG: b"SICK\n"}, healthz_port=0)).healthy is True
 
 
@@ -707,7 +707,7 @@ def test_pruning_keeps_the_newest_and_the_last_confirmed(node: Node) -> None:
 
 
 def test_a_broken_output_harms_nothing(node: Node) -> None:
-    """The connection dies at once: nobody reads what the agent says."""
+    """The connection ends at once: nobody reads the agent's output."""
     command = agent_call.apply(node.program, order(), sudo=False, deadline=60)
     read, write = os.pipe()
     os.close(read)
@@ -773,7 +773,7 @@ def test_measure(node: Node) -> None:
 
 
 def test_a_gate_may_leave_a_process_behind(node: Node) -> None:
-    """Its output is held open by another; the status is told all the same, and the lock is free. In real time: nothing hangs."""
+    """Another process holds its output open; the status is reported anyway, and the lock is free. In real time: nothing hangs."""
     (node.bin / "timeout").unlink()
     left = node.at("/run/standin/left")
     gates = (agent_call.CommandGate("starts", 1, f"/usr/bin/sleep 600 & echo $! >{left}; exit 3"),)
@@ -781,5 +781,5 @@ def test_a_gate_may_leave_a_process_behind(node: Node) -> None:
     report = node.status(claim=Claim(1, "run-1"), measure=measure)
     assert report.measurement is not None
     assert report.measurement.commands == {"starts": 3}
-    os.kill(int(left.read_text()), signal.SIGKILL)  # it was there still
+    os.kill(int(left.read_text()), signal.SIGKILL)  # it still ran
     assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE

@@ -1,4 +1,4 @@
-"""What a node says of its own drift: every kind of it, with the real program and real files."""
+"""What a node reports of its own drift: every kind of it, with the real program and real files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, dig
 
 pytestmark = pytest.mark.process
 
-OLD_AGE = 1_000_000.0  # seconds before every file of a test: nothing is younger than such a file
+OLD_AGE = 1_000_000.0  # seconds before every file of a test: every process is younger than such a file
 
 
 def confirmed(node: Node) -> Node:
@@ -23,12 +23,12 @@ def confirmed(node: Node) -> Node:
 
 
 def references(node: Node) -> dict[str, str]:
-    """Where → what, with a kubelet that started just now."""
+    """Where → what, with a kubelet that has just started."""
     node.kubelet_started(0)
     return {drift.place: drift.reference for drift in drifts(node.verify())}
 
 
-def test_nothing_of_ours_means_nothing_expected(node: Node) -> None:
+def test_without_transactions_nothing_is_expected(node: Node) -> None:
     found = node.verify()
     assert (found.receipts, found.expected, dict(found.files), found.binary) == ((), (), {}, None)
     assert found.machine_id == MACHINE
@@ -92,7 +92,7 @@ def test_while_a_transaction_is_under_way_nothing_is_expected(node: Node) -> Non
 
 
 @pytest.mark.parametrize("kind", ["symlink", "directory"])
-def test_what_became_something_else(node: Node, kind: str) -> None:
+def test_a_file_that_became_something_else(node: Node, kind: str) -> None:
     target = confirmed(node).at(CONFIG)
     target.rename(target.with_name("aside"))
     if kind == "symlink":
@@ -123,7 +123,7 @@ def test_another_kubelet(node: Node) -> None:
 
 
 def test_a_file_that_was_edited_after_the_kubelet_started(node: Node) -> None:
-    """Its bytes are as they should be; the running kubelet may have read others."""
+    """Its bytes are as expected; the running kubelet may have read others."""
     confirmed(node)
     node.kubelet_started(ago=30)
     now = int(time.time())
@@ -151,7 +151,7 @@ def test_a_kubelet_that_does_not_run_has_no_age(node: Node) -> None:
     assert len(found.expected) == 3
 
 
-def test_a_path_that_no_transaction_touched_can_be_asked_for(node: Node) -> None:
+def test_a_path_that_no_transaction_touched_can_be_requested(node: Node) -> None:
     confirmed(node)
     found = node.verify("/etc/machine-id", CONFIG)
     assert set(found.files) == {"/etc/machine-id", *NEW}

@@ -1,4 +1,4 @@
-"""The agent's calls and answers as values: nothing unquoted goes out, nothing unchecked comes in."""
+"""The agent's calls and answers as values: nothing is sent unquoted, nothing is accepted unchecked."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_name_outside_the_alphabet_is_an_error(word: str) -> None:
 @pytest.mark.parametrize(
     "changes", [{"tx": "a@b"}, {"tx": ".."}, {"machine_id": "x"}, {"counter": -1}, {"guard": 10**16}]
 )
-def test_what_makes_no_sense_is_an_error(changes: dict[str, object]) -> None:
+def test_an_invalid_order_is_an_error(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not a"):
         agent_call.apply("p", order(**changes), sudo=False, deadline=1)  # type: ignore[arg-type]  # wrong on purpose
 
@@ -139,7 +139,7 @@ def test_a_verification_is_whole_or_unread() -> None:
     assert parse_verification("n1", answer(refused)) == Unread("n1", "bad-argument", "unit")
 
 
-def test_an_answer_without_an_end_says_what_the_connection_said_of_it() -> None:
+def test_an_answer_without_an_end_reports_the_error_of_the_connection() -> None:
     late = RemoteAnswer(None, b"", b"", started=True, reference="deadline", message="not finished after 30 s")
     assert parse_snapshot("n1", late) == Unread("n1", "deadline", "not finished after 30 s")
     assert parse_verification("n1", late) == Unread("n1", "deadline", "not finished after 30 s")
@@ -186,7 +186,7 @@ def test_services_and_pulls() -> None:
     ] == [None, ()]
 
 
-def test_the_receipt_asked_about_is_not_the_history() -> None:
+def test_the_requested_receipt_is_not_the_history() -> None:
     done = report(RECEIPT.replace(b"receipt", b"history") + b"end status\n", "status")
     assert done.receipt is None
     assert [receipt.tx for receipt in done.receipts] == ["t1"]
@@ -269,7 +269,7 @@ def test_an_answer_with_a_line_that_is_not_in_the_protocol_is_lost(line: bytes) 
     assert (got.outcome, got.reference) == (Outcome.LOST, "bad-answer")
 
 
-def test_what_a_login_shell_says_before_the_agent_begins_is_no_answer() -> None:
+def test_output_of_a_login_shell_before_the_agents_is_no_answer() -> None:
     noise = b"Welcome to tess-node-0001\nend apply\nno newline at its end: "
     begin = b"\nbegin " + b"0" * 64 + b"\n"
     assert report(noise + begin + b"refused drifted x\nend apply\n").reference == "drifted"
@@ -309,7 +309,7 @@ def test_no_line_can_make_it_raise(words: list[str], rest: str) -> None:
     assert parse_snapshot("n1", answer(noise)).node == "n1"
 
 
-def test_a_kubelet_that_does_not_say_its_version() -> None:
+def test_a_kubelet_that_does_not_print_its_version() -> None:
     got = parse_snapshot("n1", answer(b"fact kubelet-version error: no\nend snapshot\n"))
     assert isinstance(got, Snapshot)
     assert got.kubelet_version == ""

@@ -1,6 +1,6 @@
-"""What a verb does to the node's disk, as the kernel was asked for it: ``strace`` around the real program, read into steps.
+"""What a verb does to the node's disk, by its system calls: ``strace`` around the real program, read into steps.
 
-Only what succeeded counts. ``/run`` and ``/proc`` are no disk. Paths are as the node sees them.
+Only successful calls count. ``/run`` and ``/proc`` are no disk. Paths are as the node sees them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _whole(text: str) -> Iterator[str]:
 
 
 def _words(rest: str) -> list[str]:
-    """The arguments: strings and paths of descriptors, hexadecimal in the trace, as they were (bytes as Latin-1)."""
+    """The arguments: strings and paths of descriptors, hexadecimal in the trace, decoded (bytes as Latin-1)."""
     words = []
     for part in rest.split(", "):
         quoted = re.fullmatch(r'"([^"]*)"', part)
@@ -152,7 +152,7 @@ def _step(call: str, words: list[str], cwd: str, rest: str) -> Iterator[Step]:  
 
 
 def _seen(step: Step, root: str) -> Step | None:
-    """As the node sees it; nothing for what is not on its disk."""
+    """As the node sees it; ``None`` for a path outside its disk."""
     if step.what == "say" or step.path == "/":
         return step
     if not step.path.startswith(f"{root}/"):

@@ -24,7 +24,7 @@ _COMMAND_LINE = base64.b64encode(f"/usr/bin/kubelet\0--config={CONFIG}\0".encode
 
 
 def answer(verb: str, *lines: str) -> RemoteAnswer:
-    """A whole answer to a verb."""
+    """A complete answer to a verb."""
     return RemoteAnswer(0, "".join(f"{line}\n" for line in (*lines, f"end {verb}")).encode(), b"", started=True)
 
 
@@ -49,7 +49,7 @@ def receipt(tx: str, state: str, run: str = "", word: str = "history") -> str:
 
 
 def holds(content: bytes, path: str = CONFIG) -> str:
-    """A regular file, as it is listed."""
+    """A regular file in the agent's listing."""
     return f"file regular 644 0:0 {len(content)} {digest(content)} {path} -"
 
 

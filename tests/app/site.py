@@ -10,9 +10,10 @@ from rollout.app.following import replay
 from rollout.app.ports import Journal, Ran, Worker
 from rollout.app.rollbacks import rollback_order
 from rollout.app.runs import Tools, resumable, resume, start_apply, start_revert
+from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import PlannedNode, Wave
-from rollout.core.model.playbook import ALL_CAUSES, DEFAULT_GATES, Budget, Limits, Scope, Share
+from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
@@ -87,7 +88,7 @@ class Site:
         return start_apply(SMALL, WAY, self.tools())
 
     def killed(self, node: str, verb: Verb) -> RunState:
-        """A run whose controller was killed, as its journal has it."""
+        """A run with a killed controller, from its journal."""
         self.dies_at = (node, verb)
         try:
             self.apply()

@@ -117,11 +117,11 @@ def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_no
 @pytest.mark.parametrize(
     ("printed", "said"),
     [
-        ('{"all": {"hosts": ["n1"', "inventories/hosts.py: what it prints is not JSON at line 1 column 24: Expecting ',' delimiter (the output ends there: half a document) [not-json]"),
-        ("", "inventories/hosts.py: what it prints is not JSON at line 1 column 1: Expecting value (the output ends there: half a document) [not-json]"),
-        ("Fetching…\n{}", "inventories/hosts.py: what it prints is not JSON at line 1 column 1: Expecting value [not-json]"),
-        ('{"a": NaN}', "inventories/hosts.py: what it prints is not JSON: NaN is not JSON [not-json]"),
-        ('{"a": {}, "a": {}}', "inventories/hosts.py: what it prints is not JSON: `a` is a duplicate key [not-json]"),
+        ('{"all": {"hosts": ["n1"', "inventories/hosts.py: its output is not JSON at line 1 column 24: Expecting ',' delimiter (it ends there: an incomplete document) [not-json]"),
+        ("", "inventories/hosts.py: its output is not JSON at line 1 column 1: Expecting value (it ends there: an incomplete document) [not-json]"),
+        ("Fetching…\n{}", "inventories/hosts.py: its output is not JSON at line 1 column 1: Expecting value [not-json]"),
+        ('{"a": NaN}', "inventories/hosts.py: its output is not JSON: NaN is not JSON [not-json]"),
+        ('{"a": {}, "a": {}}', "inventories/hosts.py: its output is not JSON: `a` is a duplicate key [not-json]"),
         ("[" * 100_000, "inventories/hosts.py: its JSON is nested too deeply [not-json]"),
         ("[]", "inventories/hosts.py: it prints a list, not a map of groups [bad-inventory]"),
         ({"all": {"hosts": ["n1"]}}, 'inventories/hosts.py: it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node (print "_meta": {"hostvars": {}} if there are none) [no-hostvars]'),

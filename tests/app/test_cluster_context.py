@@ -27,7 +27,7 @@ WITH_KUBECONFIG = replace(FOUND, endpoints=Endpoints(kubeconfig="k", context="c"
 
 @dataclass
 class Api:
-    """An API server with a node too many; ``trouble`` is raised for what it names."""
+    """An API server with one extra node. ``trouble`` is raised for what it names."""
 
     trouble: Mapping[str, RemoteError] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)

@@ -83,7 +83,7 @@ def test_a_run_that_ends_before_it_handles_a_request_is_not_waited_for(tmp_path:
     with pytest.raises(StateError) as raised:
         at_work.word(RequestWord.ABORT, ends)
     assert (raised.value.reference, len(waited)) == ("too-late", 1)
-    assert at_work.journal.requests("r1", 0) == (), "nobody is to hear it another day"
+    assert at_work.journal.requests("r1", 0) == (), "no later controller must handle it"
 
 
 def test_a_request_that_is_recorded_after_the_runs_end_is_too_late(tmp_path: Path) -> None:
@@ -125,6 +125,6 @@ def test_a_journal_of_another_version_is_refused_with_a_message(tmp_path: Path) 
     with pytest.raises(StateError) as raised:
         replay(at_work.journal, "r1")
     assert raised.value.reference == "journal-unreadable"
-    assert highest_counter(at_work.journal, "test") == 1, "what only helps does not stand in the way"
+    assert highest_counter(at_work.journal, "test") == 1, "an optional check does not prevent the report"
     assert last_way_back(at_work.journal, "test") is None
     assert last_confirmed(at_work.journal, "test") == {}

@@ -16,7 +16,7 @@ from tests.app.site import SMALL, Site
 
 def test_only_nodes_that_are_still_cordoned_are_left_out() -> None:
     lifted = Lifted(("n1",), (("n2", "forbidden"),))
-    assert lifted.without(("n1", "n2", "n3")) == ("n1", "n3"), "somebody has lifted that of n3 by hand"
+    assert lifted.without(("n1", "n2", "n3")) == ("n1", "n3"), "the cordon of n3 was lifted by hand"
 
 
 def test_lifted_cordons_are_the_runs_last_event_with_operator_and_reason(tmp_path: Path) -> None:
@@ -27,5 +27,7 @@ def test_lifted_cordons_are_the_runs_last_event_with_operator_and_reason(tmp_pat
         write_down_lifted(journal, end, ("n1", "n2"), 1.0, "ann@desk", "OPS-7")
     events = [decode_event(text) for text in journal.events("r1")]
     assert events[-1] == CordonsLifted(end.now, ("n1", "n2"), "ann@desk", "OPS-7"), "this machine's clock is behind"
-    assert not any(isinstance(event, CordonsLifted) for event in events[:-1]), "nothing was lifted, nothing is written"
+    assert not any(isinstance(event, CordonsLifted) for event in events[:-1]), (
+        "nothing was lifted, so nothing is journaled"
+    )
     assert replay(journal, "r1").phase is Phase.ENDED

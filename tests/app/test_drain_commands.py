@@ -128,7 +128,7 @@ class Marked(Pods):
     def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:
         if node == self.stuck:
             raise AwayError("not-reached", "gone")
-        assert (self.marks[node], counter) == (run, None), "whatever token it has"
+        assert (self.marks[node], counter) == (run, None), "with any token"
         self.marks[node] = ""
         return Cordon.NONE
 
@@ -189,7 +189,7 @@ def test_a_node_is_not_changed_or_charged_if_pods_that_arrived_since_the_plan_wo
     answer, outside = changing(Placing(there=there("web-1", "web-2")), ONE_POD)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
     assert answer.message.startswith(
-        "since the plan pods came to it: 1 pod would be rejected after the change: shop/web-2"
+        "pods arrived after the plan was made: 1 pod would be rejected after the change: shop/web-2"
     )
 
 
@@ -204,11 +204,11 @@ def test_pods_that_fit_do_not_stop_a_change_and_without_less_room_no_server_is_a
 def test_a_node_with_unknown_pods_is_not_changed() -> None:
     answer, outside = changing(Placing(trouble=RemoteError("forbidden", "pods is forbidden")), ONE_POD)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
-    assert answer.message == "which pods are on it could not be asked: pods is forbidden [forbidden]"
+    assert answer.message == "its pods could not be listed: pods is forbidden [forbidden]"
 
 
 def test_a_drained_node_with_new_pods_is_not_changed() -> None:
     answer, outside = changing(Placing({WEB.uid: WEB}), TO_DRAIN)
     assert (answer.trigger, outside.sent) == (Trigger.NOT_DRAINED, [])
-    assert answer.message == "1 pod came to it since it was emptied, shop/web-1 among them"
+    assert answer.message == "1 pod arrived since it was drained, such as shop/web-1"
     assert changing(Placing(), TO_DRAIN)[0].trigger is Trigger.ARMED

@@ -93,7 +93,7 @@ def test_a_node_is_empty_when_its_pods_are_gone_not_when_their_eviction_was_acce
     assert (said.trigger, said.again) == (Trigger.DRAINING, SOON)
     assert api.asked == [WEB.name, DB.name]
     assert go(98.0).trigger is Trigger.DRAINING
-    assert api.asked == [WEB.name, DB.name], "what ends is not asked to end again"
+    assert api.asked == [WEB.name, DB.name], "a terminating pod is not evicted again"
     del api.pods[WEB.uid], api.pods[DB.uid]
     assert go(96.0) == DrainRound(Trigger.DRAINED)
 
@@ -103,7 +103,10 @@ def test_what_it_waits_for_names_the_pod_that_may_take_longest() -> None:
     seconds = budget(replace(DB, deletion_grace=30), MINOR).seconds
     assert seconds == 30.0
     go(100.0)
-    assert "2 pods to go; pod shop/web-1 may take 45 s more to end (its grace period of 30 s)" in go(98.0).message
+    assert (
+        "2 remaining pods; pod shop/web-1 may take 45 s more to terminate (its grace period of 30 s)"
+        in go(98.0).message
+    )
 
 
 @pytest.mark.parametrize("whose", [Cordon.OTHERS, Cordon.ANOTHER_RUN, Cordon.NEWER])
@@ -129,22 +132,22 @@ def test_a_budget_is_retried_after_its_own_delay_up_to_a_limit() -> None:
         _, go = given(WEB, answers={WEB.name: blocked})
         said = go(100.0)
         assert (said.trigger, said.again) == (Trigger.DRAINING, waits)
-        assert "a budget keeps 1 pod: pod shop/web-1: web needs 3 healthy pods" in said.message
+        assert "a budget blocks 1 pod: pod shop/web-1: web needs 3 healthy pods" in said.message
 
 
 def test_a_node_is_not_changed_if_a_budget_blocks_its_drain_until_the_time_is_over() -> None:
     api, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.BLOCKED, "no")})
     go(1.0)
     said = go(0.0)
-    assert said == DrainRound(Trigger.NOT_DRAINED, "in time 1 pod could not go: shop/web-1")
-    assert api.asked == [WEB.name], "when the time is over nobody is evicted any more"
+    assert said == DrainRound(Trigger.NOT_DRAINED, "time limit reached with 1 pod not evicted: shop/web-1")
+    assert api.asked == [WEB.name], "after the time limit no pod is evicted"
 
 
 def test_an_eviction_that_is_finally_refused_is_not_retried() -> None:
     _, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.REFUSED, "more than one PodDisruptionBudget")})
     said = go(100.0)
     assert said.trigger is Trigger.NOT_DRAINED
-    assert said.message == "an eviction was refused for good: pod shop/web-1: more than one PodDisruptionBudget"
+    assert said.message == "an eviction was refused permanently: pod shop/web-1: more than one PodDisruptionBudget"
 
 
 @pytest.mark.parametrize(
@@ -153,11 +156,11 @@ def test_an_eviction_that_is_finally_refused_is_not_retried() -> None:
 def test_a_pod_that_would_be_lost_for_good_is_not_evicted_unless_it_is_named(pod: LeavingPod, word: str) -> None:
     api, go = given(pod, DB)
     assert go(100.0).trigger is Trigger.NOT_DRAINED
-    assert api.asked == [], "nor is any other of its node"
+    assert api.asked == [], "no other pod of its node is evicted either"
     _, go = given(pod, policy=Drain(60.0, frozenset({EvictToo(word)})))
     assert go(100.0).trigger is Trigger.DRAINING
     _, go = given(replace(pod, **DELETED))  # type: ignore[arg-type]
-    assert go(100.0).trigger is Trigger.DRAINING, "somebody else is ending it already"
+    assert go(100.0).trigger is Trigger.DRAINING, "it is already terminating"
 
 
 # Waiting has an end.
@@ -173,20 +176,22 @@ def test_a_slow_deletion_within_the_kubelets_time_extends_the_wait_and_is_report
     said = go(0.0)
     assert said.trigger is Trigger.DRAINING
     assert said.message.startswith(
-        "its time is over and is extended: deletion is slow, not scheduling; pod shop/db-0 may take "
+        "the drain is extended beyond its time limit: deletion is slow, not scheduling; pod shop/db-0 may take "
     )
-    assert said.message.endswith(f"more to end ({ends.text})")
+    assert said.message.endswith(f"more to terminate ({ends.text})")
     api.now += ends.seconds + SLACK - 20.0
     said = go(0.0)
     assert said.trigger is Trigger.NOT_DRAINED
-    assert said.message.startswith("deleted in time, and not gone: pod shop/db-0 ends for ")
+    assert said.message.startswith(
+        "time limit reached with pods still terminating: pod shop/db-0 has been terminating for "
+    )
 
 
 def test_a_pod_with_a_finalizer_is_named_with_it() -> None:
     api, go = given(replace(WEB, held_by=("example.net/backup",)))
     go(10.0)
     api.now += 3600.0
-    assert go(0.0).message.endswith("where its kubelet may take 30 s, held by example.net/backup")
+    assert go(0.0).message.endswith("its kubelet may take at most 30 s; held by example.net/backup")
 
 
 def test_an_unbounded_termination_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,16 +199,16 @@ def test_an_unbounded_termination_is_not_waited_for(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("rollout.app.draining.budget", lambda *_: endless)
     _, go = given(WEB)
     go(10.0)
-    assert "pod shop/web-1 may take for ever to end: docker then waits for ever" in go(5.0).message
+    assert "pod shop/web-1 may never terminate: docker then waits for ever" in go(5.0).message
     said = go(0.0)
     assert said.trigger is Trigger.NOT_DRAINED
-    assert said.message.endswith("and may for ever: docker then waits for ever")
+    assert said.message.endswith("and may never end: docker then waits for ever")
 
 
 def test_an_unreachable_api_server_is_waited_for_as_long_as_the_pods_have_time() -> None:
     api, go = given(WEB, trouble=AwayError("not-reached", "connection refused"))
     assert go(5.0) == DrainRound(
-        Trigger.DRAINING, "the API server could not be asked: connection refused [not-reached]", LATER
+        Trigger.DRAINING, "the request to the API server failed: connection refused [not-reached]", LATER
     )
     assert go(0.0).trigger is Trigger.NOT_DRAINED
     api.trouble = None
@@ -236,7 +241,7 @@ def test_pods_that_keep_coming_to_a_cordoned_node_end_its_drain() -> None:
     api.pods = {"last": replace(WEB, uid="last")}
     said = go(900.0)
     assert said.trigger is Trigger.NOT_DRAINED
-    assert said.message == "pods keep coming although it is cordoned: shop/web-1 tolerates that"
+    assert said.message == "pods keep arriving although it is cordoned: shop/web-1 tolerates the cordon"
     assert len(api.asked) == 1 + MOST_NEWCOMERS + 1
 
 
@@ -270,7 +275,7 @@ def test_only_a_cordon_that_could_not_be_lifted_remains(whose: Cordon) -> None:
 def test_a_frozen_controller_does_not_report_its_successors_cordon_as_lifted() -> None:
     api, _ = given(whose=Cordon.NEWER)
     drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
-    assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "another controller of this run has it")
+    assert drains.uncordon(NODE, TOKEN) == DrainRound(Trigger.STILL_CORDONED, "a newer controller of this run has it")
 
 
 def test_a_frozen_controller_neither_evicts_nor_uncordons_after_its_successor_has_cordoned() -> None:

@@ -40,9 +40,9 @@ SILENT = "no banner within 10 s"
 
 
 def said(name: str, *runs: str, state: str = "confirmed", live: str = "", token: int = 0) -> Report:
-    """A node that has one transaction of each of these runs, newest first; run ``rN`` had token N.
+    """A node with one transaction of each of these runs, newest first. Run ``rN`` had token N.
 
-    ``live``: who has a claim on it, with ``token``, or else with the token of its newest transaction.
+    ``live``: the run that has a claim on it, with ``token``, or else with the token of its newest transaction.
     """
     receipts = [Receipt(f"{run}-1", run, int(run[1:]), ReceiptState.CONFIRMED) for run in runs]
     if receipts:
@@ -90,7 +90,7 @@ def test_only_nodes_with_their_newest_transaction_in_a_selected_run_are_touched(
     assert made.order.transactions == taken
     assert made.already == already
     assert made.seen.silent == {NODES[5]: f"{SILENT} [no-banner]"}
-    assert made.counter == 10, "above the highest token that any node knows"
+    assert made.counter == 10, "above the highest token that any node has reported"
 
 
 def test_other_runs_on_the_nodes_are_shown_with_the_command_that_reverts_them() -> None:
@@ -134,7 +134,7 @@ def test_an_impossible_counter_is_shown_and_not_used(copies: int) -> None:
     made = found(RunsToRevert(), reports(*HONEST, forged(*lies)))
     assert made.picked == ("r3",)
     assert made.order.transactions == dict.fromkeys(NODES[:5], "r3-1")
-    assert made.counter == 4, "the next token is above what is true, and not above the lie"
+    assert made.counter == 4, "the next token is above the true tokens, and not above the false one"
     assert f"WARNING: run x0 on 1 node has counter {10**14}, which no run can have" in told(made)
     assert NODES[5] in told(made)
 
@@ -190,7 +190,7 @@ def test_a_run_that_is_not_selected_keeps_its_claims() -> None:
     )
     made = found(RunsToRevert(("r3",)), at_work)
     assert made.order.transactions == {NODES[0]: "r3-1", NODES[4]: "r3-1", NODES[5]: "r5-1"}
-    assert made.already == {NODES[3]: "r3-1"}, "its proof says who has it"
+    assert made.already == {NODES[3]: "r3-1"}, "its proof names the run that holds it"
     assert "not reverted: run r9 on 1 node" in told(made)
     newest = found(RunsToRevert(), at_work).order.transactions
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
@@ -210,7 +210,9 @@ def test_a_run_that_no_node_reports_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError) as nothing:
         found(RunsToRevert(), reports(said(NODES[0]), silent(NODES[1])))
     assert nothing.value.reference == "nothing-to-take-back"
-    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), "who did not answer may hold one; and why"
+    assert f"1 node did not answer, {NODES[1]}: " in str(nothing.value), (
+        "a node without an answer may have one; the reason is printed"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- limits, and time
@@ -292,7 +294,7 @@ class Script:
 
     readings: list[Mapping[str, Report]]
     endings: list[Ending] = field(default_factory=list)
-    unreachable: list[set[str]] = field(default_factory=list)  # in each run, who turned out to be away
+    unreachable: list[set[str]] = field(default_factory=list)  # for each run, the nodes that are unreachable in it
     stop_at: float = float("inf")
     asked_in: int = 0  # the reading, from the first, in which the operator asks to stop
     cut_in: str = ""  # what the operator stops at once
@@ -413,7 +415,7 @@ def test_ctrl_c_ends_the_wait_and_prints_how_to_continue() -> None:
     script = Script([reports(HERE, AWAY)], stop_at=20.0)
     assert go(script) == 130
     assert isinstance(script.told[-1], Unfinished)
-    assert script.proofs[NODES[0]] is Proven.PROVEN, "what was done is proven all the same"
+    assert script.proofs[NODES[0]] is Proven.PROVEN, "completed reverts are still proven"
 
 
 def test_ctrl_c_during_a_retry_counts_and_nothing_is_started_after_it() -> None:
@@ -450,9 +452,9 @@ def test_a_stop_before_the_first_run_prints_nothing() -> None:
     ("came", "why"),
     [
         (said(NODES[1], "r12"), "its newest transaction is of run r12"),
-        (said(NODES[1], "r9", state="reverted", live="r13", token=13), "run r13 has it now"),
-        (said(NODES[1], "r3", live="r3"), "run r3 has it now"),
-        (said(NODES[1]), "it holds no transaction of ours"),
+        (said(NODES[1], "r9", state="reverted", live="r13", token=13), "run r13 has claimed it"),
+        (said(NODES[1], "r3", live="r3"), "run r3 has claimed it"),
+        (said(NODES[1]), "it has no transaction of rollout"),
     ],
 )
 def test_a_node_that_another_run_holds_by_now_is_left_alone(came: Report, why: str) -> None:
@@ -469,7 +471,7 @@ def test_a_node_that_a_newer_run_holds_with_the_change_on_it_is_unknown(token: i
     script = Script([reports(HERE, AWAY), reports(HERE, said(NODES[1], "r9", live="r13", token=token))])
     assert go(script) == 4
     assert script.orders == [{NODES[0]: "r9-1"}]
-    assert LeftTo({NODES[1]: "run r13 has it now"}) in script.told
+    assert LeftTo({NODES[1]: "run r13 has claimed it"}) in script.told
     assert script.proofs == {NODES[0]: Proven.PROVEN, NODES[1]: Proven.UNKNOWN}
 
 
@@ -491,7 +493,7 @@ def test_an_impossible_token_does_not_make_other_claims_look_older() -> None:
         ]
     )
     assert go(script, names=NODES[:3]) == 4
-    assert LeftTo({NODES[2]: "run r13 has it now"}) in script.told
+    assert LeftTo({NODES[2]: "run r13 has claimed it"}) in script.told
 
 
 @pytest.mark.parametrize(("ending", "code"), [(Ending.INTERRUPTED, 130), (Ending.CLAIMED, 5)])

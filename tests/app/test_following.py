@@ -34,7 +34,7 @@ def nobody_waits(_seconds: float) -> None:
 def test_a_run_that_has_ended_is_followed_to_its_end_at_once(journal: SqlJournal) -> None:
     end = Site(journal).apply()
     (batch,) = follow(journal, "r1", nobody_waits)
-    assert batch[-1][2] == replace(end, now=batch[-1][2].now), "nobody writes down that time has passed"
+    assert batch[-1][2] == replace(end, now=batch[-1][2].now), "the passing of time is not journaled"
     assert all(before == earlier for (_, _, earlier), (_, before, _) in itertools.pairwise(batch))
 
 
@@ -58,7 +58,7 @@ def test_a_run_with_a_controller_is_followed_until_it_has_ended(journal: SqlJour
             site.resume("r1")
 
     batches = list(follow(journal, "r1", wait))
-    assert [len(batch) > 0 for batch in batches] == [True, False, True], "an empty batch says that time has passed"
+    assert [len(batch) > 0 for batch in batches] == [True, False, True], "an empty batch means that time has passed"
     assert (batches[0][-1][2], batches[2][-1][2]) == (killed, replay(journal, "r1"))
     assert batches[2][-1][2].ending is Ending.DONE
 

@@ -224,7 +224,7 @@ def test_pulls_in_progress_are_named() -> None:
     [
         ("1.30.4", "1.31.2", "and every container is restarted (kubernetes #129385)"),
         ("1.31.2", "1.30.4", "and every container is restarted (kubernetes #129385)"),
-        ("1.29.1", "1.30.4", "and containers whose definition it reads differently are restarted"),
+        ("1.29.1", "1.30.4", "and containers with definitions that it reads differently are restarted"),
         ("1.33.1", "1.34.1", "drain the node first, as for a minor upgrade"),
         ("1.30.4", "1.30.9", ""),
     ],

@@ -81,11 +81,11 @@ PLACES = {
     "finding its files": (sources, "find"),
     "its file's new text": (splice, "splice"),
     "its proposal": (change_cache, "proposal"),
-    "what its version is taken for": (fitness, "remarks"),
-    "who else configures it": (managers, "remarks"),
-    "what its change does besides": (consequences, "of_node"),
+    "the version that it is treated as": (fitness, "remarks"),
+    "other tools that configure it": (managers, "remarks"),
+    "the side effects of its change": (consequences, "of_node"),
     "whether kubeadm undoes it": (living_with_kubeadm, "rewrites"),
-    "what it asks of its registry": (pull_rates, "rate_of"),
+    "the load on its registry": (pull_rates, "rate_of"),
 }
 
 

@@ -72,7 +72,7 @@ def test_a_run_continues_when_its_journal_is_back() -> None:
     assert end.ending is Ending.DONE
     assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
     first, last = log.entries.index("away"), len(log.entries) - log.entries[::-1].index("away")
-    assert set(log.entries[first:last]) == {"away"}, "nothing is started that is not journaled"
+    assert set(log.entries[first:last]) == {"away"}, "only journaled commands are started"
     assert log.entries[last] == "write"
     assert "nothing is started until it is back" in log.told[0]
     assert "the journal is back after" in log.told[1]
@@ -82,7 +82,7 @@ def test_an_unreachable_journal_does_not_end_a_run_that_has_nothing_to_write() -
     """Requests of other terminals are read every second. During an outage no terminal can record one either."""
     order = make_order({"a": 6})
     log = AwayLog(order, after=0, lasts=0.5)
-    log.began = 3.4  # between two writes, at a moment when words are looked for
+    log.began = 3.4  # between two writes, when requests are read
     log.lasts = 1.0
     assert log.run(order).ending is Ending.DONE
 
@@ -126,7 +126,7 @@ def test_the_wait_ends_when_no_guard_can_be_armed_and_not_before_a_minute(guard:
     assert f"rollout resume {order.run}" in raised.value.hint
     waited = log.play.now - log.began
     assert least <= waited <= max(least, guard) + 2
-    assert set(log.entries[log.entries.index("away") :]) == {"away"}, "nothing was begun, nothing confirmed"
+    assert set(log.entries[log.entries.index("away") :]) == {"away"}, "nothing was started or confirmed"
 
 
 def test_the_wait_is_the_remaining_time_of_the_last_guard() -> None:
@@ -134,7 +134,7 @@ def test_the_wait_is_the_remaining_time_of_the_last_guard() -> None:
     state, _ = opening(order, 1, 0.0)
     first, second = state.nodes
     armed = replace(state.nodes[first], state=NodeState.APPLIED, since=1000.0)
-    assert waits_until(state, 1010.0) == 1010.0 + AWAY_SECONDS, "nobody is armed"
+    assert waits_until(state, 1010.0) == 1010.0 + AWAY_SECONDS, "no node is armed"
     held = replace(state, nodes={**state.nodes, first: armed})
     assert waits_until(held, 1010.0) == 1000.0 + 120.0
     assert waits_until(held, 1090.0) == 1090.0 + AWAY_SECONDS
@@ -148,7 +148,7 @@ def test_a_rollback_gets_the_hint_that_it_works_without_a_journal() -> None:
     away = StateError("journal-away", "it does not answer")
     assert "at once: `rollout rollback --emergency --cluster" in _given_up(away, state, 60.0).hint
     assert "--emergency" not in _given_up(away, opening(order, 1, 0.0)[0], 60.0).hint, (
-        "an apply goes on by its journal only"
+        "an apply continues only from its journal"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_lost_lease_ends_the_wait_at_once() -> None:
     with pytest.raises(StateError, match="this one stops"):
         log.run(order)
     assert log.play.now < log.began + 15
-    assert log.entries[-1] == "away", "nothing was begun after it"
+    assert log.entries[-1] == "away", "nothing was started after it"
 
 
 def test_ctrl_c_ends_the_wait() -> None:

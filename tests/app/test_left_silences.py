@@ -30,7 +30,7 @@ SECONDS = SILENCING.silence
 class Silencing(Site):
     """Its plan silences each wave's nodes.
 
-    ``unheard``: it is killed when the silences are set, before that is written down.
+    ``unheard``: it is killed after the silences are set and before they are journaled.
     """
 
     around: Around = field(default_factory=Around)
@@ -115,7 +115,7 @@ def test_a_run_without_silences_has_left_none(journal: SqlJournal) -> None:
 def test_status_and_report_show_the_silence_of_a_dead_controller_until_it_expires(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The journal's times are far in the future, so that the silence has not expired; then far in the past."""
+    """The journal's times are first far in the future (the silence has not expired), then far in the past."""
     for run_id, at, told in (("r1", 4e9, True), ("r2", 1000.0, False)):
         folder = tmp_path / run_id
         site = Silencing(SqlJournal(folder), at=at, runs=int(run_id[1:]) - 1)

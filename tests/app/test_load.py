@@ -89,9 +89,9 @@ Load = Callable[[Files, str], object]
     ("read", "texts", "name", "complaint"),
     [
         (load, {"inventories/rno.yaml": ""}, "rmo", "there is no cluster `rmo` (did you mean `rno`?) [unknown-cluster]"),
-        (load, {"inventories/rno.yaml": ""}, "paris", "there is no cluster `paris` (there is rno) [unknown-cluster]"),
+        (load, {"inventories/rno.yaml": ""}, "paris", "there is no cluster `paris` (choose one of: rno) [unknown-cluster]"),
         (load, {}, "rno", "there is no cluster `rno` (inventories/ has no .yaml file) [unknown-cluster]"),
-        (load, {"inventories/rno.yaml": ""}, "../etc/rno", "there is no cluster `../etc/rno` (there is rno) [unknown-cluster]"),
+        (load, {"inventories/rno.yaml": ""}, "../etc/rno", "there is no cluster `../etc/rno` (choose one of: rno) [unknown-cluster]"),
         (load_policy, {"playbooks/pulls.yaml": ""}, "puls", "there is no playbook `puls` (did you mean `pulls`?) [unknown-playbook]"),
         (load, {"inventories/d.yaml": INVENTORY}, "d", "inventories/d.yaml:1:1: `cluster` is c, but the file is inventories/d.yaml (rename one of them) [wrong-name]"),
         (load_policy, {"playbooks/q.yaml": PLAYBOOK, **TEMPLATES}, "q", "playbooks/q.yaml:1:1: `name` is p, but the file is playbooks/q.yaml (rename one of them) [wrong-name]"),

@@ -9,8 +9,8 @@ import pytest
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.node_gates import AGAIN_READY, NodeGates, UntouchableError
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
-from rollout.core.model.playbook import Gate, GateKind, GateScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
@@ -89,12 +89,12 @@ def test_a_node_that_was_not_ready_before_is_not_touched_and_has_a_reason() -> N
     assert (raised.value.reference, raised.value.message) == ("not-ready-before", said)
 
 
-def test_a_node_whose_baseline_cannot_be_taken_is_not_touched() -> None:
+def test_a_node_without_a_baseline_is_not_touched() -> None:
     made = asked(AWAY)
     with pytest.raises(UntouchableError) as raised:
         made.before()
     assert raised.value.reference == "baseline-unknown"
-    assert 0 < sum(made.clock.waits) <= GATES[0].timeout, "it was asked as long as the gate has time, and no longer"
+    assert 0 < sum(made.clock.waits) <= GATES[0].timeout, "it was retried for exactly the gate's timeout"
 
 
 def test_a_node_that_we_restarted_may_be_not_ready_for_a_moment() -> None:

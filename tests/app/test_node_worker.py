@@ -11,20 +11,10 @@ import pytest
 from rollout.app.backends import Backends
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Ran, Target
+from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
 from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import (
-    DEFAULT_BUDGETS,
-    DEFAULT_GATES,
-    Busy,
-    Disruption,
-    Gate,
-    GateKind,
-    GateScope,
-    Limits,
-    PullsInFlight,
-    RevertScope,
-)
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Busy, Disruption, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, JudgeWave

@@ -60,7 +60,7 @@ def test_a_node_without_a_planned_drain_is_not_drained() -> None:
     nodes = Agents()
     with pytest.raises(LookupError):
         worker(nodes)(Ask("n1", Verb.DRAIN, 1, "r1-1", 3, left=60.0))
-    assert nodes.verbs("n1") == ["status"], "it was claimed and looked at, and nothing was changed"
+    assert nodes.verbs("n1") == ["status"], "it was claimed and read, and not changed"
 
 
 def test_a_claim_that_a_rollback_should_have_taken_over_is_refused_as_false() -> None:
@@ -73,7 +73,7 @@ def test_a_claim_that_a_rollback_should_have_taken_over_is_refused_as_false() ->
     honest = worker(nodes)(read)
     assert isinstance(honest, Answered)
     assert (honest.trigger, honest.reference) == (Trigger.REFUSED, "claimed"), (
-        "a run that takes nothing over believes it"
+        "a run that takes over no claims accepts the answer"
     )
 
 

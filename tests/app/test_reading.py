@@ -59,7 +59,7 @@ def test_receipts_are_read_without_a_claim_and_each_answer_is_announced() -> Non
     assert [known.tx for known in found["n1"].receipts] == ["r1-1"]
     assert (found["n2"].outcome, found["n2"].reference) == (Outcome.UNREACHED, "connect-timeout")
     assert heard == ["n1"]
-    assert not any("claim" in words for _, words in nodes.asked), "whoever reads takes nothing away from a run"
+    assert not any("claim" in words for _, words in nodes.asked), "a reading takes no claim from a run"
     assert sorted(nodes.released) == ["n1", "n2"]
 
 

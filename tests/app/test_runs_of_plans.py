@@ -56,9 +56,9 @@ def test_a_plan_is_applied_and_the_report_matches_the_nodes(site: Site) -> None:
     end = site.apply()
     assert (end.ending, states(end)) == (Ending.DONE, {NodeState.CONFIRMED})
     assert {agent.state for agent in site.nodes.agents.values()} == {"confirmed"}
-    assert {agent.claim for agent in site.nodes.agents.values()} == {"1 r1 ended"}, "left as found"
+    assert {agent.claim for agent in site.nodes.agents.values()} == {"1 r1 ended"}, "cleaned up"
     known = replay(site.journal, "r1")
-    assert known == replace(end, now=known.now), "the journal is the run"
+    assert known == replace(end, now=known.now), "a replay gives the same run"
     assert site.journal.holder(CLUSTER) is None
 
 
@@ -82,7 +82,7 @@ def test_each_run_has_a_higher_token_than_all_earlier_runs_and_the_planned_nodes
     assert highest_counter(site.journal, CLUSTER) == 0
     site.killed("n1", Verb.APPLY)
     site.resume("r1")
-    assert highest_counter(site.journal, CLUSTER) == 2, "a resume raises it, too"
+    assert highest_counter(site.journal, CLUSTER) == 2, "a resume also raises the token"
     assert site.apply().counter == 3
 
 
@@ -102,7 +102,7 @@ def test_no_run_starts_and_nothing_is_written_while_another_has_not_ended(site: 
         "`rollout resume r1` or `rollout rollback r1`",
     )
     assert [header.run for header in site.journal.runs(CLUSTER)] == ["r1"]
-    assert site.journal.holder(CLUSTER) is None, "the lease that was tried is given back"
+    assert site.journal.holder(CLUSTER) is None, "the lease is released again"
 
 
 class Locked(SqlJournal):
@@ -178,7 +178,7 @@ def test_too_many_unreachable_nodes_stop_a_run_before_it_starts(site: Site) -> N
         owing(site.journal, "r1")
     assert (raised.value.reference, raised.value.hint) == ("nothing-owed", "plan again")
     site.nodes.says.clear()
-    assert site.apply().ending is Ending.DONE, "it stands in nobody's way"
+    assert site.apply().ending is Ending.DONE, "it blocks no other run"
 
 
 # --------------------------------------------------------------------------------------------------- resume
@@ -194,7 +194,7 @@ def test_a_killed_run_is_resumed_with_a_new_token_from_the_state_of_the_nodes(
     end = site.resume("r1")
     assert (end.ending, states(end), end.counter) == (Ending.DONE, {NodeState.CONFIRMED}, 2)
     assert {agent.claim for agent in site.nodes.agents.values()} == {"2 r1 ended"}
-    assert all(site.nodes.verbs(name).count("apply") == 1 for name in NAMES), "what was done is not done again"
+    assert all(site.nodes.verbs(name).count("apply") == 1 for name in NAMES), "completed changes are not repeated"
 
 
 def test_a_run_that_has_ended_is_not_resumed(site: Site) -> None:
@@ -255,7 +255,7 @@ def test_a_plan_of_another_version_is_refused_with_a_hint(site: Site) -> None:
         needs_of_run(site.journal, "r9")
     assert raised.value.reference == "journal-unreadable"
     assert "`rollout rollback r9`" in str(raised.value.hint)
-    assert plan_of(header) is None, "where a plan only helps it is no trouble"
+    assert plan_of(header) is None, "where the plan is optional, there is no error"
     with pytest.raises(InputError):
         newest_plan(site.journal, CLUSTER)
 
@@ -271,7 +271,7 @@ def test_a_run_is_rolled_back_over_its_own_claims(site: Site) -> None:
     assert {words.get("force") for _, words in site.nodes.asked if words.get("run") == "r2" and "claim" in words} == {
         "1"
     }
-    assert plan_of(site.journal.header("r2")) is None, "it needs only what lies on the nodes"
+    assert plan_of(site.journal.header("r2")) is None, "it needs only what is stored on the nodes"
     assert newest_plan(site.journal, CLUSTER) == SMALL
 
 

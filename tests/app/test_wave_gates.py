@@ -16,12 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.app.backends import Backends
+from rollout.app.command_gates import MOST_OUTPUT
 from rollout.app.metric_gates import MOST_KEPT
 from rollout.app.ports import Ran, Silence
-from rollout.app.wave_gates import MOST_OUTPUT, WaveGates
-from rollout.core.health_gates.measured import MOST_AGE, Alert, Page, Sample, Samples
+from rollout.app.wave_gates import WaveGates
+from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.http import Page
+from rollout.core.health_gates.prometheus import MOST_AGE, Sample, Samples
+from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import Plan, Wave
-from rollout.core.model.playbook import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
@@ -60,10 +63,7 @@ def samples(*values: float) -> Samples:
 
 @dataclass
 class Around:
-    """Metrics, alerts, pages and local commands as a test wants them.
-
-    A ``RemoteError`` in an answer's place is raised.
-    """
+    """Fake metrics, alerts, pages and local commands. A ``RemoteError`` in an answer's place is raised."""
 
     clock: Watch = field(default_factory=Watch)
     metrics: Callable[[str], Samples | RemoteError] = lambda _query: samples(1.0)
@@ -71,10 +71,10 @@ class Around:
     silenced: tuple[Alert, ...] = ()
     page: Page | RemoteError = field(default_factory=lambda: Page(200, "ok"))
     ran: Ran = field(default_factory=lambda: Ran(0))
-    refuses: RemoteError | None = None  # what the back end says to whoever wants to silence
-    keeps: RemoteError | None = None  # … or to end a silence
-    hides: RemoteError | None = None  # … or to be told of silences
-    fails: int = 0  # how often nobody answers before somebody does
+    refuses: RemoteError | None = None  # the error for requests that set a silence
+    keeps: RemoteError | None = None  # … that end a silence
+    hides: RemoteError | None = None  # … that list silences
+    fails: int = 0  # the number of requests without an answer before the first answer
     standing_now: dict[str, Silence] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Asked:
 def one(
     around: Around, gate: Gate, baseline: str | None = None, control: tuple[str, ...] = ("n3",)
 ) -> tuple[Verdict, str]:
-    """What the only gate says in a round."""
+    """Verdict and evidence of the only gate in a round."""
     judged = Asked(around, (gate,)).judge(baseline, control)
     (reading,) = judged.readings
     assert (reading.gate, reading.verdict) == (gate.name, judged.verdict)
@@ -183,8 +183,8 @@ def one(
         (samples(float("nan")), UNKNOWN, 'the sample {node="n1"} is NaN'),
         (replace(samples(1.0), age=MOST_AGE + 1), UNKNOWN, "s old"),
         (replace(samples(1.0), warnings=("a store is away",)), UNKNOWN, "may be partial: a store is away"),
-        (RemoteError("http-400", "parse error"), UNKNOWN, "could not be asked: parse error [http-400]"),
-        (AWAY, UNKNOWN, "could not be asked: Connection refused [not-reached]"),
+        (RemoteError("http-400", "parse error"), UNKNOWN, "request failed: parse error [http-400]"),
+        (AWAY, UNKNOWN, "request failed: Connection refused [not-reached]"),
     ],
 )
 def test_a_query_has_three_verdicts(answer: Samples | RemoteError, verdict: Verdict, says: str) -> None:
@@ -228,17 +228,18 @@ def test_the_output_of_a_command_is_bounded_and_printable() -> None:
     assert len(evidence) < MOST_OUTPUT + 50
 
 
+def test_a_check_of_nodes_that_a_plan_names_for_a_wave_is_unknown() -> None:
+    """A plan of another version may have one; it must not be taken for one that passed."""
+    gate = Gate(GateKind.HEALTHZ, GateScope.WAVE, "healthz")
+    found = (UNKNOWN, "healthz is a gate of nodes, not of a wave")
+    assert one(Around(), gate) == found
+    assert Asked(Around(), (gate,)).open().verdict is UNKNOWN
+
+
 def test_a_command_is_not_run_before_the_wave() -> None:
     around = Around(ran=Ran(1))
     assert Asked(around, (COMMAND,)).open().verdict is PASS
     assert around.asked == []
-
-
-def test_an_unknown_kind_of_gate_is_unknown_before_the_wave() -> None:
-    """A plan of another version may have one; it must not be taken for one that passed."""
-    strange = Gate(GateKind.UNIT, GateScope.WAVE, "strange")
-    opened = Asked(Around(), (strange,)).open()
-    assert (opened.verdict, "nothing is known" in opened.evidence) == (UNKNOWN, True)
 
 
 def test_the_worst_verdict_counts_and_every_gate_is_reported() -> None:
@@ -303,7 +304,7 @@ def test_touched_nodes_are_compared_with_untouched_nodes(
     around = Around(metrics=groups(samples(5.0), control))
     found, evidence = one(around, metric(COMPARED))
     assert (found, says in evidence) == (verdict, True), evidence
-    assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is asked for by name"
+    assert around.asked[0] == 'rate{node=~"(?:n[12])"}', "each group is queried by name"
 
 
 def test_a_value_beyond_the_threshold_needs_no_comparison() -> None:
@@ -326,7 +327,7 @@ def test_without_a_baseline_nothing_is_compared_and_nothing_passes(baseline: str
     """There is none, or it cannot be read."""
     around = Around()
     assert one(around, metric(COMPARED), baseline, control=())[0] is UNKNOWN
-    assert one(around, alerts(), baseline) == (UNKNOWN, "which alerts fired before the wave is not known")
+    assert one(around, alerts(), baseline) == (UNKNOWN, "it is unknown which alerts fired before the wave")
 
 
 def test_a_baseline_is_journaled_only_if_it_is_compared_and_is_bounded() -> None:
@@ -337,7 +338,7 @@ def test_a_baseline_is_journaled_only_if_it_is_compared_and_is_bounded() -> None
     assert kept["plain"]["kinds"] == {}
     compared = kept["compared"]["kinds"]["g1"]
     assert len(compared) == MOST_KEPT
-    assert (compared[0], compared[-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "all of their range"
+    assert (compared[0], compared[-1]) == (0.0, 5.0 * (MOST_KEPT - 1)), "the whole range is kept"
 
 
 @pytest.mark.parametrize(
@@ -392,7 +393,7 @@ def test_only_a_gate_with_a_silence_sets_one() -> None:
 def test_a_silence_that_cannot_be_set_is_unknown_and_the_others_are_journaled() -> None:
     around = Around(refuses=RemoteError("http-403", "forbidden"))
     opened = Asked(around, (alerts(SILENCING),)).open()
-    said = "gate 'alerts': its silence could not be set: could not be asked: forbidden [http-403]"
+    said = "gate 'alerts': its silence could not be set: request failed: forbidden [http-403]"
     assert (opened.verdict, opened.evidence, opened.silences) == (UNKNOWN, said, ())
 
 
@@ -423,7 +424,7 @@ def test_a_silence_that_cannot_be_ended_is_reported() -> None:
     asked = Asked(around, (alerts(SILENCING),))
     written = asked.open().silences
     around.keeps = RemoteError("http-500", "no")
-    assert asked.lift(*written).leftovers == ("silence s1 could not be ended, it ends by itself: no",)
+    assert asked.lift(*written).leftovers == ("silence s1 could not be ended and will expire: no",)
 
 
 def test_known_silences_are_lifted_even_if_silences_cannot_be_listed() -> None:
@@ -442,7 +443,7 @@ def of_nodes(**values: float) -> Samples:
 
 
 @pytest.mark.parametrize("gate", [metric(BELOW_TEN), metric(COMPARED)], ids=["threshold", "control"])
-def test_a_node_whose_series_vanish_after_its_change_is_unknown(gate: Gate) -> None:
+def test_a_node_with_series_that_vanish_after_its_change_is_unknown(gate: Gate) -> None:
     around = Around(metrics=lambda _query: of_nodes(n1=1.0, n2=1.0))
     baseline = Asked(around, (gate,)).open().baseline
     assert one(around, gate, baseline)[0] is PASS
@@ -491,7 +492,7 @@ def test_a_value_beyond_its_bound_fails_even_if_series_vanished() -> None:
 @pytest.mark.parametrize("baseline", ["", "{}", '{"rate": {}}', '{"rate": [1.0]}', '{"rate": {"nodes": "n["}}'])
 def test_without_a_baseline_no_query_passes(baseline: str) -> None:
     """It is unknown whether nodes stopped reporting."""
-    said = (UNKNOWN, "which nodes had samples before the wave is not known")
+    said = (UNKNOWN, "it is unknown which nodes had samples before the wave")
     assert one(Around(), metric(BELOW_TEN), baseline) == said
 
 

@@ -1,7 +1,7 @@
-"""A bed of nodes: a bridge and a subnet of its own, ssh files that know the nodes, and everything gone at the end.
+"""A bed of nodes: a bridge and a subnet of its own, ssh files for the nodes. Everything is removed at the end.
 
-A bed has a number, and holds a lock on it for as long as it lives: runs at the same time get different numbers, and
-what a killed run left behind under a number that nobody holds is removed by the next run.
+A bed has a number, and holds a lock on it as long as it exists, so concurrent runs get different numbers. The next run
+removes what a killed run left behind under a number without a lock.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TOOLS = (
     "tar",
     "mkfs.ext4",
 )
-MOST = 15  # 7 inotify instances each; the usual limit is 128, past it boots die without a word
+MOST = 15  # 7 inotify instances each; the usual limit is 128, past it boots fail without a message
 
 
 def why_not() -> str:
-    """Why there can be no bed here; empty when there can."""
+    """Why no bed is possible here; empty if one is."""
     if os.geteuid() != 0:
         return "NOT TESTED on real systemd nodes: needs root (network namespaces, mounts, containers)"
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -91,9 +91,9 @@ class Bed:
         return self.folder / "known_hosts"
 
     def add(self, count: int = 1, *, restart_seconds: int = 1, after: int = 0) -> list[Node]:
-        """So many more nodes, booted and reachable; the ssh files know them under their names.
+        """This many more nodes, booted and reachable; the ssh files contain them by name.
 
-        Of the nodes that a test gets, every second is plain; ``after``: it has so many already.
+        Every second node of a test is plain; ``after`` is the number of nodes that it has already.
         """
         if len(self.nodes) + count > MOST:
             raise BedError(f"at most {MOST} nodes: more need fs.inotify.max_user_instances raised")
@@ -124,7 +124,7 @@ class Bed:
         """The same node with a fresh disk, booted and reachable."""
         node.destroy()
         node.create(self.user_key)
-        run("ip", "neigh", "flush", "dev", self.bridge)  # its network card is another one
+        run("ip", "neigh", "flush", "dev", self.bridge)  # it has a new network card
         node.boot()
         self._write_ssh_files()
         node.wait()
@@ -152,7 +152,7 @@ class Bed:
 
 
 def sweep() -> None:
-    """Remove what beds left behind whose owner was killed."""
+    """Remove what beds of killed owners left behind."""
     for folder in cache().glob("bed-*/"):
         number = int(folder.name.removeprefix("bed-"))
         lock = _take(number)
@@ -162,7 +162,7 @@ def sweep() -> None:
 
 
 def _clear(number: int) -> None:
-    """Whatever exists under a number; its lock must be held."""
+    """Remove everything under a number; its lock must be held."""
     folder, bridge = _folder(number), _bridge(number)
     for stale in folder.glob("node-*"):
         part = stale.name.removeprefix("node-")
@@ -192,7 +192,7 @@ def _mounts_below(folder: Path) -> list[str]:
 
 
 def _take_number() -> tuple[IO[str], int]:
-    """A number from 0 to 255 that no living bed has, and the lock on it. Starts anywhere, to spread."""
+    """A number from 0 to 255 that no bed uses, and the lock on it. Starts at a random one, to spread."""
     for step in range(256):
         number = (os.getpid() + step) % 256
         lock = _take(number)

@@ -11,7 +11,7 @@ mkdir -p /run/systemd/nspawn
 mount -t tmpfs -o mode=755 tmpfs /run/systemd/nspawn
 # without TMPFS_TMP=0 each node's /tmp may take a tenth of the memory
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_TMPFS_TMP=0
-status=133 # what nspawn answers when the node asked for a reboot
+status=133 # nspawn's exit status when the node requested a reboot
 while [ "$status" = 133 ]; do
     status=0
     systemd-nspawn -q --register=no --keep-unit -M "$name" -D "$root" --network-namespace-path="/run/netns/$netns" \

@@ -1,4 +1,4 @@
-"""A node's disk: an ext4 file system of its own, in a file. It can be full, and it can lose its power."""
+"""A node's disk: an ext4 file system of its own, in a file. It can be filled, and it can lose its power."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from tests.bed.shell import run
 
 SIZE = 64 * 1024 * 1024
-"""Bytes; sparse, a node that has booted takes about 15 MiB of them."""
+"""Bytes; sparse: a booted node uses about 15 MiB of them."""
 
 _BLOCK = 1024
 
 _SHUTDOWN = 0x8004587D
-"""EXT4_IOC_SHUTDOWN: the file system takes no more writes."""
+"""EXT4_IOC_SHUTDOWN: the file system accepts no more writes."""
 _AS_IT_IS = 2
-"""EXT4_GOING_FLAGS_NOLOGFLUSH: not even those that are in its journal's memory."""
+"""EXT4_GOING_FLAGS_NOLOGFLUSH: not even those in its journal's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Disk:
         self._work.mkdir()
 
     def mount(self) -> None:
-        """The root; all that was written so far is safe from a power cut."""
+        """Mount the root; all data written so far survives a power cut."""
         run("sync", "-f", str(self._place))
         lower = f"lowerdir={self.image},upperdir={self.written},workdir={self._work}"
         run("mount", "-t", "overlay", self.name, "-o", lower, str(self.root))
@@ -64,7 +64,7 @@ class Disk:
             run("umount", "-l", str(point), check=False)
 
     def stop(self) -> None:
-        """No power: from this instant nothing reaches the disk any more."""
+        """No power: from this instant no write reaches the disk."""
         place = os.open(self._place, os.O_RDONLY)
         try:
             fcntl.ioctl(place, _SHUTDOWN, struct.pack("I", _AS_IT_IS))
@@ -72,7 +72,7 @@ class Disk:
             os.close(place)
 
     def restart(self) -> None:
-        """Power again, after ``stop``: what was not synced is lost. (A copy, as others may still hold the dead one.)"""
+        """Power again, after ``stop``: unsynced data is lost. (A copy, since other processes may still use the dead one.)"""
         self.unmount()
         copy = self._file.with_suffix(".copy")
         run("cp", "--sparse=always", str(self._file), str(copy))
@@ -88,19 +88,19 @@ class Disk:
             while min(step, room) >= _BLOCK:
                 try:
                     os.posix_fallocate(ballast.fileno(), ballast.seek(0, os.SEEK_END), min(step, room))
-                except OSError:  # what the disk keeps about the ballast takes room too
+                except OSError:  # metadata of the ballast takes room too
                     step //= 2
                 room = self._room() - leave * 1024
 
     def use_up_inodes(self) -> None:
-        """Not one more file or folder can be made."""
+        """No further file or folder can be made."""
         self._names.mkdir(exist_ok=True)
         with suppress(OSError):
             for number in itertools.count():
                 (self._names / str(number)).touch()
 
     def spare_a_little(self) -> None:
-        """What an overlay wants to be mounted again, on a disk that was filled in both ways."""
+        """Free what an overlay needs to be mounted again, on a disk without blocks and inodes."""
         for number in range(16):
             (self._names / str(number)).unlink()
         os.truncate(self._ballast, self._ballast.stat().st_size - 64 * _BLOCK)

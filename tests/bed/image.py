@@ -13,7 +13,7 @@ RECIPE = Path(__file__).with_name("image.sh")
 
 
 def cache() -> Path:
-    """Where the bed keeps things; on a disk, for the nodes' overlays lie there too."""
+    """The bed's folder for files; on a disk, since the nodes' overlays are there too."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "rollout" / "bed"
     folder.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ def cache() -> Path:
 
 
 def image() -> Path:
-    """The cached image, made now if need be; runs at the same time make it once."""
+    """The cached image, made now if needed; concurrent runs make it once."""
     digest = hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]
     made = cache() / f"image-{digest}.tar.zst"
     with (cache() / "image.lock").open("w") as lock:
@@ -34,6 +34,6 @@ def image() -> Path:
 
 
 def unpack(folder: Path) -> None:
-    """The image as a tree, to lie under every node's overlay."""
+    """Unpack the image as a tree, the lower layer of every node's overlay."""
     folder.mkdir(parents=True)
     run("tar", "--numeric-owner", "-I", "zstd", "-xf", str(image()), "-C", str(folder))

@@ -34,13 +34,13 @@ FLAGS = 'KUBELET_KUBEADM_ARGS="--network-plugin=cni --pod-infra-container-image=
 class Layout(StrEnum):
     """How the kubelet was installed."""
 
-    KUBEADM = "kubeadm"  # a drop-in of kubeadm's with environment files
-    PLAIN = "plain"  # one unit with all flags in it
+    KUBEADM = "kubeadm"  # kubeadm's drop-in with environment files
+    PLAIN = "plain"  # one unit with all flags
 
 
 @dataclass(slots=True)
 class Node:
-    """Verbs of a node. Faults last until they are healed; a power cut loses memory, /run and what was not synced."""
+    """Operations on a node. Faults last until they are healed; a power cut loses memory, /run and unsynced data."""
 
     name: str
     address: str
@@ -61,11 +61,11 @@ class Node:
 
     @property
     def root(self) -> Path:
-        """Its root as it sees it, but for what it mounts itself (/run, /tmp)."""
+        """Its root as it sees it, except its own mounts (/run, /tmp)."""
         return self.disk.root
 
     def create(self, user_key: Path) -> None:
-        """Its disk as its layout would have it, its root mounted, its network plugged in; not booted."""
+        """Make its disk in its layout, mount its root, connect its network; not booted."""
         self.disk.make()
         self._write("etc/hostname", f"{self.name}\n")
         self._write("etc/hosts", f"127.0.0.1 localhost {self.name}\n")
@@ -107,7 +107,7 @@ class Node:
             )
 
     def wait(self, seconds: float = PATIENCE) -> None:
-        """Until its sshd shows a banner and lets users in (pam_nologin turns them away while the system boots)."""
+        """Until its sshd shows a banner and accepts logins (pam_nologin refuses them while the system boots)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with suppress(OSError), socket.create_connection((self.address, 22), 1) as probe:
@@ -124,7 +124,7 @@ class Node:
         return self.exec("sh", "-c", f"{gates} && echo open || :").strip() == "open"
 
     def is_up(self) -> bool:
-        """Whether it runs, and its kubelet and its dockerd too."""
+        """Whether it runs, with its kubelet and its dockerd."""
         states = "systemctl is-active kubelet docker"
         return self._runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * 2
 
@@ -136,18 +136,18 @@ class Node:
         return True
 
     def exec(self, *words: str, check: bool = True) -> str:
-        """A command on the node, not over SSH: for looking at it from outside."""
+        """A command on the node, not over SSH: to check it from outside."""
         return run("nsenter", "-t", str(self._leader()), "-m", "-u", "-i", "-n", "-p", "--", *words, check=check)
 
     def powercut(self) -> None:
-        """Off at once: peers see silence until ``heal`` and ``boot``. What was not synced is lost."""
+        """Off at once: peers get no answer until ``heal`` and ``boot``. Unsynced data is lost."""
         self.cut()
         self.disk.stop()
         self._kill()
         self.disk.restart()
 
     def cut(self) -> None:
-        """The network cable is out."""
+        """Disconnect the network cable."""
         run("ip", "link", "set", self.port, "down")
 
     def heal(self) -> None:
@@ -164,21 +164,21 @@ class Node:
             time.sleep(0.05)
 
     def pause(self) -> None:
-        """Freeze every process: connections are accepted by the kernel, nothing answers."""
+        """Freeze every process: the kernel accepts connections, but nothing answers."""
         (self.cgroup / "cgroup.freeze").write_text("1")
 
     def resume(self) -> None:
         (self.cgroup / "cgroup.freeze").write_text("0")
 
     def stop_systemd(self) -> None:
-        """Its PID 1 stands still, everything else goes on. Only from outside: a namespace's init takes no SIGSTOP from within."""
+        """Stop its PID 1; everything else continues. Only from outside: a namespace's init takes no SIGSTOP from within."""
         os.kill(self._leader(), signal.SIGSTOP)
 
     def continue_systemd(self) -> None:
         os.kill(self._leader(), signal.SIGCONT)
 
     def hold(self, pattern: str) -> None:
-        """Every rename whose words match this pattern of the shell's waits, until ``let_go`` or the next boot."""
+        """Every rename with arguments that match this shell pattern waits, until ``let_go`` or the next boot."""
         self.exec("sh", "-c", f"rm -f /run/bed-held; printf '%s\\n' '{pattern}' >/run/bed-hold")
 
     def holds(self) -> bool:
@@ -189,7 +189,7 @@ class Node:
         self.exec("rm", "-f", "/run/bed-hold", "/run/bed-held")
 
     def destroy(self) -> None:
-        """Remove everything of it; as far as it got, and as often as wanted."""
+        """Remove everything of it, however much exists; may be repeated."""
         self._kill()
         self.disk.unmount()
         run("ip", "netns", "del", self.netns, check=False)
@@ -209,7 +209,7 @@ class Node:
         self._enable(unit)
 
     def _install_docker(self) -> None:
-        """For kubelets of 1.20 it is the runtime (dockershim)."""
+        """The runtime of kubelets 1.20 (dockershim)."""
         self._write("usr/bin/dockerd", (HERE / "dockerd").read_text(encoding="utf-8"), 0o755)
         self._write("etc/docker/daemon.json", DAEMON)
         self._enable(self._install("docker.service", "usr/lib/systemd/system/docker.service"))
@@ -232,7 +232,7 @@ class Node:
         file.chmod(mode)
 
     def _leader(self) -> int:
-        """The node's PID 1 as this machine numbers it: boot.sh, its nspawn, the container's init."""
+        """The PID of the node's PID 1 on this machine: boot.sh, its nspawn, the container's init."""
         if self._process is None:
             raise BedError(f"{self.name} is not booted")
         pid = self._process.pid
@@ -244,7 +244,7 @@ class Node:
         return pid
 
     def _kill(self) -> None:
-        """All of its processes, by its control group; then reap."""
+        """Kill all of its processes, by its control group; then reap them."""
         with suppress(OSError):
             (self.cgroup / "cgroup.kill").write_text("1")
         if self._process is not None:
@@ -260,7 +260,7 @@ class Node:
 
 
 def _remove_group(folder: Path) -> None:
-    """A control group cannot go while the kernel still buries its processes."""
+    """A control group cannot be removed while the kernel still cleans up its processes."""
     for _ in range(1_200):
         with suppress(OSError):
             folder.rmdir()

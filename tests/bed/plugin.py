@@ -14,7 +14,7 @@ RealNodes = Callable[[int], list[Node]]
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers have a bed: one takes the tests of four nodes that roll out together, the other all the rest."""
+    """Two workers have a bed: one runs the tests with four nodes that roll out together, the other all the rest."""
     for item in items:
         if "bed" in getattr(item, "fixturenames", ()):
             group = "fleet" if "fleet" in getattr(item, "fixturenames", ()) else "real"
@@ -32,7 +32,7 @@ def bed() -> Iterator[Bed]:
 
 @pytest.fixture(scope="session")
 def real_nodes(bed: Bed) -> RealNodes:
-    """``real_nodes(n)``: the same n nodes whenever they are asked for, more booted if need be."""
+    """``real_nodes(n)``: the same n nodes at each call; more are booted if needed."""
     nodes: list[Node] = []
 
     def take(count: int) -> list[Node]:

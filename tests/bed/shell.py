@@ -5,15 +5,15 @@ from __future__ import annotations
 import subprocess
 
 PATIENCE = 600.0
-"""Seconds: a safety net for what hangs, no verdict."""
+"""Seconds: a safety net for what hangs, not a verdict."""
 
 
 class BedError(Exception):
-    """The bed could not do what it was asked to."""
+    """The bed could not do what was requested."""
 
 
 def run(*words: str, check: bool = True, timeout: float = PATIENCE) -> str:
-    """Standard output of a tool; with ``check`` a failure is a ``BedError`` with what the tool said."""
+    """Standard output of a tool; with ``check`` a failure is a ``BedError`` with the tool's output."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
     if check and done.returncode:
         raise BedError(f"{' '.join(words)}: exit {done.returncode}: {done.stdout}{done.stderr}")

@@ -1,1 +1,1 @@
-"""``make chaos``: the real command line on real systemd nodes, one fault at a random instant, and what then holds."""
+"""``make chaos``: the real command line on real systemd nodes, one fault at a random instant, and checks afterwards."""

@@ -1,4 +1,7 @@
-"""``python -m tests.chaos``: many runs on real systemd nodes, a fault in each; ``--run N --seed S`` does one of them again."""
+"""``python -m tests.chaos``: many runs on real systemd nodes, with a fault in each.
+
+``--run N --seed S`` repeats one of them.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,11 @@ from tests.chaos.site import make_site
 from tests.chaos.trial import Result, trial
 
 KEPT = Path(tempfile.gettempdir()) / "rollout-chaos"
-"""Where runs go that went wrong."""
+"""The folder for runs with findings."""
 
 
 class Crew:
-    """Several fleets of so many nodes, each a thread; they take the numbers of runs from one queue."""
+    """Several fleets of so many nodes, each with a thread. They take the numbers of runs from one queue."""
 
     def __init__(self, seed: int, numbers: Sequence[int], nodes: int, fleets: int) -> None:
         self.results: list[Result] = []
@@ -45,7 +48,7 @@ class Crew:
         return self.results
 
     def _work(self, index: int) -> None:
-        """A fleet is used until something is found on it, then made afresh."""
+        """A fleet is used until a run on it has a finding; then it is created anew."""
         while not self._numbers.empty():
             with (
                 tempfile.TemporaryDirectory(prefix=f"rollout-chaos-{index}-") as folder,
@@ -68,7 +71,7 @@ class Crew:
 
 
 def carry_out(seed: int, numbers: Sequence[int], fleets: int) -> Sequence[Result]:
-    """The small fleets side by side; then a large one, which takes as much of the machine as all of them."""
+    """The small fleets in parallel, then a large one, which uses as much of the machine as all of them."""
     few = [number for number in numbers if draw(seed, number).nodes == NODES]
     many = [number for number in numbers if draw(seed, number).nodes != NODES]
     return [

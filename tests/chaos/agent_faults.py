@@ -1,4 +1,4 @@
-"""The agent ends while its node lives: killed by somebody, or by a kernel that has no memory left for it."""
+"""The agent ends while its node stays up: it is killed, or the kernel has no memory left for it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.chaos.fault import Fault
 from tests.chaos.instants import LOOK_EVERY
 
 MEMORY = Path("/sys/fs/cgroup/memory")
-"""The kernel's controller of memory, of the first version: there a process can be put under a limit without systemd's knowledge."""
+"""The kernel's memory controller, version 1: there a process can get a limit without systemd's knowledge."""
 KIB = 200
-"""Less than a process needs to start another."""
+"""Less memory than a process needs to start another one."""
 
 
 class KillAgent(Fault):
-    """``kill -9`` of what runs for a verb on the node; its sshd, its systemd and its guard live."""
+    """``kill -9`` of the processes of a verb on the node. Its sshd, its systemd and its guard stay alive."""
 
     def strike(self) -> None:
         for node in self.nodes:
@@ -30,7 +30,7 @@ class KillAgent(Fault):
                     os.kill(pid, signal.SIGKILL)
 
     def _chosen(self, found: Mapping[int, str]) -> list[int]:
-        """By the variant, of PID → role."""
+        """The processes that the variant kills, of PID → role."""
         wanted = {"its shell": ("shell",), "what it started": ("child",), "its guard": ("guard",)}.get(
             self.draw.variant
         )
@@ -38,7 +38,7 @@ class KillAgent(Fault):
 
 
 class OutOfMemory(Fault):
-    """Whatever runs for a verb may take no more memory, and the kernel's killer chooses among it."""
+    """The processes of a verb get no more memory, and the kernel's OOM killer chooses among them."""
 
     def strike(self) -> None:
         for number, node in enumerate(self.nodes):
@@ -69,20 +69,20 @@ class OutOfMemory(Fault):
 
 
 def at_work(fault: Fault, node: Node) -> Mapping[int, str]:
-    """Its processes of the agent as soon as there are some, by PID; none if the run is over before."""
+    """The node's agent processes as soon as there are some, by PID; none if the run ends before."""
     while not (found := dict(agents(node))) and fault.controller and fault.controller.poll() is None:
         time.sleep(LOOK_EVERY)
     return found
 
 
 def agents(node: Node) -> Iterator[tuple[int, str]]:
-    """Its processes of the agent, as this machine numbers them, with their roles: guard, sudo, the shell that runs a verb, child."""
+    """The node's agent processes by this machine's PIDs, with their roles: guard, sudo, shell of a verb, child."""
     for procs in node.cgroup.rglob("cgroup.procs"):
         yield from _agents([int(pid) for pid in procs.read_text().split()])
 
 
 def _agents(pids: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Whoever was started by one of the agent's without a role of its own is its child, or a guard as that is one."""
+    """A process without a role that an agent process started is a child, or a guard if its parent is one."""
     roles: dict[int, str] = {}
     for pid in sorted(pids):  # a process is younger than its parent
         with suppress(OSError):

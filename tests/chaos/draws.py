@@ -1,7 +1,8 @@
-"""What strikes in a run, when and where: drawn from a seed, so that a number names a run for ever. Pure.
+"""The fault of a run, its instant and its nodes: drawn from a seed, so that a number always names the same run. Pure.
 
-The kinds come round one after the other, so that each has its share of any number of runs. Half of the instants are drawn
-over the whole duration of an undisturbed run; the others are aimed at a moment: a step of the agent, or an answer in the journal.
+The kinds take turns, so that each has an equal share of any number of runs. Half of the instants are drawn over the
+whole duration of an undisturbed run. The others are aimed at a moment: a step of the agent, or an answer in the
+journal.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from enum import StrEnum
 
 NODES = 3
 MANY_NODES = 12
-"""In one run of twenty: their names are not padded, so that they sort otherwise than they stand."""
+"""Used in one run of twenty. Their names are not padded, so they sort in another order than they are listed."""
 GUARD = 8
-"""Seconds until a node takes itself back, in these runs."""
+"""The guard's seconds in these runs."""
 DEFAULT_GUARD = 120
-"""What a playbook has that says nothing: in one run of ten."""
+"""The guard's default, used in one run of ten."""
 
 
 class Kind(StrEnum):
-    """What happens, in the order of the table."""
+    """The kinds of faults, in the order of the table."""
 
     CONTROLLER = "kill -9 of the controller"
     SSHD = "kill -9 of sshd"
@@ -82,7 +83,7 @@ VARIANTS = {
     Kind.PROXY: ("",),
     Kind.BASTION: ("", "killed"),
 }
-"""How it happens; one of them is drawn."""
+"""The variants of a kind; one of them is drawn."""
 
 SECONDS = {
     Kind.SSHD: (0.0, 0.0),
@@ -95,19 +96,19 @@ SECONDS = {
     Kind.MANAGER: (2.0, GUARD + 4.0),
     Kind.MASKED: (1.0, GUARD + 4.0),
 }
-"""How long a fault lasts; what is not here has its own way to end."""
+"""The seconds for which a fault lasts. Kinds that are not listed end in another way."""
 
 BY_SYSTEMD = frozenset({Kind.MASKED})
-"""Only nodes whose unit lies below /usr, as packages put it there, can be masked until the next boot."""
+"""Only nodes with the unit below /usr, where packages put it, can be masked until the next boot."""
 
 WITHOUT_POWER = frozenset({Kind.POWER, Kind.TARGET})
-"""Nothing on the node waits any more afterwards."""
+"""Afterwards nothing on the node is pending."""
 
 MENDED_BY_ITSELF = frozenset({Kind.IMMUTABLE, Kind.SYNC, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE})
-"""The node goes on with its revert some seconds after the fault is healed: nobody judges it before."""
+"""The node continues its revert some seconds after the fault is healed, and is not judged before."""
 
 LONGER = {Kind.LINK_LONG: (2.0, 4.0), Kind.FREEZE: (1.0, 3.0), Kind.SYSTEMD: (1.0, 3.0)}
-"""Seconds by which a fault outlasts the guard; of the last two the variant that says so."""
+"""Seconds by which a fault outlasts the guard; of the last two kinds only in the variant "longer than the guard"."""
 
 STEPS = {
     "before the receipt": "*/next/armed *",
@@ -116,15 +117,18 @@ STEPS = {
     "healthy, not yet told": "*/next/finished *",
     "being confirmed": "*/next/confirmed *",
 }
-"""Moments on the node, by the rename that then waits (see ``tests/bed/mv``)."""
+"""Moments on the node, by the rename that is held there (see ``tests/bed/mv``)."""
 
 ANSWERS = {"claimed": "read", "applied": "apply", "measured": "measure", "confirmed": "confirm", "cleaned": "clean"}
-"""Moments in the journal: the node's first answer to a verb was written down."""
+"""Moments in the journal: the node's first answer to a verb was journaled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One run. ``moment`` is empty where the instant is ``fraction`` of the undisturbed duration. ``struck`` are numbers of nodes."""
+    """One run. ``moment`` is empty if the instant is ``fraction`` of the undisturbed duration.
+
+    ``struck``: numbers of the affected nodes.
+    """
 
     seed: int
     number: int
@@ -137,8 +141,8 @@ class Draw:
     struck: tuple[int, ...]
     seconds: float
     late: int
-    alone: bool  # the nodes are left alone until none is under way, and only then resumed
-    emergency: bool  # taken back from the nodes alone, else by the journal
+    alone: bool  # the run is resumed only when no node has a transaction in progress
+    emergency: bool  # reverted by what the nodes report, else by the journal
 
     def __str__(self) -> str:
         when = self.moment or f"at {self.fraction:.0%} of the run"

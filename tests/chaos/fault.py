@@ -1,4 +1,4 @@
-"""A fault: how it strikes, how long it lasts, how it is healed, and which words of a run about a struck node it explains."""
+"""A fault: how it begins, how long it lasts, how it is healed, and which references of an affected node it explains."""
 
 from __future__ import annotations
 
@@ -20,45 +20,48 @@ FOR_OTHERS = frozenset({"taken-back-with-others"})
 
 @dataclass
 class Fault:
-    """``prepare`` comes before the run, ``strike`` at the instant, ``heal`` after so many seconds. By default nothing happens."""
+    """``prepare`` is called before the run, ``strike`` at the instant, ``heal`` after so many seconds.
+
+    By default they do nothing.
+    """
 
     site: Site
     draw: Draw
     controller: Process | None = None
 
     throughout: ClassVar[bool] = False
-    """Not healed until the controller has ended."""
+    """Whether it is healed only after the controller has ended."""
     explains: ClassVar[frozenset[str] | None] = None
-    """The references that a run may give for a struck node; ``None``: they are not looked at."""
+    """The references that a run may give for an affected node; ``None``: they are not checked."""
     keeps: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """What a transaction's folder may hold besides what it holds without a fault."""
+    """Additional files that a transaction's folder may contain."""
 
     @property
     def nodes(self) -> Sequence[Node]:
         return [self.site.nodes[number] for number in self.draw.struck]
 
     def prepare(self) -> None:
-        """So that it can strike."""
+        """Prepare the fault."""
 
     def strike(self) -> None:
-        """At the instant."""
+        """Begin the fault, at the instant."""
 
     def heal(self) -> None:
-        """Everything is well again, but for what the run itself must mend."""
+        """End the fault. Only what the run itself must recover remains."""
 
     def mend(self) -> None:
-        """What the run's own words ask an operator to do once the fault is healed. Done again and again until no node is under way."""
+        """Do what the run's messages tell an operator to do after the fault. Repeated until no node is under way."""
 
     def end(self) -> None:
-        """The run is over and everything was judged."""
+        """Called when the run is over and everything was judged."""
 
     def own(self, seen: Seen, known: Known) -> Seen:
-        """The node without what the fault has left there, as its makers would see it."""
+        """The node without the leftovers of the fault, for comparison."""
         state = {tx: frozenset(n for n in names if not self.keeps.fullmatch(n)) for tx, names in seen.state.items()}
         return replace(seen, state=state)
 
     def unexplained(self, record: NodeRecord) -> str:
-        """What a run says of a struck node although the fault is no reason for it; empty if there is nothing."""
+        """A reference of an affected node that the fault does not explain; empty: none."""
         if self.explains is None or record.state not in AS_IT_WAS or record.reference in self.explains | FOR_OTHERS:
             return ""
         return f"{record.state} [{record.reference}], which the fault does not explain: {record.message}"

@@ -1,4 +1,4 @@
-"""The faults, by kind: how each strikes and how it is healed. Each lasts until ``heal``, which leaves nothing of it behind."""
+"""The faults, by kind: how each begins and ends. Each lasts until ``heal``, which removes all of it."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ until mount -o remount,bind,ro /var; do
     mount --bind /var /var
 done
 ! touch /var/lib/x"""
-"""A mount takes no writes any more unless somebody has opened a file in it to write since it was made: then a new one is made."""
+"""A mount becomes read-only unless a file in it was opened for writing since it was made. Then a new mount is made."""
 
 
 class ReadOnly(Fault):
-    """/var is a mount of its own from the start, as where it is a file system of its own; then it takes no write."""
+    """/var is a separate mount from the start, like a separate file system; then it becomes read-only."""
 
     def prepare(self) -> None:
         for node in self.nodes:
@@ -120,7 +120,10 @@ class ReadOnly(Fault):
 
 
 class StepClock(Fault):
-    """For whatever comes through sudo, and for whatever systemd starts: the kernel's clock is shared. See ``tests/chaos/sh``."""
+    """For commands through sudo and for everything that systemd starts: the kernel's clock is shared.
+
+    See ``tests/chaos/sh``.
+    """
 
     def prepare(self) -> None:
         variables = (
@@ -161,7 +164,10 @@ class LateConfirm(Fault):
 
 
 class SecondController(Fault):
-    """With the same journal, or with one of its own. What it may do is for the laws to say; it ends before anything is judged."""
+    """A second controller, with the same journal or its own. The laws define what it may do.
+
+    It ends before anything is judged.
+    """
 
     def strike(self) -> None:
         same = "another journal" not in self.draw.variant
@@ -184,14 +190,17 @@ OTHER_STATE = "other"
 
 
 class FreezeController(Fault):
-    """Stopped in the middle; another machine takes the lease, by time or by unlock, and resumes; then it goes on."""
+    """Frozen in the middle.
+
+    Another machine takes the lease, by time or by unlock, and resumes; then the first one continues.
+    """
 
     def strike(self) -> None:
         if self.controller and self.controller.poll() is None:
             os.kill(self.controller.pid, signal.SIGSTOP)
 
     def heal(self) -> None:
-        """Thawed: whatever it still does is its own."""
+        """Thawed: its further actions count as its own."""
         if self.controller:
             with suppress(ProcessLookupError):
                 os.kill(self.controller.pid, signal.SIGCONT)
@@ -229,7 +238,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
 
 
 def keep(site: Site, folder: Path) -> None:
-    """What is there of a run that went wrong, for whoever looks into it."""
+    """The evidence of a run with findings, for people."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(site.folder), str(folder / "site")], check=False)
     for node in site.nodes:

@@ -1,4 +1,4 @@
-"""What becomes of files under the agent's hands: they may not be changed, they are lost on their way to the disk, somebody writes them back."""
+"""Faults of files during a transaction: immutable files, lost writes, and foreign writes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.chaos.findings import Known, Seen
 from tests.chaos.look import is_confirmed, is_under_way
 
 CONFIGS = ("/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet-config.yaml")
-"""Of the two layouts; a node has one of them."""
+"""The files of the two layouts; a node has one of them."""
 
 
 class MakeImmutable(Fault):
-    """Files of the change can neither be renamed nor written, by an attribute of theirs."""
+    """Files of the change can neither be renamed nor written, because of a file attribute."""
 
     explains = frozenset({"not-given-back", "not-renameable", "unhealthy"})
     keeps = re.compile(r"old\.\d")  # a link to the file that cannot be removed either, until the next run cleans
@@ -27,25 +27,25 @@ class MakeImmutable(Fault):
             node.exec("sh", "-c", f"chattr +{self.draw.variant[1]} {' '.join(self._paths(node))}")
 
     def heal(self) -> None:
-        """Also of what was linked to it."""
+        """Also from links to the files."""
         for node in self.nodes:
             links = "$(find /var/lib/rollout -type f)"
             node.exec("sh", "-c", f"chattr -ia {' '.join(self._paths(node))} {links}")
 
     def unexplained(self, record: NodeRecord) -> str:
-        """An operator has to know which file."""
+        """The message must name the file for the operator."""
         named = any(path in record.message for node in self.nodes for path in self.site.targets(node))
         if record.reference in ("not-given-back", "not-renameable") and not named:
             return f"[{record.reference}] names no file of the change: {record.message}"
         return super().unexplained(record)
 
     def _paths(self, node: Node) -> Sequence[str]:
-        """Those that are there now; the configuration always is."""
+        """The files that exist now; the configuration always exists."""
         return [path for path in sorted(self.site.targets(node)) if (node.root / path.lstrip("/")).exists()]
 
 
 class LoseSync(Fault):
-    """The disk reports that it lost what was written. See ``tests/chaos/sync``."""
+    """The disk reports lost writes. See ``tests/chaos/sync``."""
 
     explains = frozenset({"not-durable", "state-not-writable"})  # the other one: it could not be claimed
 
@@ -58,7 +58,7 @@ class LoseSync(Fault):
             node.exec("rm", "-f", "/run/bed-lost")
 
     def mend(self) -> None:
-        """Its own words: reboot the node, which then looks at its files again."""
+        """As its message requests: reboot the node, which then checks its files again."""
         for node in self.nodes:
             stuck = node.exec("sh", "-c", "cat /var/lib/rollout/tx/*/stuck 2>/dev/null || :")
             if "not-durable" in stuck and is_under_way(node):
@@ -67,7 +67,7 @@ class LoseSync(Fault):
 
 
 class WriteBack(Fault):
-    """A configuration manager: each second it writes the kubelet's configuration as it was before the run."""
+    """A configuration manager: each second it restores the kubelet's configuration from before the run."""
 
     explains = frozenset({"drifted", "not-as-ordered", "gate-effectiveConfig", "unhealthy", "not-confirmed-in-time"})
 
@@ -89,7 +89,7 @@ class WriteBack(Fault):
             node.exec("sh", "-c", f"systemctl stop bed-manager; rm -f {configuration(node)}.managed")
 
     def own(self, seen: Seen, known: Known) -> Seen:
-        """Whatever was confirmed may have been written over since."""
+        """A confirmed file may have been overwritten since."""
         tree = dict(seen.tree)
         for path in CONFIGS:
             if path in tree and is_confirmed(seen) and tree[path] == known.old.tree.get(path):
@@ -98,5 +98,5 @@ class WriteBack(Fault):
 
 
 def configuration(node: Node) -> str:
-    """Of its kubelet."""
+    """The path of the kubelet's configuration."""
     return next(path for path in CONFIGS if (node.root / path.lstrip("/")).exists())

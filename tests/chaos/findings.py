@@ -1,6 +1,6 @@
-"""What must hold of a node after a run, whatever struck. Values in, findings out; each is shown to fail in ``test_findings.py``.
+"""The checks of a node after a run with any fault. Values in, findings out; ``test_findings.py`` makes each check fail.
 
-A node is compared with itself: with how it was found, and with how an undisturbed run left it.
+A node is compared with itself: before all runs, and after an undisturbed run.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 TOP = frozenset({"lock", "holder", "token", "touched", "tx"})
-"""All there may be in /var/lib/rollout."""
+"""All files that may be in /var/lib/rollout."""
 
 BESIDE = {"beside.1": {"beside.1", "new.1"}, "beside.2": {"beside.2", "new.2"}}
-"""Also in a transaction's folder, where a target is on another file system: the mark, and what it was tried with."""
+"""Additional files in a transaction's folder if a target is on another file system: the mark, and the test file."""
 
 
 class Harm(StrEnum):
     LOST = "lost"  # neither old nor new, or another kubelet than these files'
-    UNTRUE = "untrue"  # the journal, the receipt and the node do not say the same
+    UNTRUE = "untrue"  # the journal, the receipt and the node do not match
     LIMIT = "limit"
     LEFT = "left"
     BROKEN = "broken"  # the run itself did not end as it should
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """What systemd runs."""
+    """The kubelet as systemd runs it."""
 
     active: str
     words: tuple[str, ...]
@@ -49,11 +49,11 @@ class Kubelet:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A node from outside. ``tree``: path → mode, owner and content of all it ever wrote but its logs and our state."""
+    """A node from outside. ``tree``: path → mode, owner and content of all its files except logs and our state."""
 
     node: str
     tree: Mapping[str, str]
-    state: Mapping[str, frozenset[str]]  # folders of transactions → what is in them; "" → what is beside them
+    state: Mapping[str, frozenset[str]]  # folder of a transaction → its files; "" → the files outside of these folders
     receipts: tuple[Mapping[str, str], ...]  # oldest first
     mode: str  # of /var/lib/rollout
     token: tuple[str, ...]
@@ -63,7 +63,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The node with its old files, and with the new ones, as undisturbed runs left it."""
+    """The node with its old files, and with the new ones, after undisturbed runs."""
 
     old: Seen
     new: Seen
@@ -71,7 +71,7 @@ class Known:
 
 
 def findings(seen: Seen, known: Known, word: str) -> tuple[Finding, ...]:
-    """Everything wrong with a node; ``word`` is its state by the journal."""
+    """All findings of a node; ``word`` is its state by the journal."""
     return tuple(
         Finding(harm, seen.node, text)
         for law in (_old_or_new, _as_the_journal_says, _kubelet, _receipts, _left)
@@ -88,7 +88,7 @@ def is_new(seen: Seen, known: Known) -> bool:
 
 
 def _old_or_new(seen: Seen, known: Known, word: str) -> Told:
-    """All of the targets old, or all new, with mode and owner."""
+    """Whether all targets are old, or all new, with mode and owner."""
     versions = {path: _version(seen, known, path) for path in sorted(known.targets)}
     if set(versions.values()) not in ({"old"}, {"new"}):
         yield Harm.LOST, f"half done: {', '.join(f'{path} is {what}' for path, what in versions.items())}"
@@ -123,7 +123,7 @@ def _receipts(seen: Seen, known: Known, word: str) -> Told:
 
 
 def _left(seen: Seen, known: Known, word: str) -> Told:
-    """Law 8: no unit, process or file of ours, nothing in our state that a run without trouble does not leave there."""
+    """Law 8: no unit, process or file of ours; our state contains only what an undisturbed run leaves there."""
     expected = known.new.tree if is_new(seen, known) else known.old.tree
     for path in sorted((seen.tree.keys() | expected.keys()) - known.targets):
         if seen.tree.get(path) != expected.get(path):
@@ -163,7 +163,7 @@ def _folder(seen: Seen, receipt: Mapping[str, str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of the playbook: racks → their nodes."""
+    """The playbook's limits; ``racks``: rack → its nodes."""
 
     racks: Mapping[str, frozenset[str]]
     per_rack: int
@@ -171,7 +171,7 @@ class Limits:
 
 
 def beyond(limits: Limits, away: frozenset[str]) -> str:
-    """Which limit is exceeded by these nodes being armed or going back at one instant; empty if none is."""
+    """The limit that is exceeded if these nodes are armed or being reverted at one instant; empty: none."""
     if len(away) > limits.in_flight:
         return f"{len(away)} in flight, the limit is {limits.in_flight}: {' '.join(sorted(away))}"
     for rack, nodes in limits.racks.items():
@@ -183,7 +183,7 @@ def beyond(limits: Limits, away: frozenset[str]) -> str:
 
 
 def fenced(code: int | None, said: str, before: Sequence[Seen], after: Sequence[Seen]) -> tuple[Finding, ...]:
-    """A controller that was frozen through its lease ends with 5 or 130's like, and what the nodes know is what it was."""
+    """A thawed controller must not exit with 0, must report the lost lease, and must not touch a node."""
     found = []
     if code == 0 or not re.search(r"\[(lease-lost|fenced|claimed|locked)\]|another controller has taken", said):
         found.append(Finding(Harm.BROKEN, "controller", f"thawed, it ended with {code}: {said[-300:]}"))

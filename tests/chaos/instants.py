@@ -1,4 +1,4 @@
-"""Waiting for the instant of a run: a share of its usual duration, a step of the agent on a node, or an answer in the journal."""
+"""Waits for the instant of a run: a share of its usual duration, a step of the agent, or an answer in the journal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LOOK_EVERY = 0.02
 
 
 def set_up(site: Site, draw: Draw) -> None:
-    """The node will wait at the step."""
+    """Makes the node wait at the step."""
     if draw.moment in STEPS:
         site.nodes[draw.struck[0]].hold(STEPS[draw.moment])
 
 
 def reach(site: Site, draw: Draw, controller: Process) -> bool:
-    """Wait for it; false if the run was over before, or its moment never came."""
+    """Wait for it. False if the run ended before, or its moment never came."""
     if not draw.moment:
         return _share(site, draw.fraction, controller)
     node = site.nodes[draw.struck[0]]
@@ -31,7 +31,7 @@ def reach(site: Site, draw: Draw, controller: Process) -> bool:
 
 
 def _share(site: Site, fraction: float, controller: Process) -> bool:
-    """A machine may have become faster: a run that was over before its instant says how long one takes now."""
+    """The machine may have become faster: a run that ended before its instant gives the new usual duration."""
     began = time.monotonic()
     while time.monotonic() < began + fraction * site.undisturbed:
         if controller.poll() is not None:
@@ -42,7 +42,7 @@ def _share(site: Site, fraction: float, controller: Process) -> bool:
 
 
 def let_go(site: Site, draw: Draw) -> None:
-    """The step goes on, unless the node lost its power there."""
+    """The step continues, unless the node lost its power there."""
     if draw.moment in STEPS and draw.kind not in WITHOUT_POWER:
         site.nodes[draw.struck[0]].let_go()
 

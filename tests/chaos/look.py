@@ -1,4 +1,4 @@
-"""A node looked at from outside: its disk, its processes, its systemd; nothing of ours is asked."""
+"""A node seen from outside: its disk, its processes, its systemd. No code of rollout is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pid=$(systemctl show -p MainPID --value kubelet)
 
 
 def look(node: Node) -> Seen:
-    """Everything about it that a run must leave right. It must be up."""
+    """Everything about the node that is checked after a run. The node must be up."""
     lines = node.exec("sh", "-c", _ASK).splitlines()
     left = [line.removeprefix("left ") for line in lines if line.startswith("left ")]
     shown = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith(("left ", "word ")))
@@ -43,7 +43,7 @@ def look(node: Node) -> Seen:
 
 
 def receipts(node: Node) -> tuple[Mapping[str, str], ...]:
-    """The node's own records, oldest first; also while they change."""
+    """The node's receipts, oldest first; can be read while they change."""
     found = []
     for path in (node.root / STATE / "tx").glob("*/receipt"):
         try:
@@ -59,7 +59,7 @@ def is_under_way(node: Node) -> bool:
 
 
 def is_confirmed(seen: Seen) -> bool:
-    """By its newest receipt."""
+    """Whether its newest receipt is confirmed."""
     return [receipt["state"] for receipt in seen.receipts[-1:]] == ["confirmed"]
 
 
@@ -76,7 +76,7 @@ def _token(path: Path) -> tuple[str, ...]:
 
 
 def _processes(node: Node) -> Iterator[str]:
-    """Of the agent's: their command line names its loader, or its copy for the guard."""
+    """The agent's processes: their command line names its loader, or its copy for the guard."""
     for procs in node.cgroup.rglob("cgroup.procs"):
         for pid in procs.read_text().split():
             try:

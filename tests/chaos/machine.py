@@ -1,4 +1,4 @@
-"""What is different about these nodes: a kubelet 1.36, an sh that can tell a verb another time or hold a confirm back, a sync that can fail."""
+"""Changes to these nodes: a kubelet 1.36, an sh that can change a verb's time or delay a confirm, a failing sync."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWER = {
 
 
 def prepare(node: Node) -> None:
-    """A node that has just been booted; durable when this returns."""
+    """Set up a node that has just booted. Durable when this returns."""
     for name, exchanges in _NEWER.items():
         path = node.root / name
         if path.exists():

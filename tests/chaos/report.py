@@ -1,4 +1,4 @@
-"""What is told of runs: a line each, a story of those that went wrong, and the page ``docs/reliability.md``."""
+"""The report of runs: a line each, the details of runs with findings, and the page ``docs/reliability.md``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under which it was measured."""
+    """The conditions of the measurement."""
 
     date: str
     machine: str
@@ -62,7 +62,7 @@ def _first(*words: str) -> str:
 
 
 def table(results: Sequence[Result]) -> Iterator[str]:
-    """Of each kind, then of all."""
+    """A row for each kind, then the total."""
     yield _row(*COLUMNS)
     yield _row(*("---",) * len(COLUMNS))
     for kind in KINDS:
@@ -89,7 +89,7 @@ def _row(*cells: object) -> str:
 
 
 def story(result: Result, site: Site) -> str:
-    """A line; of a run that went wrong everything that is known."""
+    """One line, or for a run with findings everything that is known."""
     when = f"after {result.at:.1f} s" + ("" if result.reached else ", when it was over")
     head = (
         f"{'ok ' if not result.findings else 'BAD'} {result.draw}; struck {when}; resumed {result.resumed}, "
@@ -124,7 +124,7 @@ def _event(event: dict[str, Any], began: float) -> str:
 
 
 def page(results: Sequence[Result], around: Conditions) -> str:
-    """The whole page: what people wrote, and what was measured."""
+    """The whole page: the written text, and the measurements."""
     facts = f"{around.date}, {around.machine}; {around.versions}; {around.minutes:.0f} minutes; `{around.command}`."
     return f"{HEAD.read_text()}\n{facts}\n\n" + "\n".join(table(results)) + "\n"
 

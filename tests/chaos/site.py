@@ -1,4 +1,4 @@
-"""Real nodes of either layout in two racks, and a folder to run ``rollout`` in; used for many runs, one after the other."""
+"""Real nodes of both layouts in two racks, and a folder to run ``rollout`` in. Many runs use them, one after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ guard: GUARDs
 onFailure: {revert: wave}
 pullsInFlight: override
 """
-"""Kubelets of 1.36 keep their readiness over a restart, so nothing has to settle and a run takes seconds."""
+"""Kubelets of 1.36 keep their readiness over a restart. So there is no settle time, and a run takes seconds."""
 
 CLUSTER = "chaos"
 LEFT_ALONE = ("pending", "refused", "skipped")
@@ -56,11 +56,11 @@ class Site:
     known: dict[str, Known] = field(default_factory=dict)
     undisturbed: float = 0.0
     guard: int = GUARD
-    """Seconds until a node takes itself back."""
+    """The guard's seconds."""
     brief: int = GUARD
-    """The same, in runs that are to be short, on this machine."""
+    """The guard's seconds in short runs, on this machine."""
     ssh_config: Path | None = None
-    """Another way to the nodes than the bed's own."""
+    """Another ssh_config than the bed's own."""
 
     @property
     def limits(self) -> Limits:
@@ -79,7 +79,7 @@ class Site:
         return done
 
     def begun(self, *words: str, state: str = "", host: str = "") -> AbstractContextManager[Process]:
-        """A controller at work, in a process group of its own; ``host``: on a machine that calls itself so."""
+        """A running controller in its own process group. ``host``: the host name that it reports."""
         command = self.command(*words, state=state)
         if host:
             command = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host, *command]
@@ -91,7 +91,7 @@ class Site:
             log.write(words)
 
     def said(self) -> str:
-        """All that was printed in this run so far."""
+        """All output of this run so far."""
         path = self.folder / "said"
         return path.read_text() if path.exists() else ""
 
@@ -101,21 +101,22 @@ class Site:
         return Session(self.folder / (state or self.state), None, accept_new=False, output="text").past()
 
     def newest(self) -> RunState | None:
-        """The newest run, as its journal tells; ``None`` without one."""
+        """The newest run, from its journal; ``None``: there is none."""
         journal = self.journal()
         headers = journal.runs(CLUSTER)
         return replay(journal, headers[0].run) if headers else None
 
     def acted(self) -> RunState | None:
-        """The newest one that was not turned away before it touched a node."""
+        """The newest run that was not refused before it touched a node."""
         journal = self.journal()
         headers = journal.runs(CLUSTER)
         return last_that_acted(journal, CLUSTER, or_else=headers[-1].run) if headers else None
 
     def word(self, seen: Seen, others: Sequence[str]) -> str:
-        """The state of a node by the journal of the run that it obeyed last (``others``: folders of other journals).
+        """The state of a node by the journal of the run that it accepted last (``others``: folders of other journals).
 
-        A run that left it alone says nothing of its files: then it is the run whose transaction is its newest.
+        If that run left the node alone, its journal does not describe the node's files. Then the run with the node's
+        newest transaction counts.
         """
         words = [self._word(run, seen.node, others) for run in runs_of(seen)]
         touched = [word for word in words if word not in ("", *LEFT_ALONE)]
@@ -123,7 +124,7 @@ class Site:
         return next(iter([*touched, *filter(None, words)]), str(run.nodes[seen.node].state) if run else "pending")
 
     def _word(self, run: str, node: str, others: Sequence[str]) -> str:
-        """Empty where no journal has the run, or the run has not the node."""
+        """Empty if no journal has the run, or the run does not include the node."""
         for state in (self.state, *others):
             journal = self.journal(state)
             if any(header.run == run for header in journal.runs(CLUSTER)):
@@ -137,7 +138,7 @@ class Site:
         return tuple(look(node) for node in self.nodes)
 
     def fresh(self, state: str) -> None:
-        """The nodes know nothing of us any more, no fault is on them, and the journal is another one."""
+        """Remove all of rollout and all faults from the nodes, and start a new journal."""
         self.state = state
         (self.folder / "said").unlink(missing_ok=True)
         for folder in ("other", "emergency", state):
@@ -157,19 +158,19 @@ class Site:
         return frozenset(entry["path"] for entry in change["files"])
 
     def set_guard(self, seconds: int) -> None:
-        """The plan is made for it."""
+        """Write the playbook and make the plan."""
         self.guard = seconds
         (self.folder / "playbooks/pulls.yaml").write_text(PLAYBOOK.replace("GUARDs", f"{seconds}s"))
         self.plan()
 
     def plan_for(self, draw: Draw) -> None:
-        """With the guard's time that the run wants."""
+        """Set the guard's time of the run."""
         wanted = self.brief if draw.guard == GUARD else draw.guard
         if wanted != self.guard:
             self.set_guard(wanted)
 
     def learn(self) -> None:
-        """What the nodes are like with old and with new files, and how long it takes when nothing disturbs it."""
+        """Learn the nodes with old and with new files, and the duration of an undisturbed run."""
         self.fresh("undisturbed")
         self.set_guard(self.guard)
         began = time.monotonic()
@@ -197,7 +198,7 @@ def racked(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
 
 @contextmanager
 def make_site(folder: Path, count: int = NODES) -> Iterator[Site]:
-    """Booted, planned and learnt, on a bed of its own."""
+    """A site with its own bed: booted, planned and learnt."""
     with Bed() as bed:
         site = site_on(bed, folder, count)
         site.learn()
@@ -205,7 +206,7 @@ def make_site(folder: Path, count: int = NODES) -> Iterator[Site]:
 
 
 def site_on(bed: Bed, folder: Path, count: int = NODES) -> Site:
-    """So many more nodes, booted."""
+    """Boot so many more nodes."""
     nodes = bed.add(count)
     for node in nodes:
         prepare(node)
@@ -222,5 +223,5 @@ def site_on(bed: Bed, folder: Path, count: int = NODES) -> Site:
 
 
 def runs_of(seen: Seen) -> tuple[str, ...]:
-    """The run that a node has obeyed last, and the one that changed it last."""
+    """The run that a node has accepted last, and the run that changed it last."""
     return (*seen.token[1:2], *(receipt["run"] for receipt in seen.receipts[-1:]))

@@ -1,4 +1,4 @@
-"""What lies around a node: how many sessions its sshd takes, a proxy in its users' environment, a bastion before it."""
+"""Faults around a node: its sshd's sessions, a proxy in its users' environment, a bastion before it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.adapters.ssh.sshd import Sshd
 from tests.chaos.fault import Fault
 
 SSHD = "/etc/ssh/sshd_config.d/00-bed-sessions.conf"
-"""Read before the bed's own: sshd takes the first value."""
+"""Read before the bed's own file: sshd uses the first value."""
 NOWHERE = "http://127.0.0.1:9"
-"""Nobody listens there."""
+"""A port without a listener."""
 VARIABLES = f"http_proxy={NOWHERE} all_proxy={NOWHERE}"
 PROXY_FILES = {
     "etc/ssh/sshd_config.d/00-bed-proxy.conf": f"SetEnv {VARIABLES}\n",
@@ -26,7 +26,7 @@ CURL = "usr/local/bin/curl"
 
 
 class OneSession(Fault):
-    """A connection to its sshd takes one session at a time."""
+    """A connection to its sshd accepts one session at a time."""
 
     throughout = True
     explains = frozenset()
@@ -41,7 +41,7 @@ class OneSession(Fault):
 
 
 class Proxy(Fault):
-    """Whoever logs in, and whatever systemd starts, is to use a proxy that is not there. A curl asks for /healthz, and minds it."""
+    """Logins and services get a proxy that does not exist. A curl of /healthz uses it."""
 
     throughout = True
     explains = frozenset()
@@ -62,13 +62,16 @@ class Proxy(Fault):
 
 
 class Bastion(Fault):
-    """The nodes are behind a real sshd that only forwards; by the variant it is killed at the instant, and another started."""
+    """The nodes are behind a real sshd that only forwards.
+
+    In one variant it is killed at the instant, and another one is started.
+    """
 
     explains = frozenset()
     _bastion: Sshd | None = None
 
     def unexplained(self, record: NodeRecord) -> str:
-        """Nodes behind a bastion that is killed save themselves."""
+        """Nodes behind a killed bastion revert themselves."""
         return "" if self.draw.variant == "killed" else super().unexplained(record)
 
     def prepare(self) -> None:
@@ -103,6 +106,6 @@ class Bastion(Fault):
 
 
 def _children(pid: int) -> list[int]:
-    """And theirs, before any of them is touched."""
+    """The process's children and their children, listed before any of them is killed."""
     found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
     return [*found, *(grandchild for child in found for grandchild in _children(child))]

@@ -1,4 +1,4 @@
-"""systemd itself: it stands still, it is sent to another target and back, or it boots into another one."""
+"""Faults of systemd itself: it is frozen, switched to another target and back, or booted into another one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ After=basic.target
 Wants=kubelet.service docker.service ssh.service systemd-user-sessions.service
 AllowIsolate=yes
 """
-"""As appliances have them: multi-user.target is never reached."""
+"""As on appliances: multi-user.target is never reached."""
 
 
 class StopSystemd(Fault):
-    """PID 1 stands still: services run, and nothing that is asked of systemd is answered."""
+    """PID 1 is frozen: services run, and systemd answers no request."""
 
     def strike(self) -> None:
         for node in self.nodes:
@@ -34,7 +34,7 @@ class StopSystemd(Fault):
 
 
 class Isolate(Fault):
-    """Every service that the target does not want is stopped; then the usual ones are started again."""
+    """Every service that the target does not want is stopped. Then the usual ones are started again."""
 
     def strike(self) -> None:
         for node in self.nodes:
@@ -49,7 +49,7 @@ class Isolate(Fault):
 
 
 class OtherTarget(Fault):
-    """The node loses its power, and boots into the variant."""
+    """The node loses its power, and boots into the variant's target."""
 
     def prepare(self) -> None:
         for node in self.nodes:

@@ -1,4 +1,4 @@
-"""Four runs of ``make chaos``, each aimed: nothing is found, the fault really struck, and the nodes are as they were."""
+"""Four runs of ``make chaos``, each aimed: no finding, the fault really happened, and the nodes are as before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture(scope="module")
 def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The guard's time is as short as this machine, as busy as it is, allows."""
+    """The guard's time is as short as this machine's load allows."""
     if not FAKETIME.exists():
         pytest.skip("NOT TESTED: libfaketime is missing")
     made = site_on(bed, tmp_path_factory.mktemp("chaos") / "site")
@@ -28,7 +28,7 @@ def site(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def aimed(kind: Kind, moment: str, node: int) -> Draw:
-    """By the nodes alone it is taken back at the end, which is the harder way."""
+    """The run is reverted by what the nodes report, which is the harder way."""
     drawn = draw(0, KINDS.index(kind))
     return replace(
         drawn,
@@ -59,11 +59,13 @@ def test_a_node_loses_its_power_while_it_is_armed(site: Site) -> None:
 def test_a_confirm_that_comes_after_the_deadline_is_no_success(site: Site) -> None:
     result = well(trial(site, aimed(Kind.LATE, "", 2)))
     assert result.saved_themselves >= 1
-    assert result.confirmed == 2, "the run says reverted, which is what the node is"
+    assert result.confirmed == 2, "the run reports the node as reverted, which is true"
 
 
-def test_pid_1_stands_still_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
-    """What runs with the new files is restarted as soon as systemd goes on, and not told as reverted before."""
+def test_pid_1_is_frozen_in_the_middle_of_an_apply_until_its_guard_has_fired(site: Site) -> None:
+    """Processes with the new files are restarted as soon as systemd continues, and the node is not reported as reverted
+    before.
+    """
     drawn = replace(aimed(Kind.SYSTEMD, "between two renames", 0), seconds=site.brief + 2.0)
     assert well(trial(site, drawn)).confirmed < 3
 

@@ -1,4 +1,4 @@
-"""A number of a seed names a run for ever; the kinds have equal shares, and every one of them can be carried out."""
+"""A number of a seed always names the same run. The kinds have equal shares, and every kind can be carried out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def test_the_same_number_of_the_same_seed_is_the_same_run() -> None:
     assert [draw(8, number) for number in range(len(MANY))] != MANY
 
 
-def test_every_kind_has_its_share_of_any_number_of_runs() -> None:
+def test_every_kind_has_an_equal_share_of_any_number_of_runs() -> None:
     for runs in (len(KINDS), 200, 600):
         counts = Counter(each.kind for each in MANY[:runs])
         assert set(counts) == set(KINDS)
         assert max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_every_variant_every_moment_and_every_node_comes() -> None:
+def test_every_variant_every_moment_and_every_node_is_drawn() -> None:
     assert {(each.kind, each.variant) for each in MANY} == {(kind, v) for kind in KINDS for v in VARIANTS[kind]}
     assert {each.moment for each in MANY} == {"", *STEPS, *ANSWERS}
     assert {number for each in MANY for number in each.struck} == set(range(MANY_NODES))
@@ -54,7 +54,7 @@ def test_a_run_of_ten_has_the_default_guard_and_a_run_of_twenty_many_nodes_and_e
     assert max(number for each in many for number in each.struck) == MANY_NODES - 1
 
 
-def test_only_nodes_whose_unit_can_be_masked_are() -> None:
+def test_only_nodes_with_a_unit_that_can_be_masked_are_masked() -> None:
     assert {number % 2 for each in MANY if each.kind in BY_SYSTEMD for number in each.struck} == {0}
 
 

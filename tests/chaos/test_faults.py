@@ -1,4 +1,4 @@
-"""What a run may say of a node that was struck: the words that the fault explains, and no others."""
+"""The references that a run may give for an affected node: those that the fault explains, and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/var/lib/kubelet/config.yaml"
 
 
 class _Site:
-    """All that is asked of it: its nodes, and what a change exchanges there."""
+    """A fake site: its nodes, and the files that a change exchanges."""
 
     nodes = (cast(Node, "n1"),) * 3
 
@@ -56,10 +56,10 @@ NOT_EXPLAINED = [
 
 
 @pytest.mark.parametrize(("kind", "said"), EXPLAINED)
-def test_what_a_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> None:
+def test_a_reference_that_the_fault_explains_is_no_finding(kind: Kind, said: NodeRecord) -> None:
     assert fault(kind).unexplained(said) == ""
 
 
 @pytest.mark.parametrize(("kind", "said"), NOT_EXPLAINED)
-def test_what_it_does_not_explain_is_one(kind: Kind, said: NodeRecord) -> None:
+def test_a_reference_that_the_fault_does_not_explain_is_a_finding(kind: Kind, said: NodeRecord) -> None:
     assert said.reference in fault(kind).unexplained(said)

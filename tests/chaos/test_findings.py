@@ -1,4 +1,4 @@
-"""Every check of a node finds what it is there for: a node without trouble, then one planted violation each."""
+"""Every check of a node finds its violation: a node without trouble, then one planted violation each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNTOUCHED = replace(OLD, state={}, receipts=(), token=(), mode="")
     ("node", "word"),
     [(NEW, "confirmed"), (OLD, "reverted"), (OLD, "failed"), (UNTOUCHED, "pending"), (UNTOUCHED, "refused")],
 )
-def test_a_node_with_exactly_old_or_exactly_new_files_as_its_journal_says_is_well(node: Seen, word: str) -> None:
+def test_a_node_with_exactly_old_or_exactly_new_files_as_journaled_has_no_finding(node: Seen, word: str) -> None:
     assert findings(node, KNOWN, word) == ()
 
 
@@ -89,7 +89,7 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("node", "word", "harm"), [case[1:] for case in PLANTED], ids=[case[0] for case in PLANTED])
-def test_what_is_planted_is_found(node: Seen, word: str, harm: Harm) -> None:
+def test_planted_violations_are_found(node: Seen, word: str, harm: Harm) -> None:
     assert harm in {finding.harm for finding in findings(node, KNOWN, word)}
 
 
@@ -109,7 +109,7 @@ def test_more_nodes_away_than_the_limits_allow_are_found(away: tuple[str, ...], 
     assert beyond(LIMITS, frozenset(away)) == text
 
 
-def test_a_thawed_controller_must_be_told_that_it_has_lost_its_lease_and_touch_nothing() -> None:
+def test_a_thawed_controller_must_find_its_lease_lost_and_touch_nothing() -> None:
     told = "error: another controller has taken this run over; this one stops [lease-lost]"
     assert fenced(5, told, (OLD,), (OLD,)) == ()
     assert fenced(0, told, (OLD,), (OLD,)) != ()

@@ -1,4 +1,4 @@
-"""The page tells what ran, counts every harm, and nothing that did not run."""
+"""The page lists the runs and counts every harm, and nothing that did not run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cells(line: str) -> dict[str, str]:
     return dict(zip(COLUMNS, [cell.strip() for cell in line.strip("|").split("|")], strict=True))
 
 
-def test_each_kind_has_a_line_and_all_of_them_one() -> None:
+def test_each_kind_has_a_row_and_there_is_a_total() -> None:
     _, _, *lines = table(WELL)
     told = [cells(line) for line in lines]
     assert [line["fault"] for line in told] == [*KINDS, "all"]
@@ -40,7 +40,7 @@ def test_kinds_that_did_not_run_are_not_in_the_table() -> None:
     assert [cells(line)["fault"] for line in list(table(WELL[:1]))[2:]] == [KINDS[0], "all"]
 
 
-def test_the_page_says_how_it_was_made() -> None:
+def test_the_page_contains_how_it_was_made() -> None:
     text = page(WELL, AROUND)
     assert f"`{AROUND.command}`" in text
     assert all(part in text for part in (AROUND.date, AROUND.machine, AROUND.versions, "3 minutes"))

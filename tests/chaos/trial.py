@@ -1,4 +1,4 @@
-"""One run: it begins, the fault strikes and is healed, the run is resumed to its end, every node is judged, all is taken back."""
+"""One run with its fault: it is healed and resumed to its end, every node is judged, and everything is reverted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.chaos.watch import Watch
 from tests.controllers import Process, until
 
 QUICK = ("--per-rack", "100", "--yes")
-"""Of a way back: these are nodes that nobody uses."""
+"""The limits of the final rollback: no one uses these nodes."""
 
 MOST_TURNS = 6
 LEASE = 30.0
@@ -27,17 +27,17 @@ MOMENT = 5.0
 
 @dataclass
 class Result:
-    """What became of one run."""
+    """The result of one run."""
 
     draw: Draw
-    reached: bool = False  # struck while the run was under way
+    reached: bool = False  # the fault began while the run was in progress
     at: float = 0.0  # seconds after its begin
     resumed: int = 0
     saved_themselves: int = 0
     confirmed: int = 0
-    longest: float = 0.0  # seconds from the strike until nobody was armed or going back any more who was so then
+    longest: float = 0.0  # seconds until all nodes that were armed or being reverted at the fault had ended that
     took: float = 0.0
-    words: Mapping[str, str] = field(default_factory=dict)  # what the run says of each node in the end
+    words: Mapping[str, str] = field(default_factory=dict)  # node → its state and reference at the end of the run
     findings: tuple[Finding, ...] = ()
     seen: tuple[Seen, ...] = field(default=(), repr=False)
 
@@ -46,7 +46,7 @@ class Result:
 
 
 def trial(site: Site, draw: Draw) -> Result:
-    """Carry it out; what is found is told in the result. The nodes are as before afterwards, unless something is found."""
+    """Carry it out. The result contains the findings. Without findings the nodes are as before afterwards."""
     result, began = Result(draw), time.monotonic()
     site.fresh(f"run-{draw.number}")
     site.plan_for(draw)
@@ -55,7 +55,7 @@ def trial(site: Site, draw: Draw) -> Result:
         try:
             found = _disturbed(site, draw, fault, watch, result)
             found += _judged(site, draw, fault, result)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run is no success, and the others go on
+        except Exception as error:  # noqa: BLE001 - any exception is a finding of this run, and the other runs continue
             found = (Finding(Harm.BROKEN, "run", f"{type(error).__name__}: {error}"),)
     if not found:
         found = _taken_back(site, draw, fault)
@@ -67,7 +67,7 @@ def trial(site: Site, draw: Draw) -> Result:
 
 
 def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Result) -> tuple[Finding, ...]:
-    """The run from its begin to its end, with whatever was needed to get it there."""
+    """The run from its start to its end, with all commands that were needed to finish it."""
     fault.prepare()
     set_up(site, draw)
     began = time.monotonic()
@@ -94,7 +94,7 @@ def _disturbed(site: Site, draw: Draw, fault: Fault, watch: Watch, result: Resul
 
 
 def _saved(site: Site, fault: Fault) -> None:
-    """Whoever is armed has taken its change back, with what its operator is asked to do for it."""
+    """Wait until every armed node has reverted its change, and do what its operator is told to do."""
 
     def have_saved_themselves() -> bool:
         fault.mend()
@@ -104,17 +104,20 @@ def _saved(site: Site, fault: Fault) -> None:
 
 
 def _sleep(seconds: float) -> None:
-    """The fault lasts."""
+    """Wait while the fault lasts."""
     time.sleep(seconds)
 
 
 def _wait(controller: Process) -> None:
-    """Until it has ended, however; killed ones have."""
+    """Wait until it has ended in any way; a killed one has."""
     controller.wait(PATIENCE)
 
 
 def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[Finding, ...]:
-    """Another machine takes over while the controller is stopped; then that one wakes up, in the middle or afterwards."""
+    """Another machine takes over while the controller is frozen.
+
+    Then the first one is thawed, in the middle or afterwards.
+    """
     if draw.variant == "unlocked":
         reason = ("--reason", "its machine is gone")
         with site.begun("unlock", "--cluster", CLUSTER, "--force", "--yes", *reason, host="elsewhere") as unlock:
@@ -122,7 +125,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
     else:
         _sleep(LEASE + 1.0)
     with site.begun("resume", "--yes", host="elsewhere") as other:
-        if not _takes_over(site, other):  # frozen before it had written down a run: whoever thaws begins it
+        if not _takes_over(site, other):  # frozen before it had journaled a run: after the thaw it begins the run
             fault.heal()
             _wait(controller)
             return ()
@@ -133,7 +136,9 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
             _wait(other)
             return fenced(controller.wait(), site.said(), (), ())
         _wait(other)
-    _saved(site, fault)  # the other may leave what is armed to its guards: what they do is not the controller's doing
+    _saved(
+        site, fault
+    )  # the other controller may leave armed nodes to their guards: such reverts are not the thawed controller's
     before = site.look()
     fault.heal()
     _wait(controller)
@@ -141,7 +146,7 @@ def _thawed(site: Site, draw: Draw, fault: Fault, controller: Process) -> tuple[
 
 
 def _takes_over(site: Site, other: Process) -> bool:
-    """Whether the other machine gets the lease before it ends."""
+    """Whether the other machine gets the lease before the run ends."""
     while other.poll() is None:
         holder = site.journal().holder(CLUSTER)
         if holder is not None and holder.host == "elsewhere":
@@ -151,9 +156,9 @@ def _takes_over(site: Site, other: Process) -> bool:
 
 
 def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -> tuple[str, ...]:
-    """What the tool itself says is to be done with the newest run; nothing when it is at its end.
+    """The command that rollout prints for the newest run; nothing if it has ended. ``said``: the commands given so far.
 
-    ``said``: the commands given so far. What was left behind is still told of the run that has ended; the nodes say whether it is true.
+    Leftovers are still reported for a run that has ended; the nodes show whether that is true.
     """
     if run is None:
         return ("apply", "p.json", "--yes")
@@ -172,7 +177,7 @@ def next_words(run: RunState | None, resumed: int, said: Collection[str] = ()) -
 
 
 def _to_its_end(site: Site) -> int:
-    """How often somebody had to go on with the run."""
+    """How often the run had to be resumed."""
     said: list[str] = []
     for turn in range(MOST_TURNS):
         words = next_words(site.newest(), turn, said)
@@ -194,8 +199,10 @@ def _judged(site: Site, draw: Draw, fault: Fault, result: Result) -> tuple[Findi
 
 
 def _lasting(site: Site, fault: Fault, word: Callable[[Seen], str]) -> tuple[tuple[Seen, ...], tuple[Finding, ...]]:
-    """What is still so a few seconds later: a process that has just been told to go needs a moment."""
-    end = time.monotonic() + max(MOMENT, site.undisturbed)  # less than the guard has: what that takes back is found
+    """The findings that remain a few seconds later: a process that was just told to end needs a moment."""
+    end = time.monotonic() + max(
+        MOMENT, site.undisturbed
+    )  # less than the guard's time, so that a revert by the guard is a finding
     while True:
         every = _own(site, fault)
         found = tuple(each for seen in every for each in findings(seen, site.known[seen.node], word(seen)))
@@ -213,11 +220,11 @@ def _others(draw: Draw) -> Sequence[str]:
 
 
 def _taken_back(site: Site, draw: Draw, fault: Fault) -> tuple[Finding, ...]:
-    """Everything, by the journal or by the nodes alone; then every node is as it was found."""
+    """Revert everything, by the journal or by what the nodes report. Then every node is as it was found."""
     changed = [seen for seen in _own(site, fault) if is_new(seen, site.known[seen.node])]
     if not changed:
         return ()
-    runs = {seen.receipts[-1]["run"] for seen in changed}  # a later one may have found nothing that it could do
+    runs = {seen.receipts[-1]["run"] for seen in changed}  # a later run may have changed nothing
     if draw.emergency or _others(draw) or len(runs) > 1:
         back = site.rollout("rollback", "--cluster", CLUSTER, "--emergency", *QUICK, state="emergency")
     else:

@@ -1,4 +1,4 @@
-"""The kubelet's unit is otherwise than units usually are: by drop-ins and links in /run, which are no part of what a run may change."""
+"""Unusual kubelet units: drop-ins and links in /run, which are not part of a run's change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BURST = 3
 
 
 def add(node: Node, text: str) -> None:
-    """A drop-in, read by systemd."""
+    """Write a drop-in and reload systemd."""
     node.exec(
         "sh",
         "-c",
@@ -25,19 +25,19 @@ def add(node: Node, text: str) -> None:
 
 
 def remove(node: Node) -> None:
-    """And whoever finds the kubelet stopped starts it."""
+    """Remove the drop-in, and start the kubelet if it is stopped."""
     start = "systemctl is-active -q kubelet || { systemctl reset-failed kubelet; systemctl start kubelet; }"
     node.exec("sh", "-c", f"rm -rf {DROP_INS}; systemctl daemon-reload; {start}")
 
 
 class Rewrite(Fault):
-    """Each start of the kubelet begins with a script of others that changes its configuration."""
+    """Each start of the kubelet first runs a foreign script that changes its configuration."""
 
     throughout = True
     explains = frozenset(
         {"unhealthy", "gate-effectiveConfig", "not-as-ordered", "not-confirmed-in-time", "foreign-bytes"}
     )
-    keeps = re.compile(r"kept\.\d")  # bytes that are neither ours nor those before us
+    keeps = re.compile(r"kept\.\d")  # bytes that are neither rollout's nor the old ones
 
     def prepare(self) -> None:
         for node in self.nodes:
@@ -53,7 +53,7 @@ class Rewrite(Fault):
 
 
 class Mask(Fault):
-    """systemd starts it no more; what runs goes on."""
+    """systemd does not start the kubelet any more; a running kubelet continues."""
 
     explains = frozenset({"unit-masked", "unhealthy", "not-restarted", "not-confirmed-in-time"})
 
@@ -80,7 +80,7 @@ class Mask(Fault):
 
 
 class NoRestart(Fault):
-    """systemd leaves a kubelet that has ended as it is; and one is killed at the instant."""
+    """systemd does not restart a kubelet that has ended. In one variant it is killed at the instant."""
 
     throughout = True
     explains = frozenset({"unhealthy", "gate-process", "gate-healthz", "gate-unit", "not-confirmed-in-time"})
@@ -100,7 +100,7 @@ class NoRestart(Fault):
 
 
 class LimitStarts(Fault):
-    """It was started as often as its unit allows: the next start is refused."""
+    """The kubelet was started as often as its unit allows: the next start is refused."""
 
     throughout = True
     explains = frozenset({"unhealthy"})

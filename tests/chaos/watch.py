@@ -1,4 +1,4 @@
-"""Watches nodes while a run goes on: how many are armed or going back at one instant, and how long each stays so."""
+"""Watches nodes during a run: how many are armed or being reverted at one instant, and for how long."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.chaos.look import STATE, UNDER_WAY, receipts
 
 EVERY = 0.05
 Transaction = tuple[str, str]
-"""A node's name and what it is in the middle of."""
+"""A node's name and its transaction in progress."""
 
 
 class Watch:
-    """Use as a context manager. Reads the receipts on the nodes' disks; a node without power is as it was last seen."""
+    """A context manager. Reads the receipts on the nodes' disks. A node without power counts as it was last seen."""
 
     def __init__(self, nodes: Sequence[Node], limits: Limits) -> None:
         self._nodes = nodes
@@ -46,16 +46,16 @@ class Watch:
         return tuple(Finding(Harm.LIMIT, "fleet", text) for text in sorted(self._beyond))
 
     def saved_themselves(self) -> int:
-        """How many transactions a guard or a boot unit took back."""
+        """The number of transactions that a guard or a boot unit reverted."""
         return len(self._causes)
 
     def strike(self) -> None:
-        """Now: whoever is armed or going back at this instant is timed."""
+        """Start timing the nodes that are armed or being reverted now."""
         self._struck = time.monotonic()
         self._timed = frozenset(self._under_way)
 
     def longest(self) -> float:
-        """Seconds from the strike until the last of them was confirmed, or had its old files."""
+        """Seconds from the fault until the last of them was confirmed or had its old files."""
         return max((self._last[each] - self._struck for each in self._timed), default=0.0)
 
     def _watch(self) -> None:
@@ -69,7 +69,7 @@ class Watch:
         found = receipts(node)
         self._causes |= {(node.name, each["tx"]) for each in found if each["cause"] in ("guard", "boot")}
         if not (node.root / STATE).is_dir():
-            return  # without power it is as it was last seen
+            return  # without power it counts as it was last seen
         away = {(node.name, each["tx"]) for each in found if each["state"] in UNDER_WAY}
         self._under_way = {each for each in self._under_way if each[0] != node.name} | away
         self._last |= dict.fromkeys(away, time.monotonic())

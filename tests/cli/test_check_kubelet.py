@@ -93,7 +93,7 @@ def test_text_output() -> None:
         f"{MISSPELT}: starts",
         f"  warning: {MISSPELT}:3:1: {warning} [unknown-field]",
         f"  mistake: {MISSPELT}:3:1: {mistake} [unknown-field]",
-        "2 files, 1 of them wrong",
+        "2 files, 1 with mistakes",
     ]
 
 

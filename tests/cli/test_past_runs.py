@@ -34,7 +34,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlJournal:
 
 
 def write(journal: SqlJournal, header: RunHeader, summary: RunSummary | None, rules: int | None = RULES - 1) -> None:
-    """A run whose events a version with these rules wrote."""
+    """A run with events that a version with these rules wrote."""
     order = json.loads(encode_order(PLAY.order)) | {"run": header.run, "rules": rules}
     text = json.dumps({name: value for name, value in order.items() if value is not None})
     journal.acquire(PLAN.cluster, header.run)
@@ -64,7 +64,7 @@ def test_a_run_with_other_rules_is_shown_by_its_summary(
         "it can be shown, not resumed"
     )
     assert f"  plan: {plan_codec.digest(PLAN)}\n" in said
-    assert "  why: 2 of 60 nodes of rack04 went wrong" in said
+    assert "  why: 2 of 60 nodes of rack04 failed" in said
     for state, found in run_summary(PLAY.state).nodes.items():
         assert f"  {state} ({found.count}): {found.nodes}"[:200] in said
 
@@ -109,9 +109,12 @@ def test_it_is_not_resumed_and_the_alternatives_are_printed(
     write(journal, BEGUN, None)
     assert run([command, RUN]) == 5
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"run {RUN} goes by rules {RULES - 1}" in line
-    assert "finish it with rollout 0.0.9 that began it, or `rollout rollback --cluster rno --emergency`" in line
-    assert f"`rollout status {RUN}` shows what is kept of it" in line
+    assert f"run {RUN} follows rules {RULES - 1}" in line
+    assert (
+        "finish it with rollout 0.0.9, the version that started it, or `rollout rollback --cluster rno --emergency`"
+        in line
+    )
+    assert f"`rollout status {RUN}` shows what the journal records of it" in line
     assert line.endswith("[another-version]")
 
 

@@ -40,7 +40,7 @@ def test_the_newest_run_is_reported_as_text(kept: Path, capsys: pytest.CaptureFi
     assert run(["report"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("run r20261120-160000-ab12 on rno: halted, exit code 3\n")
-    assert "■ halted: 2 of 60 nodes of rack04 went wrong" in said
+    assert "■ halted: 2 of 60 nodes of rack04 failed" in said
 
 
 def test_a_named_run_is_reported_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

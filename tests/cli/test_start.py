@@ -29,6 +29,16 @@ def test_commands_that_look_at_a_run_import_no_ssh_and_no_inventory_reader(tmp_p
 
 
 @pytest.mark.process
+def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert [name for name in done.stderr.split() if name.startswith("rollout.cli.")] == ["rollout.cli.main"]
+    for name, listed in COMMANDS.items():
+        assert f"  {name:<10}{listed.line}\n" in done.stdout, "on one line, whole"
+
+
+@pytest.mark.process
 def test_a_version_needs_no_journal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LISTS, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -42,3 +52,12 @@ def test_the_table_of_commands_is_right(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
     assert command is not None
     assert command.name == name
+
+
+@pytest.mark.process
+def test_only_exec_and_ssh_import_fabric() -> None:
+    script = "import sys, rollout.adapters.ssh, rollout.cli.commands, rollout.composition.wiring; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "paramiko" in loaded
+    assert "fabric" not in loaded

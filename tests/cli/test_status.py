@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.ports import RunHeader
+from rollout.app.ports import Note, RunHeader
 from rollout.cli.main import run
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
@@ -62,7 +62,7 @@ def test_an_impossible_event_in_the_journal_is_a_state_error(
     journal.append("r1", [encode_event(Answered(2.0, "a-1", 9, Verb.READ, Trigger.UNTOUCHED))])
     for command in ("status", "report"):
         assert run([command, "--state", str(tmp_path / "state")]) == 5
-        assert "not an open question" in capsys.readouterr().err
+        assert "is not outstanding" in capsys.readouterr().err
 
 
 @pytest.mark.process
@@ -93,3 +93,16 @@ def test_a_killed_controller_is_not_alive(
     assert "<p>To continue: rollout resume r1</p>" in page
     assert run(["pause", "--state", at]) == 5
     assert "no controller is at work on run r1: the last heartbeat came " in capsys.readouterr().err
+
+
+def test_json_has_the_newest_notes_on_the_cluster_of_the_run(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands that operators ran by hand, and unlocks."""
+    for number in range(150):
+        journal.note("test", Note(float(number), "ann@desk", f"exec {number}"))
+    journal.note("other", Note(200.0, "ann@desk", "elsewhere"))
+    assert run(["status", "-o", "json", "--state", str(tmp_path / "state")]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert len(notes) == 100
+    assert notes[-1] == {"at": 149.0, "who": "ann@desk", "text": "exec 149"}

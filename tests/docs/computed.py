@@ -1,6 +1,6 @@
-"""Tables of the documentation that are computed: ``python -m tests.docs.computed`` writes them into the pages.
+"""Computed tables of the documentation: ``python -m tests.docs.computed`` writes them into the pages.
 
-A table stands below a comment with its name, ``<!-- computed: homes -->``, up to the next blank line.
+A table is below a comment with its name, ``<!-- computed: homes -->``, up to the next blank line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(<!-- computed: ([a-z]+) -->\n\n)((?:\|.*\n)*)")
 
 
 def homes() -> Table:
-    """Where each intent lives on each runtime, or why it has no home."""
+    """The home of each intent on each runtime, or the reason why there is none."""
     yield "intent", "runtime", "home", "default", "a change"
     for row in ROWS:
         runtime = f"{_kubelets(row)} {row.versions}".strip()
@@ -40,7 +40,7 @@ def _kubelets(row: Row) -> str:
 
 
 def compared() -> Table:
-    """How many starts of which kubelets are compared with what we say, and where we still differ."""
+    """The number of starts of each kubelet that are compared with our verdict, and the remaining differences."""
     yield "kubelet", "configurations", "taken", "refused", "where we differ, and know why"
     tried = recorded()
     yield _counted("1.20.2", len(tried), sum(verdict.starts for _, verdict in tried), 0)
@@ -84,7 +84,7 @@ TABLES: Mapping[str, Callable[[], Table]] = {"homes": homes, "compared": compare
 
 
 def written(page: str) -> str:
-    """The page with each of its computed tables as it is now."""
+    """The page with all of its computed tables up to date."""
     return _PLACE.sub(lambda found: found[1] + "".join(_rows(TABLES[found[2]]())), page)
 
 

@@ -1,4 +1,4 @@
-"""The pages, and what is in them besides commands: code, links, headings."""
+"""The pages, and their parts other than commands: code, links, headings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.places import ROOT
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 FRONT = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
-"""For those who work on the project. They name commands and do not show them at work."""
+"""Pages for developers. They name commands without examples that run."""
 
 _FENCED = re.compile(r"^ *```(?P<info>.*)\n(?P<text>(?:.*\n)*?) *```$", re.MULTILINE)
 _INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4,}.*)?\n)+")
@@ -22,7 +22,7 @@ _HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """Code that is set apart. ``info`` is what stands behind its fence, empty where it is only indented."""
+    """A code block. ``info``: the text after its fence, empty if it is only indented."""
 
     info: str
     text: str
@@ -38,21 +38,21 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def prose(text: str) -> str:
-    """Without what is fenced and what only the tests see."""
+    """The page without fenced blocks and without comments for tests."""
     return _HIDDEN.sub("", _FENCED.sub("", text))
 
 
 def inline_code(text: str) -> list[str]:
-    """What stands between backticks, in prose and tables."""
+    """The texts between backticks, in prose and tables."""
     return [" ".join(found.split()) for found in _INLINE.findall(prose(text))]
 
 
 def links(text: str) -> list[str]:
-    """Where the links and pictures of a page lead."""
+    """The targets of the links and pictures of a page."""
     return _LINK.findall(_INLINE.sub("", prose(text)))
 
 
 def anchors(text: str) -> set[str]:
-    """Of its headings, as GitHub makes them."""
+    """The anchors of its headings, as GitHub makes them."""
     titles = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -1,4 +1,4 @@
-"""Somebody who types what a page says."""
+"""Types the commands of a page, as a reader would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tests.docs.reading import Step, missing
 
 @dataclass
 class Reader:
-    """In ``folder``. What is exported stays so; ``at_work`` is what runs in the background, in an interpreter of its own."""
+    """A reader in ``folder``. Exported variables stay set.
+
+    ``at_work``: the command in the background, in its own interpreter.
+    """
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Reader:
         )  # fmt: skip
 
     def _forking(self, asks: int) -> dict[str, str]:
-        """``rollout`` is forked by the server that is asked by ``asks``."""
+        """``rollout`` is forked by the server that ``asks`` calls."""
         ours = self.folder / ".bin"
         if not ours.exists():
             ours.mkdir()
@@ -43,7 +46,7 @@ class Reader:
         return {**environment, "PATH": f"{ours}:{environment['PATH']}", "ROLLOUT_FORK_SERVER": str(asks)}
 
     def take(self, step: Step) -> str:
-        """Do one step; what is wrong with it, or nothing."""
+        """Do one step. Returns what is wrong with it, or an empty text."""
         doing = {"run": self._run, "begin": self._begin, "until": self._until, "kill": self._kill, "ended": self._ended}
         return doing[step.what](step)
 
@@ -87,7 +90,7 @@ class Reader:
         return path.read_text() if path.exists() else ""
 
     def leave(self) -> None:
-        """Nothing of ours runs any more."""
+        """End everything that still runs."""
         if self.at_work is not None and self.at_work.poll() is None:
             os.killpg(self.at_work.pid, signal.SIGKILL)
             self.at_work.wait()

@@ -1,14 +1,14 @@
-"""What a page of the documentation says that can be run.
+"""The parts of a documentation page that can be run.
 
-A block that begins with ```` ```console ```` holds commands (``$ …``) and, below each, lines that its output has in this
-order; ``…`` in them stands for anything, and what the page leaves out may be there too. ``# exits with 3`` at a command's
-end says its exit code; without it, that is 0. Comments hold what a test must do besides and a reader need not see:
+A block that begins with ```` ```console ```` contains commands (``$ …``) and, below each, lines of its output in this
+order. ``…`` in a line matches anything, and the output may have further lines. ``# exits with 3`` at a command's end is
+its exit code; without it, the exit code is 0. Comments contain steps for the test that a reader need not see:
 
     <!-- $ COMMAND -->        run it
     <!-- & COMMAND -->        begin it, in the background
     <!-- until COMMAND -->    run it again and again until it exits with 0, for a minute at most
-    <!-- kill -->             kill -9 what runs in the background
-    <!-- ended 3 -->          what runs in the background ends by itself, with this exit code
+    <!-- kill -->             kill -9 the background command
+    <!-- ended 3 -->          the background command ends by itself, with this exit code
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Step:
 
 
 def steps(page: Path) -> tuple[Step, ...]:
-    """All of a page, in order."""
+    """All steps of a page, in order."""
     return tuple(_steps(page.read_text().splitlines()))
 
 
@@ -71,12 +71,12 @@ def _hidden(what: str, rest: str, line: int) -> Step:
 
 
 def matches(wanted: str, line: str) -> bool:
-    """Whether a line of output is what the page says; ``…`` stands for anything."""
+    """Whether a line of output matches the page's line; ``…`` matches anything."""
     pattern = ".*".join(re.escape(part.strip()) for part in wanted.strip().split("…"))
     return re.search(pattern, line) is not None
 
 
 def missing(says: tuple[str, ...], output: str) -> str:
-    """The first line that the page promises and the output does not have in its place; empty when all are there."""
+    """The first line of the page that the output does not have in its place; empty: all are there."""
     rest = iter(output.splitlines())
     return next((wanted for wanted in says if not any(matches(wanted, line) for line in rest)), "")

@@ -1,4 +1,4 @@
-"""No command stands on a page where nothing runs it, and none that is mistyped."""
+"""Every command on a page is run by a test, and none is mistyped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def named(words: list[str]) -> tuple[str, click.Command]:
-    """The command that the words after ``rollout`` begin with: ``lab fault``, say."""
+    """The command that the words after ``rollout`` begin with, such as ``lab fault``."""
     command: click.Command = cli
     name: list[str] = []
     while isinstance(command, click.Group) and words[len(name) :]:
@@ -32,14 +32,14 @@ def named(words: list[str]) -> tuple[str, click.Command]:
 
 
 def mistyped(command: click.Command, words: list[str]) -> list[str]:
-    """Options that it does not have."""
+    """Options that the command does not have."""
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     given = [word.strip("[],;").partition("=")[0] for word in words]
     return [word for word in given if re.fullmatch(r"-{1,2}[a-z][a-z-]*", word) and word not in known]
 
 
 def calls(line: str) -> list[list[str]]:
-    """The words after ``rollout`` of each call in a line for a shell, also of those whose output is a word of another."""
+    """The words after ``rollout`` of each call in a shell line, also of calls inside an argument of another command."""
     inner = re.findall(r"\$\(([^()]*)\)", line)
     words = shlex.split(re.sub(r"\$\([^()]*\)", "IT", line).replace(";", " ; "))
     found: list[list[str]] = []
@@ -56,7 +56,7 @@ def calls(line: str) -> list[list[str]]:
 
 
 def misread(words: list[str]) -> str:
-    """What the command says to words that it would not take: an option, an argument too many or too few, a wrong choice."""
+    """The error of the command for invalid words: an option, an argument too many or too few, a wrong choice."""
     name, command = named(words)
     try:
         with command.make_context(name, words[len(name.split()) :], resilient_parsing=False):
@@ -68,7 +68,7 @@ def misread(words: list[str]) -> str:
 
 
 def unrun(block: Block) -> list[str]:
-    """Commands of a block that is not run."""
+    """The commands of a block that is not run."""
     return [] if block.info == "console" else [found.strip() for found in TYPED.findall(block.text)]
 
 
@@ -80,8 +80,8 @@ def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
 
 
 @every_page
-def test_commands_that_are_run_are_taken_as_they_are_written(page: Path) -> None:
-    """All pages, also those that are not drawn to be run."""
+def test_commands_that_are_run_have_valid_options_and_arguments(page: Path) -> None:
+    """All pages, including pages that are not in the sample."""
     for step in steps(page):
         for words in calls(step.command):
             assert misread(words) == "", f"{page.name}:{step.line}: {step.command}"
@@ -116,7 +116,7 @@ def test_commands_that_a_front_page_names_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: page.name)
-def test_what_make_is_told_to_make_it_knows(page: Path) -> None:
+def test_make_targets_that_a_page_names_exist(page: Path) -> None:
     assert unmakeable(page.read_text()) == set()
 
 
@@ -127,7 +127,7 @@ def unmakeable(text: str) -> set[str]:
     return {target for code in told if code.startswith("make ") for target in MADE.findall(code)} - targets
 
 
-def test_what_make_help_lists_says_what_it_is() -> None:
+def test_make_help_explains_every_target() -> None:
     text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
     phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)
     assert phony
@@ -145,5 +145,5 @@ def test_a_command_that_nothing_runs_is_found() -> None:
     assert mistyped(named(["lab", "fault"])[1], ["--ad", "--add", "-o"]) == ["--ad", "-o"]
 
 
-def test_a_target_that_make_does_not_have_is_found() -> None:
+def test_a_missing_make_target_is_found() -> None:
     assert unmakeable("Say `make help`, `make tset` or\n\n    make demon NODES=5\n") == {"tset", "demon"}

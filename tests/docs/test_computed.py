@@ -1,4 +1,4 @@
-"""Tables of the documentation are those that plans are made from, and the counts those of what was recorded."""
+"""The documentation's tables match the tables that plans use, and its counts match the recordings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMED = re.compile(r"<!-- computed: (\S+) -->")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_computed_tables_are_as_they_would_be_computed_now(page: Path) -> None:
+def test_computed_tables_are_up_to_date(page: Path) -> None:
     text = page.read_text()
     assert written(text) == text, "`python -m tests.docs.computed` writes them anew"
 
 
-def test_every_table_stands_on_a_page() -> None:
+def test_every_table_is_on_a_page() -> None:
     assert sorted(name for page in PAGES for name in NAMED.findall(page.read_text())) == sorted(TABLES)
 
 

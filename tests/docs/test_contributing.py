@@ -1,4 +1,4 @@
-"""CONTRIBUTING leads to what is there: its files, the names in them, a map of every folder, and a recipe for what is added most."""
+"""CONTRIBUTING: its files and names exist, its map has every folder, and recipes cover the most frequent additions."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def paths(text: str) -> set[str]:
 
 
 def gone(text: str) -> set[str]:
-    """What of them is not there; a folder is named with a slash at its end."""
+    """Those that do not exist; a folder has a slash at its end."""
     named = {path: ROOT / path for path in paths(text)}
     return {path for path, place in named.items() if not (place.is_dir() if path.endswith("/") else place.is_file())}
 
 
 def unheard(text: str) -> Iterator[str]:
-    """Names in a step that stand in none of the files that the step names."""
+    """Names in a step that are in none of the files that the step names."""
     for step in _STEP.findall(text):
         files = [ROOT / path for path in paths(step)]
         program = "\n".join(path.read_text() for path in files if path.is_file())
@@ -50,7 +50,10 @@ def packages(top: str) -> set[str]:
 
 
 def unmapped(text: str) -> set[str]:
-    """Folders that have no row in the tables. Those of the tests need none that mirror a package, lie in one with a row, or hold recordings."""
+    """Folders without a row in the tables.
+
+    Folders of tests need no row if they mirror a package, are in a folder with a row, or contain recordings.
+    """
     rows = set(re.findall(r"^\| `([\w/]+/)` \|", text, re.MULTILINE))
     mirrored = {path.replace("rollout/", "tests/", 1) for path in packages("rollout")}
     others = {path for path in packages("tests") - mirrored if not path.endswith("/recorded/")}
@@ -59,11 +62,11 @@ def unmapped(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)
-def test_files_and_folders_that_a_front_page_names_are_there(page: Path) -> None:
+def test_files_and_folders_that_a_front_page_names_exist(page: Path) -> None:
     assert gone(page.read_text()) == set()
 
 
-def test_names_that_a_step_tells_stand_in_its_files() -> None:
+def test_names_in_a_step_are_in_its_files() -> None:
     assert list(unheard(CONTRIBUTING.read_text())) == []
 
 
@@ -86,7 +89,7 @@ def test_the_changelog_names_every_command() -> None:
     assert [name for name in COMMANDS if f"`rollout {name}`" not in text] == []
 
 
-def test_what_is_not_there_is_found() -> None:
+def test_missing_files_and_names_are_found() -> None:
     text = (
         "Read `rollout/errors.py`, `rollout/nobody.py`, `Makefile`, `make quick`, `setup.py` and `rollout/core`:\n\n"
         "    .venv/bin/pytest tests/core/test_nothing.py -k name\n\n"

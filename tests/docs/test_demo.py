@@ -1,4 +1,4 @@
-"""The README's first command, on the smallest fleet that it takes. How long it may run is for whoever measures it, not for a test."""
+"""The README's first command, on the smallest possible fleet. Its duration is measured elsewhere, not by a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every command of the documentation is run (at night; else those of one long page are left out), on a small fleet under the names the pages use, and says what they say."""
+"""Every command of the documentation is run on a small fleet with the pages' names, and has the documented result.
+
+At night all pages are run, else all except the long ones, of which one is drawn.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +41,19 @@ HURRIED = {
     "fleet: 2%": "fleet: 2",
 }
 RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -len(steps(page)))
-"""The longest first: they go side by side."""
+"""The longest first, because pages run in parallel."""
 LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md")]
-"""Pages that take half a minute. One of them is drawn when it is not night."""
+"""Pages that take half a minute. Outside of the night one of them is drawn."""
 DRAWN_PAGES = [*sample("long pages", LONG, 1), *(page for page in RUN_PAGES if page not in LONG)]
 
 
 @pytest.fixture
 def reader(tmp_path: Path, page: Path) -> Iterator[Reader]:
-    """In a folder with the shipped templates, the shipped playbook in a hurry, and cluster rno: of twelve nodes that the lab serves
-    already, but for the README, whose reader has the shipped inventories, and for pages that begin with a lab of their own."""
+    """A reader in a folder with the shipped templates, a fast variant of the shipped playbook, and cluster rno.
+
+    The lab already serves twelve nodes of rno. The README's reader has the shipped inventories instead. Pages that
+    begin with their own lab start without one.
+    """
     with in_memory(tmp_path) as folder:
         found = Reader(folder)
         furnish(found, page)
@@ -80,7 +86,7 @@ def furnish(reader: Reader, page: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("page", DRAWN_PAGES, ids=lambda page: page.name)
-def test_every_command_of_the_page_does_what_the_page_says(page: Path, reader: Reader) -> None:
+def test_every_command_of_the_page_has_the_documented_result(page: Path, reader: Reader) -> None:
     for step in steps(page):
         began = time.monotonic()
         wrong = reader.take(step)
@@ -88,7 +94,7 @@ def test_every_command_of_the_page_does_what_the_page_says(page: Path, reader: R
         assert not wrong, f"{page.name}:{step.line}: `{step.command or step.what}` {wrong}"
 
 
-def test_a_page_is_read_as_it_is_meant(tmp_path: Path) -> None:
+def test_a_page_is_read_into_its_steps(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# Page\n<!-- & sleep 5 -->\n```console\n$ rollout status  # exits with 3\nrun … halted\n\n$ true\n```\n<!-- kill -->\n"
@@ -104,7 +110,7 @@ def test_a_page_is_read_as_it_is_meant(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_what_is_exported_stays_so(tmp_path: Path) -> None:
+def test_exported_variables_stay_set(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```console\n$ export SOME='a b'\n$ echo $SOME\na b\n```\n")
     reader = Reader(tmp_path)

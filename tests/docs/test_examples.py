@@ -1,4 +1,4 @@
-"""Every YAML that a page shows is read by who would read it. The wording of a fence says what it is:
+"""Every YAML example on a page is read by the code that reads such files. The wording of a fence defines its kind:
 
 * ``yaml inventory=NAME``, ``yaml playbook=NAME``: a whole file;
 * ``yaml part-of-inventory``, ``yaml part-of-playbook``: some keys of one;
@@ -26,7 +26,7 @@ BEGINNINGS = {
 
 
 def whole(kind: str, text: str) -> str:
-    """A part with what is wanted of every such file."""
+    """A part, completed with the keys that every such file needs."""
     wanted = [line for line, there in BEGINNINGS[kind].items() if not re.search(there, text, re.MULTILINE)]
     return "".join(f"{line}\n" for line in wanted) + text
 
@@ -54,8 +54,8 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
         assert what == "kubernetes", f"{page}: what is {what!r}?"
 
 
-def test_the_roles_of_the_page_are_what_is_asked_for() -> None:
-    """What gates need, and what draining needs."""
+def test_the_roles_on_the_page_are_the_rights_that_are_checked() -> None:
+    """The rights for gates, and those for draining."""
     texts = [text for page, what, text in examples() if what == "kubernetes"]
     for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN), strict=True):
         role = YAML(typ="safe", pure=True).load(text)

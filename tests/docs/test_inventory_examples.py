@@ -1,4 +1,4 @@
-"""The reference pages: their examples are read as they stand, and no key is missing on them."""
+"""The reference pages: their examples are read unchanged, and no key is missing on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_examples_of_playbooks(name: str, text: str) -> None:
 
 
 def keys(part: Any) -> set[str]:
-    """Every key that a schema knows."""
+    """Every key of a schema."""
     if isinstance(part, list):
         return {key for inner in part for key in keys(inner)}
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Links lead somewhere; files, tests and references that a page names exist; the README leads to every page."""
+"""Links have targets; files, tests and references that a page names exist; the README links to every page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ every_page = pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: 
 
 
 @every_page
-def test_links_and_their_anchors_are_there(page: Path) -> None:
+def test_links_and_their_anchors_exist(page: Path) -> None:
     for link in links(page.read_text()):
         if link.startswith("https://"):
             continue
@@ -28,7 +28,7 @@ def test_links_and_their_anchors_are_there(page: Path) -> None:
 
 
 def place(code: str) -> Path | None:
-    """Where the file or folder would be that a page names; none if it names none."""
+    """The path of the file or folder that a page names; none if it names none."""
     if "NAME" in code:
         return None
     if OURS.match(code):
@@ -37,14 +37,14 @@ def place(code: str) -> Path | None:
 
 
 @every_page
-def test_files_that_a_page_names_are_there(page: Path) -> None:
+def test_files_that_a_page_names_exist(page: Path) -> None:
     wanted = {path for code in inline_code(page.read_text()) if (path := place(code))}
     assert {path for path in wanted if not path.exists()} == set()
 
 
 @every_page
-def test_references_that_a_page_names_are_said_by_the_program(page: Path) -> None:
-    """As they stand in its code, or put together there: ``f"gate-{name}"``."""
+def test_references_that_a_page_names_are_in_the_program(page: Path) -> None:
+    """Literally in its code, or composed there: ``f"gate-{name}"``."""
     files = [*(ROOT / "rollout").rglob("*.py"), *(ROOT / "rollout").rglob("*.sh")]
     program = "\n".join(path.read_text() for path in files)
     begun = tuple(set(re.findall(r'f"([a-z]+(?:-[a-z]+)*-)\{', program)))
@@ -68,7 +68,7 @@ def test_the_readme_has_every_exit_code() -> None:
     assert {found.exit_code for found in families} | {0, 3, 4, 10, 130} == table
 
 
-def test_the_readme_knows_the_rooms_of_the_core_and_of_kubelets() -> None:
+def test_the_readme_lists_the_packages_of_the_core_and_of_kubelets() -> None:
     text = README.read_text()
     assert {room for room in rooms("core") if f"`core/{room}`" not in text} == set()
     (line,) = re.findall(r"^\| `kubelet/` \|.*$", text, re.MULTILINE)

@@ -1,4 +1,6 @@
-"""A module that a docstring or a comment names is there: modules move, and their names in prose do not follow by themselves."""
+"""A module that a docstring or a comment names exists: when modules move, their names in prose do not change by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def _is_there(parts: list[str], package: Path) -> bool:
     return holder.is_file() and re.search(rf"\b{parts[-1]}\b", holder.read_text()) is not None
 
 
-def test_modules_that_texts_name_are_there() -> None:
+def test_modules_that_texts_name_exist() -> None:
     package = ROOT / "rollout"
     found = {str(path.relative_to(ROOT)): stale(path.read_text(), package) for path in package.rglob("*.py")}
     assert {path: names for path, names in found.items() if names} == {}

@@ -1,4 +1,4 @@
-"""The README's picture of a run: made by the program, by itself, and there."""
+"""The README's picture of a run: made by the program, self-contained, and shown in the README."""
 
 from __future__ import annotations
 

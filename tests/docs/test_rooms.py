@@ -1,4 +1,4 @@
-"""The folders of the tests are those of the packages, so that a test is found where the code is."""
+"""The folders of the tests mirror the packages, so that a test is found where the code is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.places import ROOT
 
 OF_THE_WHOLE = frozenset({"story", "real", "chaos", "power", "mutants", "hostile", "docs", "bed", "tables", "house"})
-"""What belongs to no one package: the product as a whole, the machines that it is tried on, and what makes its tables or counts it."""
+"""Folders of no single package: tests of the whole product, test machines, programs that make or count its tables."""
 
 OF_RECORDINGS = frozenset(
     {
@@ -23,19 +23,19 @@ OF_RECORDINGS = frozenset(
         "targets",
     }
 )
-"""Folders of data, and of programs that are not ours, beside the tests that use them."""
+"""Folders of data, and of foreign programs, in the folders of the tests that use them."""
 
 WITHOUT_TESTS_OF_THEIR_OWN = frozenset({"adapters/journal/migrations", "lab/standins"})
 
 
 def folders(top: Path) -> set[str]:
-    """Relative to ``top``, without caches."""
+    """Folders relative to ``top``, without caches."""
     found = (path.relative_to(top) for path in top.rglob("*") if path.is_dir())
     return {str(path) for path in found if not any(part.startswith(("__", ".")) for part in path.parts)}
 
 
 def strangers(tests: set[str], packages: set[str]) -> set[str]:
-    """Folders of tests that are no package's and none of the two kinds above."""
+    """Folders of tests that mirror no package and are of neither kind above."""
     return {
         folder
         for folder in tests
@@ -54,7 +54,7 @@ def test_each_package_with_rooms_has_tests_in_the_same_rooms() -> None:
     assert rooms - folders(ROOT / "tests") == set()
 
 
-def test_a_folder_without_a_package_is_seen() -> None:
+def test_a_folder_without_a_package_is_found() -> None:
     assert strangers(
         {"core", "core/run", "core/runs", "story/x", "kubelet/recorded"}, {"core", "core/run", "kubelet"}
     ) == {"core/runs"}

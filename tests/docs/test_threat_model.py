@@ -1,4 +1,4 @@
-"""Every claim of the threat model names a test, and every test that it names is there."""
+"""Every claim of the threat model names a test, and every named test exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs/threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", PAGE)))
 
 
-def test_every_test_that_is_named_is_there_and_tests_something() -> None:
+def test_every_test_that_is_named_exists_and_tests_something() -> None:
     assert len(NAMED) > 12
     for name in NAMED:
         assert re.search(r"^def test_", (ROOT / name).read_text(), re.MULTILINE), name
@@ -26,8 +26,8 @@ def test_every_row_of_what_a_node_may_try_names_its_test() -> None:
         assert any(name in row for name in NAMED), row
 
 
-def test_every_row_of_who_is_there_names_its_test() -> None:
-    """But for whoever may do everything, and for what another section says."""
+def test_every_row_of_the_attackers_names_its_test() -> None:
+    """Except for attackers with all rights, and for rows that refer to another section."""
     for part, free in (
         ("## Who is there", "| root of a node |"),
         ("## Beside the controller", "| the operator's own login |"),

@@ -1,1 +1,1 @@
-"""What comes in from outside and means harm: files, answers, nodes, other people on the same machine."""
+"""Hostile input from outside: files, answers, nodes, other people on the same machine."""

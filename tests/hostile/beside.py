@@ -1,4 +1,4 @@
-"""A node that means harm beside honest ones, through the whole planner: those are planned exactly as they are without it."""
+"""A hostile node beside honest ones, through the whole planner: the honest ones are planned exactly as without it."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ ONE_OF_EACH = dict(
         strict=True,
     )
 )
-"""Two that are changed in different ways, one that is refused, one that is as wanted or nearly so."""
+"""Two that are changed in different ways, one that is refused, one that is already as wanted, or nearly."""
 
 Asked = tuple[tuple[str, Setting], ...]
 
 
 def told_beside(snapshot: Snapshot | Unread, settings: Mapping[str, Setting]) -> tuple[str, ...]:
-    """What people are shown of the enemy in a plan of all; fails where it makes a difference to anybody else."""
+    """What a plan of all nodes shows of the enemy; fails if the enemy changes anything for another node."""
     enemy = replace(snapshot, node=ENEMY)
     taken = fleet(FOUND, {ENEMY: enemy, **ONE_OF_EACH})
     assert snapshot_codec.decode(snapshot_codec.encode(taken), "s.json") == taken
     traces: list[str] = []
     made = _planned(tuple(settings.items()), taken.nodes, traces)
     assert not traces, traces[0]
-    assert dict(_shares(made)) == _shares_without(tuple(settings.items())), "another node is planned otherwise"
+    assert dict(_shares(made)) == _shares_without(tuple(settings.items())), "another node is planned differently"
     assert plan_codec.decode(plan_codec.encode(made), "p.json") == made
     check_preflight(made)
     document = plan_json(made, "p.json")
@@ -55,7 +55,7 @@ def told_beside(snapshot: Snapshot | Unread, settings: Mapping[str, Setting]) ->
 
 
 def kept_in(traces: list[str]) -> Keep:
-    """Keeps the trace of whatever fails inside rollout: there must be none."""
+    """Keeps the trace of every failure inside rollout: there must be none."""
 
     def keep(_node: str, trace: str) -> str:
         traces.append(trace)
@@ -65,7 +65,7 @@ def kept_in(traces: list[str]) -> Keep:
 
 
 def spoken(snapshot: Snapshot) -> bytes:
-    """A snapshot as an agent says it."""
+    """A snapshot as the output of an agent."""
     facts = {
         "machine-id": snapshot.machine_id,
         "boot-id": snapshot.boot_id,
@@ -104,7 +104,7 @@ def _planned(asked: Asked, known: Mapping[str, Snapshot | Unread], traces: list[
 
 
 _WITHOUT: dict[str, Mapping[str, object]] = {}
-"""What was asked for → the shares of the honest nodes in a plan that does not have the enemy."""
+"""Settings → the shares of the honest nodes in a plan without the enemy."""
 
 
 def _shares_without(asked: Asked) -> Mapping[str, object]:
@@ -115,7 +115,7 @@ def _shares_without(asked: Asked) -> Mapping[str, object]:
 
 
 def _shares(plan: Plan) -> Iterator[tuple[str, object]]:
-    """Each honest node, with everything that the plan says of it but its place among the others."""
+    """Each honest node, with everything that the plan contains of it except its place among the others."""
     changes = {group.name: group for group in plan.groups}
     left: Mapping[str, ExcludedNode] = {entry.name: entry for entry in plan.left}
     for name in HONEST:
@@ -135,7 +135,7 @@ def _shares(plan: Plan) -> Iterator[tuple[str, object]]:
 
 
 def _shown(plan: Plan) -> Iterator[str]:
-    """The plan as text, in parts: a diff shows every byte of a line that changes, however long somebody has made it."""
+    """The plan as text, in parts: a diff shows every byte of a changed line, however long it is."""
     text = plan_text(plan)
     yield from (text[at : at + LONGEST_LINE] for at in range(0, len(text), LONGEST_LINE))
 

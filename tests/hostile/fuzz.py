@@ -1,9 +1,9 @@
-"""`make fuzz`: every reader under a fuzzer that is guided by coverage, for as long as it is let.
+"""`make fuzz`: every reader under a coverage-guided fuzzer, for a given time.
 
     python -m tests.hostile.fuzz SECONDS [TARGET…]
 
-Each target runs in a process of its own, from what it reads in life and the words of ``mutations``. What breaks the property
-is written to ``cases/TARGET/``, once for each place where it broke, and from then on every test run tries it.
+Each target runs in a process of its own, starting from its normal input and the words of ``mutations``. Input that breaks
+the property is written to ``cases/TARGET/``, once for each place where it broke. From then on every test run tries it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-atheris = importlib.import_module("atheris")  # wanted by this program alone, and without types
+atheris = importlib.import_module("atheris")  # only this program needs it, and it has no types
 with (
     contextlib.redirect_stdout(sys.stderr),
     atheris.instrument_imports(include=["rollout", "yaml", "tomlkit", "ruamel.yaml"]),
@@ -33,7 +33,7 @@ PATIENCE = 20
 
 
 class Collector:
-    """Judges inputs, and keeps the first that breaks a target in each place."""
+    """Judges inputs, and keeps the first one that breaks a target in each place."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -42,7 +42,7 @@ class Collector:
     def __call__(self, data: bytes) -> None:
         try:
             judge(self.target, data)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+        except Exception as error:  # noqa: BLE001 - every error is a finding
             place = _place(error)
             if place not in self.places:
                 self.places.add(place)
@@ -57,7 +57,7 @@ class Collector:
 
 
 def _place(error: Exception) -> str:
-    """The kind of an error and the last two lines of ours that it came through."""
+    """The kind of an error and the last two lines of rollout in its trace."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/rollout/" in frame.filename]
     where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[:-3:-1])
     said = str(error).split(" ", maxsplit=1)[0][:2] if isinstance(error, AssertionError) else ""
@@ -70,7 +70,7 @@ def _quoted(word: bytes) -> str:
 
 
 def fuzz(name: str, seconds: int, corpus: Path) -> None:
-    """In this process, which libFuzzer ends."""
+    """Fuzzes in this process, which libFuzzer ends."""
     target = TARGETS[name]
     for number, seed in enumerate(target.seeds()):
         (corpus / f"seed-{number}").write_bytes(seed[:LONGEST])
@@ -87,7 +87,7 @@ def fuzz(name: str, seconds: int, corpus: Path) -> None:
 
 
 def main(seconds: int, names: list[str]) -> int:
-    """How many targets broke."""
+    """The number of targets that broke."""
     broken = 0
     for name in names or list(TARGETS):
         with tempfile.TemporaryDirectory() as folder:

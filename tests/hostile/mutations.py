@@ -1,4 +1,4 @@
-"""What is done to a true file or answer to make a hostile one: cut, doubled, spliced, and words put in that hurt."""
+"""How a valid file or answer becomes a hostile one: cut, doubled, spliced, and harmful words inserted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = st.integers(min_value=0, max_value=1 << 16)
 
 @st.composite
 def mutated(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
-    """One of the seeds, changed in up to six places; sometimes bytes that were never anything."""
+    """One of the seeds, changed in up to six places; sometimes random bytes."""
     data = draw(st.sampled_from(seeds))
     for _ in range(draw(st.integers(min_value=0, max_value=6))):
         data = _once(draw, data, seeds)[: 1 << 18]

@@ -1,6 +1,6 @@
-"""What the lock files hold, and whether a list of parts names the same.
+"""The content of the lock files, and whether a list of parts names the same.
 
-python -m tests.hostile.parts SBOM LOCK    exit code 1, and each difference, where they differ
+python -m tests.hostile.parts SBOM LOCK    exit code 1 and each difference, if they differ
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NotALockError(ValueError):
 
 @dataclass(frozen=True)
 class Pin:
-    """One package at one version; ``marker`` is where it is for (``""``: everywhere)."""
+    """One package at one version; ``marker`` is the environment that it is for (``""``: every one)."""
 
     name: str
     version: str
@@ -46,7 +46,7 @@ def _pin(line: str) -> Pin:
 
 
 def differences(sbom: str, lock: str) -> list[str]:
-    """What stands in one and not in the other; nothing where the list of parts is complete and true."""
+    """What only one of them contains; nothing if the list of parts is complete and correct."""
     parts = {(part["name"].lower().replace("_", "-"), part["version"]) for part in json.loads(sbom)["components"]}
     pins = {(pin.name, pin.version) for pin in locked(lock)}
     missing = [f"not in the list of parts: {name} {version}" for name, version in sorted(pins - parts)]

@@ -1,4 +1,4 @@
-"""The property that every reader of foreign bytes has: a value or an error of ours, soon, and nothing that a screen obeys."""
+"""The property of every reader of foreign bytes: a value or an error of rollout, soon, and nothing that controls a screen."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rollout.core.text.terminal import CONTROL
 from rollout.errors import InputError, RolloutError
 
 CANARY = "CANARY-7f3a9c"
-"""Stands in seeds where a credential stands in life; no message may repeat it."""
+"""In seeds it takes the place of a credential; no message may repeat it."""
 
 UNITS = 2_000
-"""More units of work than any input of a fuzzer's size may take; an endless one takes for ever."""
+"""The units of work that no input of a fuzzer's size may exceed; an endless loop exceeds any number."""
 
 LONGEST_LINE = 4_000
 _REFERENCE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -23,9 +23,9 @@ _REFERENCE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Target:
-    """A reader. ``read`` gives texts that people are shown; ``ours`` are errors that its callers turn into references.
+    """A reader. ``read`` returns texts that people see; ``ours`` are errors that its callers turn into references.
 
-    ``seeds`` are what it reads in life; ``examples`` is how often CI changes them.
+    ``seeds`` are its normal input; ``examples`` is how often CI changes them.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Target:
 
 @cache
 def unit() -> float:
-    """Seconds for a bit of work on this machine: a few thousandths."""
+    """Seconds for a unit of work on this machine: a few thousandths."""
     began = time.thread_time()
     for number in range(20_000):
         CONTROL.search(f"line {number}")
@@ -45,7 +45,7 @@ def unit() -> float:
 
 
 def judge(target: Target, data: bytes) -> None:
-    """Raises whatever breaks the property."""
+    """Raises if the property is broken."""
     began = time.thread_time()
     try:
         texts = target.read(data)

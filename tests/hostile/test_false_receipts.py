@@ -1,4 +1,4 @@
-"""A node that lies about its transactions and its token lies about itself alone: no other node is kept, taken back or let go by it."""
+"""A node that lies about its transactions and its token affects only itself: no other node is blocked, reverted or released."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HONEST = ("small-001", "small-061", "small-062")
 LIAR = "small-002"
 EVERYBODY = "small-[001-002,061-062]"
 LARGEST = 10**18 - 1
-"""The largest counter that a line of an answer may hold."""
+"""The largest counter that a line of an answer may contain."""
 
 COUNTERS = st.integers(min_value=0, max_value=LARGEST)
 NEAR = st.integers(min_value=0, max_value=1_000)
@@ -37,21 +37,21 @@ def test_fewer_liars_than_honest_nodes_raise_the_token_by_a_bounded_step(
 ) -> None:
     lies = lies[: len(honest) - 1]
     found = highest_believed([*honest, *lies], known)
-    assert found >= max([known, *honest]), "or the fleet would refuse the next run"
+    assert found >= max([known, *honest]), "else the fleet would refuse the next run"
     assert found <= max([known, *honest]) + MOST_ABOVE
 
 
 @given(st.lists(COUNTERS, max_size=9), NEAR)
-def test_whatever_nodes_say_the_next_token_is_one_that_an_agent_takes(told: list[int], known: int) -> None:
+def test_an_agent_accepts_the_next_token_whatever_nodes_report(told: list[int], known: int) -> None:
     mostly = [counter % MOST_AT_ALL for counter in told]
     token = highest_believed([*mostly, LARGEST] if len(mostly) != 1 else mostly, known) + 1
     agent_call.cleanup("program", run="r", counter=token, sudo=False, deadline=1)
 
 
-def test_of_one_node_alone_not_more_is_believed_than_leaves_room() -> None:
+def test_the_counter_of_one_node_alone_is_believed_up_to_a_maximum() -> None:
     assert highest_believed([LARGEST]) == 0
     assert highest_believed([MOST_AT_ALL]) == MOST_AT_ALL
-    assert highest_believed([MOST_AT_ALL], known=7) == 7, "a journal knows better"
+    assert highest_believed([MOST_AT_ALL], known=7) == 7, "the journal's counter wins"
     assert highest_believed([]) == 0
 
 
@@ -62,7 +62,7 @@ def asked(node: NodeWorker, outside: Outside, *said: bytes) -> Answered:
     return event
 
 
-def test_a_token_beyond_belief_is_that_nodes_refusal_and_no_reason_to_claim_higher() -> None:
+def test_an_impossible_token_is_refused_for_its_node_and_raises_no_claim() -> None:
     outside = Outside([])
     token = b"token %d forged live\nend status\n" % LARGEST
     event = asked(worker(outside), outside, b"refused fenced by me\nend status\n", token)
@@ -73,7 +73,7 @@ def test_a_token_beyond_belief_is_that_nodes_refusal_and_no_reason_to_claim_high
     assert not is_beyond_belief(7 + MOST_ABOVE, 7)
 
 
-def test_who_says_claimed_to_a_run_that_takes_claims_over_is_refused_alone() -> None:
+def test_a_node_that_reports_claimed_to_a_run_that_takes_over_claims_is_refused_alone() -> None:
     outside = Outside([])
     taking = worker(outside)
     taking.take_over = True
@@ -81,12 +81,12 @@ def test_who_says_claimed_to_a_run_that_takes_claims_over_is_refused_alone() -> 
     assert asked(taking, outside, said).reference == "false-claim"
     taking.take_over = False
     looked = b"token 6 x live\nend status\n"
-    assert asked(taking, outside, said, looked).reference == "claimed", "no run of this journal is called so"
+    assert asked(taking, outside, said, looked).reference == "claimed", "no run of this journal has that name"
 
 
 @pytest.mark.parametrize("name", ["@x", "a:b", "-x", "a@b"])
-def test_an_id_that_no_agent_could_be_asked_for_makes_the_whole_answer_unread(name: str) -> None:
-    """Or taking back what a liar names would be a mistake of ours, in the middle of an emergency."""
+def test_an_id_that_no_request_may_contain_makes_the_whole_answer_unread(name: str) -> None:
+    """Else the revert of a forged id would be an internal error, in the middle of an emergency."""
     fine = "receipt tx={} run={} counter=1 state=confirmed cause=- left=0 finished=1\ntoken 1 {} live\nend status\n"
     for words in ((name, "r", "r"), ("t", name, "r"), ("t", "r", name)):
         answer = RemoteAnswer(0, fine.format(*words).encode(), b"", started=True)
@@ -98,7 +98,7 @@ def test_an_id_that_no_agent_could_be_asked_for_makes_the_whole_answer_unread(na
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Four nodes; what they believe of tokens is made anew by each test."""
+    """Four nodes; each test sets their tokens again."""
     with served(tmp_path_factory.mktemp("false"), EVERYBODY) as made:
         playbook = made.folder / "playbooks/pulls.yaml"
         playbook.write_text(playbook.read_text().replace("perRack: 25%", "perRack: 2"))
@@ -122,14 +122,14 @@ def run(site: Site) -> int:
 
 
 @pytest.mark.process
-def test_a_forged_token_costs_one_node_and_the_others_go_on_forth_and_back(site: Site) -> None:
+def test_a_forged_token_costs_one_node_and_the_others_are_applied_and_reverted(site: Site) -> None:
     before = {name: site.everything(name) for name in HONEST}
     forge(site, "999999999999999 forged ended\n")
     assert run(site) == 4
     assert all(site.is_new(name) for name in HONEST)
     assert not site.is_new(LIAR)
     tokens = {(state_of(site, name) / "token").read_text().split()[0] for name in HONEST}
-    assert tokens == {"1"}, "the lie raised nobody's token"
+    assert tokens == {"1"}, "the lie raised no other token"
     shutil.rmtree(site.folder / site.state)
     back = site.rollout("rollback", "--cluster", "small", "--emergency", "--limit", EVERYBODY, "--yes")
     assert back.code in (0, 4), back.out + back.err

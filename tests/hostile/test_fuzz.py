@@ -1,6 +1,6 @@
-"""Every reader of foreign bytes, with what was found before and with what is made of what it reads in life.
+"""Every reader of foreign bytes, with earlier findings and with mutations of its normal input.
 
-Drawn by the seed of the tree, so that CI says the same twice; `make fuzz` goes on from here for as long as it is let, guided by coverage.
+The seed of the tree draws them, so that CI is reproducible; `make fuzz` continues from here for a given time, guided by coverage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.sampling import DEPTH, Depth
 CASES = sorted(path for path in (Path(__file__).parent / "cases").glob("*/*") if path.is_file())
 
 SIGNED = "host-certificate"
-"""The reader whose seeds ssh-keygen makes, in a process."""
+"""The reader with seeds that ssh-keygen makes, in a process."""
 
 
 def of_reader(name: str, case: object, id: str) -> object:  # noqa: A002 - pytest's name
@@ -32,18 +32,18 @@ READERS = [of_reader(name, name, name) for name in TARGETS]
 @pytest.mark.parametrize(
     "case", [of_reader(case.parent.name, case, f"{case.parent.name}/{case.name}") for case in CASES]
 )
-def test_what_broke_a_reader_once_breaks_none_again(case: Path) -> None:
+def test_inputs_that_once_broke_a_reader_break_none(case: Path) -> None:
     judge(TARGETS[case.parent.name], case.read_bytes())
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_a_reader_reads_in_life_is_read(name: str) -> None:
+def test_a_reader_handles_its_normal_input(name: str) -> None:
     for seed in TARGETS[name].seeds():
         judge(TARGETS[name], seed)
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_any_bytes_are_a_value_or_an_error_of_ours_and_nothing_else(name: str) -> None:
+def test_any_bytes_give_a_value_or_an_error_of_rollout(name: str) -> None:
     target = TARGETS[name]
     examples = max(1, target.examples * DEPTH.value // Depth.TEST.value)
 
@@ -56,5 +56,5 @@ def test_any_bytes_are_a_value_or_an_error_of_ours_and_nothing_else(name: str) -
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_nothing_at_all_is_told_too(name: str) -> None:
+def test_a_reader_handles_empty_input(name: str) -> None:
     judge(TARGETS[name], b"")

@@ -1,6 +1,6 @@
-"""A node that means harm, behind a real OpenSSH server: it is told by name and left alone, the others go on, and nothing of it reaches a screen raw.
+"""A hostile node behind a real OpenSSH server: it is named and left out, the others continue, and none of its bytes reach a screen raw.
 
-Three honest nodes of the lab and one whose every answer is a program of the enemy's. The command line reads all four.
+Three honest nodes of the lab, and one that answers everything with a program of the enemy. The command line reads all four.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ ANSWERS = {
 
 @dataclass
 class Besieged:
-    """``enemy`` is the program that the hostile node runs in place of what it is asked to."""
+    """``enemy`` is the program that the hostile node runs instead of each command."""
 
     site: Site
     enemy: Path
 
     def plan(self, limit: str) -> tuple[int, str, str, int]:
-        """Exit code, both outputs, and the most memory that it ever had, in bytes."""
+        """Exit code, both outputs, and the peak of its memory in bytes."""
         words = self.site.command("plan", "--cluster", "small", "--limit", limit, "--out", "p.json", "-o", "json")
         with (self.site.folder / "out").open("w+b") as out, (self.site.folder / "err").open("w+b") as err:
             process = subprocess.Popen(words, cwd=self.site.folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
@@ -83,13 +83,13 @@ def besieged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
 
 @pytest.fixture(scope="module")
 def in_peace(besieged: Besieged) -> int:
-    """The memory that three honest nodes take."""
+    """The memory that three honest nodes need."""
     code, _, err, most = besieged.plan(HONEST)
     assert code == 0, err
     return most
 
 
-@pytest.mark.root  # the enemy's server wants root, as nodes do
+@pytest.mark.root  # the enemy's server needs root, as nodes do
 @pytest.mark.parametrize("name", sample("answers of a hostile node", [*ANSWERS], 8))
 def test_whatever_a_node_answers_it_is_named_and_the_others_are_planned(
     besieged: Besieged, in_peace: int, name: str
@@ -100,10 +100,10 @@ def test_whatever_a_node_answers_it_is_named_and_the_others_are_planned(
     code, out, err, most = besieged.plan(f"{HONEST},{ENEMY}")
     assert code in (0, 4), err
     plan = json.loads(out)
-    assert plan["changed"] == 3, "nobody else is held up"
+    assert plan["changed"] == 3, "no other node is delayed"
     (left,) = plan["left"]
     assert (left["nodes"], left["standing"], left["reference"]) == (ENEMY, "unreachable", reference)
     for text in (out, err):
         assert CONTROL.search(text) is None
         assert "\\u001b" not in text
-    assert most < in_peace + 48 * MEBIBYTE, "what it sends is not kept"
+    assert most < in_peace + 48 * MEBIBYTE, "its output is not kept"

@@ -1,4 +1,4 @@
-"""Other people on the controller's machine: what we write is ours alone, a link is not followed, and a folder of everybody is not trusted."""
+"""Other people on the controller's machine: files of rollout are private, links are not followed, world-writable folders not trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def status(folder: Path) -> Done:
     return Site(folder, folder).rollout("status")
 
 
-def test_what_is_written_is_ours_alone_whatever_was_there_before(tmp_path: Path) -> None:
+def test_written_files_are_private_whatever_was_there_before(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text("old")
     path.chmod(0o666)
@@ -37,7 +37,7 @@ def test_what_is_written_is_ours_alone_whatever_was_there_before(tmp_path: Path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.json"]
 
 
-def test_a_link_that_somebody_laid_is_not_written_through(tmp_path: Path) -> None:
+def test_a_link_that_somebody_made_is_not_written_through(tmp_path: Path) -> None:
     victim = tmp_path / "shadow"
     victim.write_text("root:x")
     (tmp_path / "p.json").symlink_to(victim)
@@ -47,20 +47,20 @@ def test_a_link_that_somebody_laid_is_not_written_through(tmp_path: Path) -> Non
     assert victim.read_text() == "root:x"
 
 
-def test_a_pipe_or_a_folder_in_a_files_place_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_pipe_or_a_folder_instead_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(InputError, match="not a regular file"):
             write_privately(path, b"new")
 
 
-def test_a_write_that_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_only_the_previous_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file or directory"):
         write_privately(tmp_path / "no" / "where", b"new")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_journal_is_ours_alone_also_in_a_folder_that_others_may_look_into(tmp_path: Path) -> None:
+def test_the_journal_is_private_even_in_a_folder_that_others_can_read(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     private_state(folder)
     assert (rights(folder), rights(folder / "journal.db")) == (0o700, 0o600)
@@ -73,7 +73,7 @@ def test_the_journal_is_ours_alone_also_in_a_folder_that_others_may_look_into(tm
 
 @pytest.mark.process
 @pytest.mark.parametrize("where", ["", "journal.db", "journal.db-wal"])
-def test_what_everybody_may_write_to_is_no_journal(tmp_path: Path, where: str) -> None:
+def test_a_world_writable_journal_is_refused(tmp_path: Path, where: str) -> None:
     private_state(tmp_path / ".rollout")
     path = tmp_path / ".rollout" / where
     path.touch()
@@ -86,7 +86,7 @@ def test_what_everybody_may_write_to_is_no_journal(tmp_path: Path, where: str) -
 
 @pytest.mark.root  # giving a file to another user
 @pytest.mark.parametrize("where", ["", "journal.db"])
-def test_what_belongs_to_another_user_is_no_journal(tmp_path: Path, where: str) -> None:
+def test_a_journal_of_another_user_is_refused(tmp_path: Path, where: str) -> None:
     private_state(tmp_path / ".rollout")
     os.chown(tmp_path / ".rollout" / where, SOMEBODY, SOMEBODY)
     done = status(tmp_path)
@@ -94,7 +94,7 @@ def test_what_belongs_to_another_user_is_no_journal(tmp_path: Path, where: str) 
 
 
 @pytest.mark.process
-def test_a_link_in_the_journals_place_is_no_journal(tmp_path: Path) -> None:
+def test_a_link_instead_of_the_journal_is_refused(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("root:x")
     (tmp_path / ".rollout").mkdir(mode=0o700)

@@ -1,7 +1,7 @@
-"""A credential in a node's file goes the whole way of a run: it is in the plan and the journal, which are ours alone, and nowhere else.
+"""A credential in a node's file, through a whole run: it is in the plan and the journal, which are private, and nowhere else.
 
-What other secrets there are has its tests where they are used: sudo's password in ``tests/adapters/ssh/test_sudo.py``, bearer tokens
-and kubeconfigs in ``tests/adapters/kubernetes``, the journal's password in ``tests/adapters/journal``.
+Other secrets are tested where they are used: sudo's password in ``tests/adapters/ssh/test_sudo.py``, bearer tokens and
+kubeconfigs in ``tests/adapters/kubernetes``, the journal's password in ``tests/adapters/journal``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINE = f"REGISTRY_PASSWORD={SECRET.decode()}\n"
 
 
 def _forms(secret: bytes) -> tuple[bytes, ...]:
-    """The secret, and what base64 makes of its middle wherever it begins."""
+    """The secret, and the base64 forms of its middle at every offset."""
     middles = (base64.b64encode(bytes(before) + secret)[4 * (before > 0) + 4 : -8] for before in range(3))
     return secret, *middles
 
@@ -42,7 +42,7 @@ def test_the_forms_of_a_secret_are_found_wherever_base64_begins() -> None:
 
 
 @pytest.mark.process
-def test_a_credential_in_a_file_is_in_the_plan_and_the_journal_alone(tmp_path: Path) -> None:
+def test_a_credential_in_a_file_is_only_in_the_plan_and_the_journal(tmp_path: Path) -> None:
     with served(tmp_path, NODES) as site, every_process() as processes:
         said = "".join(_whole_way(site))
         kept = [
@@ -50,8 +50,8 @@ def test_a_credential_in_a_file_is_in_the_plan_and_the_journal_alone(tmp_path: P
         ]
         with_it = {path for path in kept if holds(path.read_bytes())}
     assert not holds(said.encode())
-    assert "<redacted>" in said, "the line was shown, without what it holds"
-    assert any(b"rollout.cli\0apply\0" in line for line in processes), "it did look"
+    assert "<redacted>" in said, "the line was shown, without the secret"
+    assert any(b"rollout.cli\0apply\0" in line for line in processes), "the check saw its process"
     assert not any(holds(line) for line in processes)
     names = {str(path.relative_to(tmp_path)) for path in with_it}
     assert {"p.json", "s.json"} <= names
@@ -61,7 +61,7 @@ def test_a_credential_in_a_file_is_in_the_plan_and_the_journal_alone(tmp_path: P
 
 
 def _whole_way(site: Site) -> Iterator[str]:
-    """Everything that the command line says on the way there and back."""
+    """All output of the command line, from plan to rollback."""
     for name in ("small-001", "small-002"):
         file = site.node(name) / "etc/default/kubelet"
         file.write_text(file.read_text() + LINE if file.exists() else LINE)
@@ -78,6 +78,8 @@ def _whole_way(site: Site) -> Iterator[str]:
         ("rollback", *limit, "--emergency", "--yes"),
     )
     for words in calls:
-        done = finished(["env", *site.command(*words)], site.folder, 600)  # started anew: its own words are looked at
+        done = finished(
+            ["env", *site.command(*words)], site.folder, 600
+        )  # a new process: its own command line is checked
         assert done.code == 0, f"{words}: {done.out}{done.err}"
         yield done.out + done.err

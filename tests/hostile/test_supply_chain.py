@@ -1,4 +1,4 @@
-"""What is installed is what was looked at: every package pinned with its hashes, and nothing that pyproject does not ask for."""
+"""Only reviewed packages are installed: each one pinned with its hashes, and none that pyproject does not require."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def wanted(extra: str) -> Iterable[Requirement]:
     return map(Requirement, texts)
 
 
-def test_what_is_locked_for_building_is_what_pyproject_builds_with() -> None:
-    """The tool that makes the lock files reads dependencies from pyproject.toml, and not what it is built with."""
+def test_the_lock_for_building_matches_pyproject() -> None:
+    """The tool that makes the lock files reads dependencies from pyproject.toml, but not its build requirements."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     lines = (ROOT / "requirements/build.in").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#")] == project["build-system"]["requires"]
 
 
-def test_there_is_a_lock_for_running_for_work_on_it_and_for_the_tools() -> None:
+def test_there_are_locks_for_running_developing_and_tools() -> None:
     assert LOCKS == ["dev.txt", "fuzz.txt", "record.txt", "run.txt", "tools.txt"]
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_holds_pins_with_hashes_and_no_address_of_anywhere(name: str) -> None:
+def test_a_lock_contains_pins_with_hashes_and_no_address(name: str) -> None:
     assert lock(name)
     text = (ROOT / "requirements" / name).read_text()
     assert "://" not in text
@@ -64,7 +64,7 @@ def test_a_lock_satisfies_pyproject_on_every_python_that_it_allows(name: str, ex
         assert requirement.specifier.contains(pin.version, prereleases=True), f"{requirement}: {pin.version}; make lock"
 
 
-def test_what_runs_is_a_part_of_what_is_tested() -> None:
+def test_the_packages_for_running_are_among_the_tested_ones() -> None:
     assert set(lock("run.txt")) <= set(lock("dev.txt"))
 
 
@@ -79,12 +79,12 @@ def test_what_runs_is_a_part_of_what_is_tested() -> None:
         "a==1 \\\n    --hash=md5:00\n",
     ],
 )
-def test_what_is_no_pin_with_a_hash_is_found(line: str) -> None:
+def test_a_line_that_is_no_pin_with_a_hash_is_found(line: str) -> None:
     with pytest.raises(NotALockError):
         locked(line)
 
 
-def test_a_list_of_parts_that_leaves_one_out_or_makes_one_up_is_found() -> None:
+def test_a_list_of_parts_with_a_missing_or_invented_part_is_found() -> None:
     text = (ROOT / "requirements/run.txt").read_text()
     parts = [{"name": pin.name, "version": pin.version} for pin in lock("run.txt")]
     assert differences(json.dumps({"components": parts}), text) == []
@@ -96,7 +96,7 @@ def test_a_list_of_parts_that_leaves_one_out_or_makes_one_up_is_found() -> None:
     assert differences(json.dumps({"components": made}), text) == ["not in the lock file: left-pad 1"]
 
 
-def test_make_setup_installs_nothing_that_has_no_hash() -> None:
+def test_make_setup_installs_nothing_without_a_hash() -> None:
     makefile = (ROOT / "Makefile").read_text()
     installs = [line for line in makefile.splitlines() if "pip install" in line]
     assert len(installs) >= 2
@@ -104,8 +104,8 @@ def test_make_setup_installs_nothing_that_has_no_hash() -> None:
         assert "--require-hashes" in line or "--no-deps --no-build-isolation" in line, line
 
 
-def test_what_runs_before_a_commit_is_ours_and_made_here() -> None:
-    """Hooks of elsewhere would run whatever their repository holds on that day."""
+def test_commit_hooks_are_local() -> None:
+    """Remote hooks would run whatever their repository contains on that day."""
     configured = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [repository["repo"] for repository in configured["repos"]] == ["local"]

@@ -1,4 +1,4 @@
-"""What reaches a node's shell is exactly the words that were meant, under dash and under busybox; what cannot be such a word is refused before."""
+"""Exactly the intended words reach a node's shell, under dash and under busybox; a word that cannot is refused before."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ MARKS = set(" \t\n\r'\"`$\\;|&<>(){}[]*?!#~^\x00\x1bé\u202e")
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
 @FEW
 @given(name=HOSTILE, path=HOSTILE, line=HOSTILE)
-def test_a_call_arrives_as_it_was_meant_or_is_not_made(shell: tuple[str, ...], name: str, path: str, line: str) -> None:
+def test_a_call_arrives_unchanged_or_is_not_made(shell: tuple[str, ...], name: str, path: str, line: str) -> None:
     measure = Measure("kubelet.service", 10248, (f"/etc/{path}",), (CommandGate("g", 5, line),))
     try:
         call = agent_call.status(PROGRAM, tx=name, claim=Claim(3, name), measure=measure, sudo=False, deadline=5)
     except ValueError:
         return
-    assert not MARKS & set(name + path), "what means something to a shell is refused"
+    assert not MARKS & set(name + path), "words with special characters of a shell are refused"
     done = subprocess.run([*shell, call.line], input=call.stdin, capture_output=True, check=True, timeout=300)
     *words, payload, end = answered(done.stdout).decode().split("\0")
     assert (end, done.stderr) == ("", b"")
@@ -60,12 +60,12 @@ def test_a_call_arrives_as_it_was_meant_or_is_not_made(shell: tuple[str, ...], n
 
 @pytest.mark.process
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
-def test_what_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> None:
+def test_a_call_that_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> None:
     call = agent_call.status(PROGRAM, tx="t", sudo=False, deadline=5)
     for bytes_sent in (call.stdin[:-3], call.stdin + b"echo owned\n", b""):
         done = subprocess.run([*shell, call.line], input=bytes_sent, capture_output=True, check=True, timeout=300)
         assert answered(done.stdout).splitlines() == [
-            b"refused torn-program what arrived is not what was sent",
+            b"refused torn-program the program arrived incomplete or changed",
             b"end status",
         ]
     assert hashlib.sha256(call.stdin).hexdigest() in call.line
@@ -96,5 +96,5 @@ def test_a_word_on_a_units_command_line_is_that_word_and_no_other_line(word: str
     try:
         pieces = unit_file.expand(lines[0][1], "kubelet.service", {"id": "owned"}, {})
     except ValueError:
-        return  # a change whose line cannot be read back is refused
+        return  # a change with a line that cannot be read back is refused
     assert [piece.text for piece in pieces] == ["/usr/bin/kubelet", word]

@@ -1,1 +1,4 @@
-"""How the house is lived in, as numbers: ``make house``. Nothing here is a test; the numbers are compared before and after."""
+"""The structure of the code in numbers: ``make house``.
+
+Nothing here is a test; the numbers are compared before and after a change.
+"""

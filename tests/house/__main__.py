@@ -1,4 +1,4 @@
-"""``python -m tests.house``: prints how the house is built, and how many of its rooms two values pass on their way."""
+"""``python -m tests.house``: prints the structure of the code, and how many modules two values pass."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def way_of_a_setting(folder: Path) -> tuple[str, ...]:
-    """From a playbook's file to the plan's bytes, on one node."""
+    """The modules that a setting passes from a playbook's file to the plan's bytes, on one node."""
     for name, text in (("playbooks/p.yaml", PLAYBOOK), ("inventories/rno.yaml", "")):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -67,7 +67,7 @@ def way_of_a_setting(folder: Path) -> tuple[str, ...]:
 
 
 def way_of_an_answer(folder: Path) -> tuple[str, ...]:
-    """From what a connection brought to the journal, of one node that says no to its change."""
+    """The modules that an answer passes from the connection to the journal, for a node that refuses its change."""
     site = Site(SqlJournal(folder))
     site.nodes.says["n1", "apply"] = answer("apply", *well(), f"refused not-as-planned {CONFIG}.{MARKER}")
     visited = modules_on_the_way(site.apply, MARKER, ROOT)

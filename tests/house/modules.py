@@ -1,4 +1,4 @@
-"""What the source text tells: how many modules there are, who imports them, which class names stand twice."""
+"""Numbers from the source text: modules, their importers, and class names that occur twice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 SMALL = 60
-"""Lines: a module under this that one other module imports is likely a part of that one."""
+"""Lines. A module with fewer lines and a single importer is likely a part of the importer."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """One Python file of the product that holds code."""
+    """One Python file of the product that contains code."""
 
     name: str
     text: str
@@ -29,7 +29,7 @@ class Module:
         return self.text.count("\n")
 
     def imported(self, names: Mapping[str, object]) -> Iterator[str]:
-        """The modules among ``names`` that this one imports, however it writes that."""
+        """The modules among ``names`` that this one imports, in any spelling."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 inside = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -49,7 +49,7 @@ class Module:
 
 
 def modules(root: Path) -> tuple[Module, ...]:
-    """Those of the package ``root``. An ``__init__.py`` of at most a docstring is a folder's name, not a module."""
+    """The modules of the package ``root``. An ``__init__.py`` with at most a docstring is not counted as a module."""
     found = []
     for path in sorted(root.rglob("*.py")):
         module = Module(".".join(path.relative_to(root.parent).with_suffix("").parts), path.read_text())
@@ -74,7 +74,7 @@ def with_one_importer(found: tuple[Module, ...]) -> tuple[Module, ...]:
 
 
 def classes_named_alike(found: tuple[Module, ...]) -> Mapping[str, int]:
-    """Public class name → how many classes have it, of those that several have."""
+    """Public class name → number of classes with this name, if there are several."""
     counted = Counter(name for module in found for name in module.public_classes)
     return {name: count for name, count in counted.items() if count > 1}
 

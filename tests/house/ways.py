@@ -1,4 +1,4 @@
-"""The way of one value through the product, by following it in a real call: the modules whose functions are handed it."""
+"""The modules that one value passes in a real call: those with functions that receive the value."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from types import FrameType
 from typing import Any
 
 _DEEP = 7
-"""So many containers are looked into, one in another."""
+"""The depth of nested containers that are searched."""
 
 
 def modules_on_the_way(work: Callable[[], object], marker: str, root: Path) -> tuple[str, ...]:
-    """In the order of their first visit: modules under ``root`` with a function that got or gave something with the marker."""
+    """In the order of the first visit: modules under ``root`` with a function that received or returned a value with
+    the marker.
+    """
     seen: dict[str, None] = {}
 
     def look(frame: FrameType, event: str, given: Any) -> None:

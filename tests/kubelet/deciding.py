@@ -1,4 +1,4 @@
-"""From a node and its settings to what is proposed, as the tests of changes ask it."""
+"""From a node and its settings to the proposed change, for the tests of changes."""
 
 from __future__ import annotations
 

@@ -8,18 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Change
-from rollout.core.model.playbook import (
-    DEFAULT_BUDGETS,
-    DEFAULT_GATES,
-    Limits,
-    Policy,
-    RevertScope,
-    Templates,
-    WaveKind,
-    WaveRule,
-)
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Limits, Policy, RevertScope, Templates, WaveKind, WaveRule
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.model.snapshot import (
     FileState,
@@ -130,11 +122,11 @@ PRINTED = {
     ),
     "crio": ("crio", "crio version 1.23.5"),
 }
-"""What a node says of its runtime: the name in its snapshot, and the version as printed."""
+"""A node's runtime: the name in its snapshot, and the version as printed."""
 
 
 def runtime_flags(runtime: str, version: str) -> str:
-    """The flags by which a kubelet of this version is told its runtime: --container-runtime is gone in 1.27."""
+    """The flags that give a kubelet of this version its runtime: 1.27 removed --container-runtime."""
     if runtime == "dockershim":
         return "--network-plugin=cni"
     remote = "--container-runtime=remote " if versions.known(version).minor < 27 else ""
@@ -240,7 +232,7 @@ def plain(
     more: str = "",
     config: str = CONFIG_TEXT,
 ) -> Snapshot:
-    """A node whose unit holds the whole command line."""
+    """A node with the whole command line in its unit."""
     rest = f"{runtime_flags(runtime, version)} {more}".strip()
     text = PLAIN_TEXT.format(more=f" \\\n  {rest}" if rest else "")
     command = f"/usr/local/bin/kubelet --config={CONFIG} --kubeconfig=/etc/kubernetes/kubelet.conf {rest}"
@@ -249,7 +241,7 @@ def plain(
 
 
 def flags_only(name: str = "tess-node-0001", version: str = "1.23.17", words: str = "--v=2") -> Snapshot:
-    """A node whose kubelet has no ``--config``; all it is told stands in its unit."""
+    """A node with a kubelet without ``--config``; its unit contains all flags."""
     command = f"/usr/local/bin/kubelet --network-plugin=cni {words}"
     text = f"[Service]\nExecStart={command}\nRestart=always\n"
     files = [regular(FRAGMENT, text), absent(CONFIG), absent(DEB), absent(RPM), absent(DROP_IN)]
@@ -257,7 +249,7 @@ def flags_only(name: str = "tess-node-0001", version: str = "1.23.17", words: st
 
 
 def with_config_dir(found: Snapshot, drop_ins: Mapping[str, str], **facts: str) -> Snapshot:
-    """The same node whose kubelet has ``--config-dir`` with these files (name → text) in it, from its environment file."""
+    """The same node with ``--config-dir`` from its environment file and these files (name → text) in the directory."""
     flag = f"--config-dir={CONFIG_DIR}"
     command = found.measurement.process.command_line if found.measurement.process else ()
     texts = {f"{CONFIG_DIR}/{name}": text for name, text in drop_ins.items()}

@@ -1,4 +1,4 @@
-"""The table of fields and flags, the homes of settings, and the values they take."""
+"""The table of fields and flags, the homes of settings, and their valid values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_versions(text: str, minor: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2.0.0", "1.x", "1.20.15; rm", "kubelet"])
-def test_versions_that_are_none(text: str) -> None:
+def test_texts_that_are_no_versions(text: str) -> None:
     assert versions.parse(text) is None
     with pytest.raises(ValueError, match="not a kubelet version"):
         versions.known(text)
@@ -57,7 +57,7 @@ def test_the_deadline_is_a_flag_on_dockershim_only() -> None:
     assert at("--image-pull-progress-deadline", "1.23.17") == wanted
 
 
-def test_an_unknown_runtime_has_no_promise() -> None:
+def test_an_unknown_runtime_has_no_home_for_an_intent() -> None:
     found = at(DEADLINE, "1.23.17", Runtime.UNKNOWN)
     assert isinstance(found, NoHome)
     assert "yet" not in found.reason
@@ -82,14 +82,14 @@ def test_an_unknown_runtime_has_no_promise() -> None:
         ("nonsense", "1.20.0", "unknown setting nonsense"),
     ],
 )
-def test_no_home_says_the_consequence(name: str, version: str, reason: str) -> None:
+def test_a_setting_without_a_home_is_reported_with_the_consequence(name: str, version: str, reason: str) -> None:
     found = at(name, version)
     assert isinstance(found, NoHome)
     assert found.reason == reason
     assert at(name, version, skip=True) == Skipped(f"{name} skipped: {reason}")
 
 
-def test_homes_under_their_own_names() -> None:
+def test_homes_of_fields_and_flags() -> None:
     assert at("maxParallelImagePulls", "1.27.0", value=5) == InField("maxParallelImagePulls", 5)
     flag = at("--registry-qps", "1.20.0", value=3)
     assert isinstance(flag, InFlag)
@@ -164,7 +164,7 @@ def test_settings_that_contradict_each_other() -> None:
         ((), 1, 1, True),
     ],
 )
-def test_what_means_the_same(path: tuple[str, ...], old: Value, new: Value, same: bool) -> None:
+def test_equal_values(path: tuple[str, ...], old: Value, new: Value, same: bool) -> None:
     assert values.same(path, old, new) is same
 
 
@@ -175,7 +175,7 @@ def test_what_means_the_same(path: tuple[str, ...], old: Value, new: Value, same
         ("bool", "maybe", "maybe", False), ("int32", "05", "5", True), ("int32", "five", "five", False), ("string", "a", "a", True),
     ],
 )  # fmt: skip
-def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool) -> None:
+def test_equal_values_of_a_flag(kind: str, old: str, new: str, same: bool) -> None:
     assert values.same_flag(kind, old, new) is same
 
 
@@ -195,6 +195,6 @@ def test_what_means_the_same_as_a_flag(kind: str, old: str, new: str, same: bool
         ("authentication", {"webhook": {"enabled": True}}, ("--anonymous-auth=true",), ""),
     ],
 )  # fmt: skip
-def test_flags_that_beat_the_file(name: str, value: Value, words: tuple[str, ...], shadow: str) -> None:
+def test_flags_that_override_the_file(name: str, value: Value, words: tuple[str, ...], shadow: str) -> None:
     found = moved_flags.shadows(name, value, words)
     assert [f"{each.flag}={each.value}" for each in found] == ([shadow] if shadow else [])

@@ -1,4 +1,4 @@
-"""What each kubelet flag takes on its command line, and in which minors it is there."""
+"""The kind of each kubelet flag, and the minors in which it exists."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_kind(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("flag", [flag for flag in ALL if flag.field], ids=lambda flag: flag.name)
 def test_a_flag_and_its_field_take_the_same(flag: fields.Flag) -> None:
-    """Where the kind is one that both can have; the rest are ways to write a map, a list or an address in one word."""
+    """Only where a field can have the flag's kind; other kinds write a map, a list or an address in one word."""
     field = fields.field(flag.field)
     if field is not None and flag.kind in {"bool", "duration", "int32", "int64"}:
         assert flag.kind == field.kind
@@ -51,16 +51,16 @@ def test_a_flag_and_its_field_take_the_same(flag: fields.Flag) -> None:
 @pytest.mark.parametrize(
     ("name", "minors"),
     [
-        ("--logtostderr", range(20, 26)),  # klog's flags went in 1.26
-        ("--docker-root", range(20, 24)),  # cAdvisor's with dockershim
+        ("--logtostderr", range(20, 26)),  # 1.26 removed klog's flags
+        ("--docker-root", range(20, 24)),  # cAdvisor's, removed with dockershim
         ("--log-json-split-stream", range(23, 38)),
         ("--log-text-split-stream", range(30, 38)),
         ("--azure-container-registry-config", range(20, 30)),
     ],
 )
-def test_flags_of_the_libraries_come_and_go(name: str, minors: range) -> None:
+def test_flags_of_libraries_exist_in_some_minors_only(name: str, minors: range) -> None:
     assert [minor for minor in fields.known_minors() if name in fields.known_flags(minor)] == list(minors)
 
 
-def test_a_forks_flag_is_none_of_ours() -> None:
+def test_a_flag_of_a_fork_is_unknown() -> None:
     assert fields.flag("--max-housekeeping-interval") is None

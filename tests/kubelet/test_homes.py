@@ -1,4 +1,4 @@
-"""Intents: what values they take, what a kubelet and a runtime make of them, and what is said where there is no home."""
+"""Intents: their valid values, their homes by kubelet and runtime, and the messages where there is no home."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_versions_as_runtimes_print_them(printed: str, number: tuple[int, int, i
 
 
 @pytest.mark.parametrize("printed", ["", "containerd", "containerd 1.7", "crio version unknown"])
-def test_versions_that_cannot_be_placed(printed: str) -> None:
+def test_unreadable_versions(printed: str) -> None:
     assert runtime_versions.parse(printed) is None
 
 
-def test_an_intent_lives_in_the_runtime_whatever_the_kubelet() -> None:
+def test_the_home_of_an_intent_depends_on_the_runtime_not_on_the_kubelet() -> None:
     for kubelet in ("1.20.15", "1.23.17", "1.24.0", "1.36.3"):
         assert at(Setting(DEADLINE, "5m"), kubelet, Runtime.CONTAINERD, "v1.7.24") == InRuntime(DEADLINE, "5m")
         assert at(Setting(DEADLINE, "5m"), kubelet, Runtime.CRI_DOCKERD) == InRuntime(DEADLINE, "5m")
@@ -47,7 +47,7 @@ def test_an_intent_lives_in_the_runtime_whatever_the_kubelet() -> None:
     assert at(Setting(DOWNLOADS, 6), "1.23.17", Runtime.DOCKERSHIM) == InRuntime(DOWNLOADS, 6)
 
 
-def test_the_kubelets_flag_by_its_own_name_stays_the_kubelets() -> None:
+def test_the_kubelets_flag_under_its_own_name_is_set_on_the_kubelet() -> None:
     flag = Setting(DEADLINE_FLAG, "5m")
     assert at(flag, "1.23.17", Runtime.DOCKERSHIM) == InFlag(DEADLINE_FLAG, "5m", "duration")
     gone = at(flag, "1.24.0", Runtime.CONTAINERD, "v2.1.0")
@@ -69,7 +69,7 @@ def test_the_kubelets_flag_by_its_own_name_stays_the_kubelets() -> None:
         (Runtime.CRIO, "1.29.1", "setting-unsupported"),
     ],
 )
-def test_where_there_is_no_home_the_node_is_refused_or_the_setting_skipped(
+def test_without_a_home_the_node_is_refused_or_the_setting_skipped(
     runtime: Runtime, printed: str, reference: str
 ) -> None:
     found = at(Setting(DEADLINE, "5m"), "1.29.3", runtime, printed)
@@ -79,7 +79,7 @@ def test_where_there_is_no_home_the_node_is_refused_or_the_setting_skipped(
     assert skipped == Skipped(f"{DEADLINE} skipped: {found.reason.removeprefix(f'{DEADLINE}: ')}")
 
 
-def test_versions_are_ordered_as_numbers() -> None:
+def test_versions_are_compared_as_numbers() -> None:
     assert RuntimeVersion(1, 7, 9) < RuntimeVersion(1, 7, 10) < RuntimeVersion(2, 0, 0)
 
 
@@ -116,12 +116,12 @@ BAD: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), GOOD)
-def test_values_that_are_taken(name: str, value: Value) -> None:
+def test_valid_values(name: str, value: Value) -> None:
     assert homes.check({name: Setting(name, value)}) == ()
 
 
 @pytest.mark.parametrize(("name", "value"), BAD)
-def test_values_that_are_not(name: str, value: Value) -> None:
+def test_invalid_values(name: str, value: Value) -> None:
     (problem,) = homes.check({name: Setting(name, value, source="playbook p")})
     assert problem.reference == "setting-value"
     assert name in problem.message
@@ -129,7 +129,7 @@ def test_values_that_are_not(name: str, value: Value) -> None:
     assert "secret" not in problem.message
 
 
-def test_intents_are_offered_to_whoever_misspells_one() -> None:
+def test_a_misspelt_intent_has_a_suggestion() -> None:
     for name in INTENTS:
         (problem,) = homes.check({name[:-1]: Setting(name[:-1], "5m")})
         assert name in problem.hint

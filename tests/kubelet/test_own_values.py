@@ -1,4 +1,4 @@
-"""What can be right on one node only is refused for several, by plan and by check."""
+"""Values that can be right on one node only are refused for several, by plan and by check."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_one_value_for_several_nodes_is_a_mistake(name: str) -> None:
     assert f"{name} has one value for 2 nodes: n[1-2] (settings)" in found[0].message
 
 
-def test_a_value_for_each_node_is_none() -> None:
+def test_one_value_for_each_node_is_no_mistake() -> None:
     assert shared({"n1": said("a"), "n2": said("b"), "n3": {}}, ("n1", "n2", "n3")) == ()
 
 
-def test_nor_is_one_for_the_only_node_that_is_meant() -> None:
+def test_one_value_for_the_only_selected_node_is_no_mistake() -> None:
     assert shared(dict.fromkeys(("n1", "n2"), said("a")), ("n1",)) == ()
 
 

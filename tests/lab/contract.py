@@ -1,7 +1,7 @@
 """The contract of a node: cases for the lab's nodes and for real systemd nodes.
 
-A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a healthy
-kubelet of 1.20 to 1.23; every case leaves it so.
+A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm node with a healthy kubelet of 1.20 to
+1.23, before and after every case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONFIG = "/var/lib/kubelet/config.yaml"
 ENVIRONMENT = "/etc/default/kubelet"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"
 PATIENCE = 300.0
-"""Seconds: a safety net for what hangs, no verdict."""
+"""Seconds: a safety net for hanging commands, not a verdict."""
 
 
 _HEALTHZ = """\
@@ -44,7 +44,7 @@ class Subject(Protocol):
 
     @property
     def prefix(self) -> str:
-        """What a command must put before a path of the node: nothing on a real one."""
+        """The prefix of the node's paths in commands; empty on a real node."""
 
     def run(self, line: str, stdin: bytes = b"") -> tuple[int, str]: ...
 
@@ -56,7 +56,7 @@ class Subject(Protocol):
 
 @contextmanager
 def changed(node: Subject, path: str, content: bytes) -> Iterator[None]:
-    """The file holds this for the while; then it is as it was, and the kubelet well again."""
+    """The file contains this inside the block. Afterwards it is restored, and the kubelet is healthy again."""
     before = node.read(path)
     node.write(path, content)
     try:
@@ -78,7 +78,7 @@ def shown(node: Subject, name: str, unit: str = "kubelet.service") -> str:
 
 
 def healthz(node: Subject) -> str:
-    """``ok``, or empty; asked with what a minimal Debian or RHEL has, too."""
+    """``ok``, or empty; uses only tools that a minimal Debian or RHEL has."""
     return node.run(_HEALTHZ)[1]
 
 
@@ -126,29 +126,32 @@ def restart_returns_0_for_a_crash_loop(node: Subject) -> None:
 
 
 _WAITS = '[ "$(systemctl show -p SubState --value kubelet)" = auto-restart ]'
-"""Asked on the node: it has to be found at the beginning of its RestartSec, or the restart comes after it."""
+"""Checked on the node: the check must succeed at the beginning of its RestartSec, or the restart comes too late."""
 
 
 def the_counter_survives_a_restart_out_of_a_crash_loop(node: Subject) -> None:
     with changed(node, ENVIRONMENT, b"KUBELET_EXTRA_ARGS=--no-such-flag\n"):
         said(node, "systemctl restart kubelet")
-        until(lambda: _is_restarted_while_it_waits(node) >= COUNTED, PATIENCE, "the counter goes on")
+        until(lambda: _is_restarted_while_it_waits(node) >= COUNTED, PATIENCE, "the counter continues")
     said(node, "systemctl restart kubelet")
     assert shown(node, "NRestarts") == "0"
 
 
 COUNTED = 3
-"""More than a kubelet could be started again between a restart that begins to count anew and a look at the counter."""
+"""More than a kubelet can be restarted between a restart that resets the counter and a reading of the counter."""
 
 
 def _is_restarted_while_it_waits(node: Subject) -> int:
-    """The counter then. A busy machine may be too late, and restart it while it runs: then it begins anew."""
+    """The counter at that time.
+
+    A busy machine may be too late and restart it while it runs; then the count starts again.
+    """
     until(lambda: int(shown(node, "NRestarts")) >= COUNTED, PATIENCE, "it is started again and again")
     restart = "systemctl restart kubelet; systemctl show -p NRestarts --value kubelet"
     return int(said(node, f"while {_WAITS}; do :; done; until {_WAITS}; do :; done; {restart}"))
 
 
-def show_prints_in_an_order_of_its_own(node: Subject) -> None:
+def show_prints_in_its_own_order(node: Subject) -> None:
     lines = said(
         node,
         "systemctl show -p NeedDaemonReload -p DropInPaths -p ActiveState -p LoadState -p EnvironmentFiles -p NRestarts"
@@ -207,7 +210,7 @@ def an_empty_config_is_fatal(node: Subject) -> None:
         until(lambda: shown(node, "SubState") == "auto-restart", PATIENCE, "it waits for its next start")
 
 
-def a_missing_environment_file_is_nothing(node: Subject) -> None:
+def a_missing_optional_environment_file_is_no_error(node: Subject) -> None:
     before = node.read(ENVIRONMENT)
     node.write(ENVIRONMENT, None)
     try:
@@ -242,7 +245,9 @@ def a_changed_unit_needs_daemon_reload(node: Subject) -> None:
 
 
 def _words(node: Subject) -> list[str]:
-    """The kubelet's command line, once it is a kubelet: a restart returns before systemd's child has become one."""
+    """The kubelet's command line, once the process is a kubelet: a restart returns before systemd's child has become
+    one.
+    """
     said_then: list[str] = []
 
     def is_one() -> bool:
@@ -287,7 +292,7 @@ def _timer(node: Subject, unit: str, seconds: float, command: str) -> None:
 
 
 def _until_a_timer_has_fired(node: Subject, seconds: float) -> None:
-    """By the node's own systemd: what it had to do before that is done."""
+    """By the node's own systemd: everything that systemd had to do before that is done."""
     flag = "/run/contract-later"
     node.run(f"rm -f {node.prefix}{flag}")
     _timer(node, "contract-later", seconds, f"echo fired >{node.prefix}{flag}")
@@ -295,7 +300,7 @@ def _until_a_timer_has_fired(node: Subject, seconds: float) -> None:
 
 
 def a_timer_fires_in_time(node: Subject) -> None:
-    """Not before its time, and before another that was set later for two seconds later."""
+    """Not before its time, and before another timer that was set later for two seconds later."""
     flag, later = "/run/contract-fired", "/run/contract-fired-later"
     node.run(f"rm -f {node.prefix}{flag} {node.prefix}{later}")
     begun = time.monotonic()
@@ -343,7 +348,7 @@ def _verified(node: Subject) -> Verification:
 
 
 def _applied(node: Subject, tx: str, content: bytes) -> None:
-    """ENVIRONMENT holds these bytes by a confirmed transaction of run ``contract``, token 1."""
+    """ENVIRONMENT contains these bytes, from a confirmed transaction of run ``contract``, token 1."""
     before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
     old, new = "" if before is None else digest(before), digest(content)
     file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
@@ -357,7 +362,7 @@ def _applied(node: Subject, tx: str, content: bytes) -> None:
 
 @contextmanager
 def _ours(node: Subject) -> Iterator[None]:
-    """Afterwards there is nothing of ours on the node, the file is as it was, and the kubelet runs with it."""
+    """Afterwards nothing of ours is on the node, the file is restored, and the kubelet runs with it."""
     before = node.read(ENVIRONMENT)
     try:
         yield
@@ -387,7 +392,7 @@ def a_change_is_verified_and_forgotten(node: Subject) -> None:
     assert (found.expected, found.receipts, found.token) == ((), (), Token())
 
 
-def drift_is_told_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
+def drift_is_reported_and_whether_the_running_kubelet_is_older(node: Subject) -> None:
     with _ours(node):
         _applied(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n")
         started = time.monotonic()
@@ -409,12 +414,12 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     restart_returns_0_for_a_crash_loop,
     the_counter_survives_a_restart_out_of_a_crash_loop,
     a_stop_out_of_a_crash_loop_ends_it,
-    show_prints_in_an_order_of_its_own,
+    show_prints_in_its_own_order,
     a_restart_out_of_a_crash_loop_heals,
     an_unknown_field_is_lenient,
     a_wrong_type_is_fatal,
     an_empty_config_is_fatal,
-    a_missing_environment_file_is_nothing,
+    a_missing_optional_environment_file_is_no_error,
     an_environment_file_is_split_at_blanks,
     a_changed_unit_needs_daemon_reload,
     stop_and_start,
@@ -425,5 +430,5 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_timer_can_be_stopped,
     a_timer_is_not_made_twice,
     a_change_is_verified_and_forgotten,
-    drift_is_told_and_whether_the_running_kubelet_is_older,
+    drift_is_reported_and_whether_the_running_kubelet_is_older,
 )

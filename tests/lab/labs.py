@@ -1,4 +1,4 @@
-"""A small lab for tests, and what tests do to its nodes."""
+"""A small lab for tests, and actions of tests on its nodes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Lab:
 
 
 def connect(lab: Lab, node: str) -> paramiko.SSHClient:
-    """As a client that verifies the host's key."""
+    """A client that verifies the host's key."""
     found = paramiko.SSHConfig.from_path(str(lab.directory / "ssh_config")).lookup(node)
     client = paramiko.SSHClient()
     client.load_host_keys(found["userknownhostsfile"])
@@ -112,7 +112,7 @@ def connect(lab: Lab, node: str) -> paramiko.SSHClient:
 
 @dataclass(slots=True)
 class LabSubject:
-    """A lab's node as the contract wants it."""
+    """A lab's node as the contract's ``Subject``."""
 
     lab: Lab
     client: paramiko.SSHClient

@@ -1,4 +1,4 @@
-"""The lab's Kubernetes API as a client with its kubeconfig meets it: shapes, what moves with the kubelets, refusals."""
+"""The lab's Kubernetes API as a client with its kubeconfig sees it: shapes, effects of the kubelets, refusals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Client:
         return text
 
     def until_renewed(self, node: str = NODE) -> None:
-        """Once more than now."""
+        """Wait for one more renewal."""
         before = self.renewed(node)
         until(lambda: self.renewed(node) > before, 60, f"{node} renews its lease")
 
@@ -93,18 +93,18 @@ def client(lab: Lab) -> Client:
 
 
 def restart(lab: Lab, extra: str) -> None:
-    """The kubelet with another command line."""
+    """Start the kubelet with another command line."""
     (lab.root(NODE) / "etc/default/kubelet").write_text(f"KUBELET_EXTRA_ARGS={extra}\n")
     assert lab.ssh(NODE, "systemctl restart kubelet").returncode == 0
 
 
 @pytest.fixture
 def extra(small: Lab) -> str:
-    """The present command line's own words."""
+    """The arguments of the current command line."""
     return (small.root(NODE) / "etc/default/kubelet").read_text().partition("=")[2].strip()
 
 
-def test_nodes_in_pieces_and_one_by_one(lab: Lab) -> None:
+def test_nodes_in_pages_and_one_by_one(lab: Lab) -> None:
     asked = client(lab)
     assert asked.get("/version")["gitVersion"] == "v1.23.17"
     names: list[str] = []
@@ -128,7 +128,7 @@ def test_nodes_in_pieces_and_one_by_one(lab: Lab) -> None:
     assert asked.ask("/apis/apps/v1/deployments")[0] == 404
 
 
-def test_pods_in_pieces(lab: Lab) -> None:
+def test_pods_in_pages(lab: Lab) -> None:
     asked = client(lab)
     every = asked.get("/api/v1/pods")["items"]
     assert len(every) == 16
@@ -148,7 +148,7 @@ def test_pods_in_pieces(lab: Lab) -> None:
     assert asked.ask("/api/v1/pods?fieldSelector=status.phase%3DRunning")[0] == 400
 
 
-def test_the_lease_moves_while_the_kubelet_runs_and_at_its_start(small: Lab) -> None:
+def test_the_lease_is_renewed_while_the_kubelet_runs_and_at_its_start(small: Lab) -> None:
     asked = client(small)
     until(lambda: asked.has_lease() and asked.has_lease(OTHER), 60, "both have a lease")
     assert len(asked.get(LEASES)["items"]) == 2
@@ -165,13 +165,13 @@ def test_the_lease_moves_while_the_kubelet_runs_and_at_its_start(small: Lab) -> 
     assert asked.renewed() == stopped
 
 
-def test_a_lease_is_believed_for_four_periods_after_the_last_renewal() -> None:
+def test_a_lease_is_valid_for_four_periods_after_the_last_renewal() -> None:
     held = pods.LabLease(period=10.0)
     held.begin(100.0)
     held.end(105.0)
     renewed = held.renewed(105.0)
     assert renewed is not None
-    assert held.is_fresh(renewed + 39.9), "nobody has noticed yet"
+    assert held.is_fresh(renewed + 39.9), "the node controller has not noticed it yet"
     assert not held.is_fresh(renewed + 40.1)
 
 
@@ -202,10 +202,10 @@ def test_configz_is_what_the_running_kubelet_was_started_with(small: Lab) -> Non
     small.ssh(NODE, "systemctl restart kubelet")
     assert effective()["serializeImagePulls"] is False
     restart(small, "--max-pods=77 --serialize-image-pulls=true")
-    assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag beats the file"
+    assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag overrides the file"
 
 
-def test_containers_outlive_a_kubelet_and_not_a_reboot(small: Lab, extra: str) -> None:
+def test_containers_survive_a_restart_of_the_kubelet_and_no_reboot(small: Lab, extra: str) -> None:
     asked = client(small)
     before = asked.containers()
     assert len(before) == 2
@@ -233,7 +233,7 @@ def test_a_container_that_another_configuration_restarts(small: Lab, extra: str)
     status = asked.pods()[changed[0]]["status"]["containerStatuses"][0]
     assert status["lastState"]["terminated"]["containerID"] == before[changed[0]][0]
     restart(small, extra)
-    assert asked.containers() == after, "what has happened is not undone"
+    assert asked.containers() == after, "past effects are not undone"
 
 
 def test_a_pod_that_is_not_admitted_again(small: Lab, extra: str) -> None:
@@ -280,7 +280,7 @@ def test_times_are_the_nodes_own_clocks(small: Lab) -> None:
     today = asked.renewed()
     small.fault(NODE, faults.CLOCK, 86400.0)
     assert asked.renewed()[:10] > today[:10]
-    assert asked.ready()[0] == "True", "the node controller goes by its own clock"
+    assert asked.ready()[0] == "True", "the node controller uses its own clock"
 
 
 def test_missing_rights_are_refused(small: Lab) -> None:

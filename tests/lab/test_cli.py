@@ -47,7 +47,7 @@ def test_up_status_fault_down(here: Path) -> None:
             "  running 3: tess-node-[0001-0003]",
             "  fault refuse 1: tess-node-0002",
         ]
-        assert rollout_lab("fault", "@all", "--clear").output == "mended: tess-node-[0001-0003]\n"
+        assert rollout_lab("fault", "@all", "--clear").output == "cleared: tess-node-[0001-0003]\n"
         status = json.loads(rollout_lab("status", "-o", "json").output)
         assert (status["version"], status["faults"]) == (1, {})
         assert rollout_lab("faults").output == "no fault is set\n"
@@ -66,6 +66,6 @@ def test_without_a_lab(here: Path) -> None:
         assert isinstance(rollout_lab(*words).exception, StateError)
 
 
-def test_a_limit_that_means_nothing(here: Path) -> None:
+def test_an_invalid_limit(here: Path) -> None:
     assert isinstance(rollout_lab("up", "--cluster", "rno", "--limit", "nobody").exception, UsageError)
     assert not (here / ".rollout/lab").exists()

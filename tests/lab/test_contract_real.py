@@ -1,4 +1,4 @@
-"""The same contract on a real systemd node: what the lab claims about systemd is true."""
+"""The same contract on a real systemd node: the lab behaves like systemd."""
 
 from __future__ import annotations
 

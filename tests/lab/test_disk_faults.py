@@ -1,4 +1,4 @@
-"""Slow, full and read-only disks: what any program on the node meets, and what the agent makes of it at each moment."""
+"""Slow, full and read-only disks: their effect on any program of the node, and on the agent at each moment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nothing_left(lab: Lab) -> bool:
     return lab.verb(NODE, agent_call.cleanup(PROGRAM, run="r1", counter=1, sudo=True, deadline=60)) == ["end cleanup"]
 
 
-def test_a_full_disk_takes_names_but_no_bytes(small: Lab) -> None:
+def test_a_full_disk_accepts_names_but_no_bytes(small: Lab) -> None:
     sh(small, "echo kept > var/log/old; echo old > etc/old")
     small.fault(NODE, disk.FULL)
     status, text = sh(small, "echo more > var/log/new")
@@ -47,9 +47,9 @@ def test_a_full_disk_takes_names_but_no_bytes(small: Lab) -> None:
     assert (small.root(NODE) / "var/log/new").read_bytes() == b"", "an empty file is left behind, as on a real one"
     assert "No space left" in sh(small, "cp etc/old etc/copy")[1]
     assert "No space left" in sh(small, "mkdir var/log/folder")[1]
-    assert sh(small, "mkdir -p var/log")[0] == 0, "what is there need not be made"
+    assert sh(small, "mkdir -p var/log")[0] == 0, "an existing name needs no change"
     assert sh(small, "ln etc/old etc/link && mv etc/link etc/moved && rm etc/moved")[0] == 0
-    assert sh(small, "printf 12345678 1<> etc/old && cat etc/old") == (0, "12345678"), "its block is there already"
+    assert sh(small, "printf 12345678 1<> etc/old && cat etc/old") == (0, "12345678"), "its block is already allocated"
     assert sh(small, "echo volatile > run/x && echo lost > /dev/null")[0] == 0, "not on the disk"
     assert sh(small, "stat -f -c %a .")[1] == "0\n"
     assert small.ssh("lab-02", "cd $ROLLOUT_ROOT; echo more > var/log/new").returncode == 0
@@ -58,7 +58,7 @@ def test_a_full_disk_takes_names_but_no_bytes(small: Lab) -> None:
     assert int(sh(small, "stat -f -c %a .")[1]) > 0
 
 
-def test_a_read_only_disk_takes_no_change_at_all(small: Lab) -> None:
+def test_a_read_only_disk_refuses_every_change(small: Lab) -> None:
     sh(small, "echo old > etc/old")
     small.fault(NODE, disk.READ_ONLY)
     for line in ("echo x > etc/new", "echo x >> etc/old", ": > etc/old", "mkdir etc/folder", "ln etc/old etc/link"):
@@ -79,7 +79,7 @@ def test_a_read_only_disk_takes_no_change_at_all(small: Lab) -> None:
     assert sh(small, "rm etc/old")[0] == 0
 
 
-def test_a_slow_disk_takes_its_time_for_each_sync_and_rename(small: Lab) -> None:
+def test_a_slow_disk_delays_each_sync_and_rename(small: Lab) -> None:
     sh(small, "echo x > etc/x")
     small.fault(NODE, disk.SLOW, lasting=0.4)
     assert sh(small, "echo y > etc/x; cat etc/x") == (0, "y\n")
@@ -116,13 +116,13 @@ def test_before_the_receipt_a_broken_disk_changes_nothing(small: Lab, kind: str,
     assert extra(small, NODE) == before
     small.until_state(NODE, "running")
     small.clear(NODE)
-    assert said(small.verb(NODE, apply(small, NODE)), "healthy yes"), "well again, it takes it"
+    assert said(small.verb(NODE, apply(small, NODE)), "healthy yes"), "after the fault the change succeeds"
     small.verb(NODE, confirm())
     assert nothing_left(small)
 
 
 @pytest.mark.parametrize("at", [disk.RECEIPT, disk.SWITCH, disk.CONFIRM])
-def test_from_the_receipt_on_a_full_disk_is_no_hindrance(small: Lab, at: str) -> None:
+def test_after_the_receipt_a_full_disk_does_not_stop_a_change(small: Lab, at: str) -> None:
     small.fault(NODE, disk.FULL, at=at)
     assert said(small.verb(NODE, apply(small, NODE)), "healthy yes")
     small.verb(NODE, confirm())
@@ -130,7 +130,7 @@ def test_from_the_receipt_on_a_full_disk_is_no_hindrance(small: Lab, at: str) ->
     assert extra(small, NODE) == NEW
 
 
-def test_a_revert_needs_no_room(small: Lab) -> None:
+def test_a_revert_needs_no_free_space(small: Lab) -> None:
     before = extra(small, NODE)
     small.verb(NODE, apply(small, NODE))
     small.fault(NODE, disk.FULL)
@@ -150,7 +150,7 @@ def test_an_unhealthy_change_on_a_full_disk_reverts_itself(small: Lab) -> None:
     small.until_state(NODE, "running")
 
 
-def test_the_guard_needs_no_room_either(small: Lab) -> None:
+def test_the_guard_needs_no_free_space(small: Lab) -> None:
     before = extra(small, NODE)
     small.verb(NODE, apply(small, NODE, guard=brief_guard(small, NODE)))
     small.fault(NODE, disk.FULL)

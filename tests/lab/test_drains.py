@@ -1,4 +1,4 @@
-"""The lab's API under a drain: it keeps the contract that a real API server keeps, and its pods end as their kubelets end them."""
+"""The lab's API under a drain: it keeps the contract of a real API server, and its pods end like on a kubelet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND = "lab-01", "lab-02"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A node for each case, and one more."""
+    """One node for each case, and another one."""
     made = Lab(tmp_path_factory.mktemp("drains") / "fleet", spec(len(CASES) + 1))
     launch.up(made.spec, made.directory)
     yield made
@@ -35,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 class OnLab:
-    """The contract's subject, and what else is asked of a lab's node."""
+    """The contract's subject, with more methods for a lab's node."""
 
     def __init__(self, lab: Lab, node: str) -> None:
         self.lab, self.node, self.pod = lab, node, f"default/web-{node}"
@@ -56,7 +56,7 @@ class OnLab:
         until(lambda: pod not in self.pods(node), 120, f"{pod} has ended")
 
     def another_pod_ends(self) -> None:
-        """On the second node, from its eviction on: as much time as a pod takes that nothing is the matter with."""
+        """A pod of the second node is evicted and ends without a fault: that is the time that a normal pod takes."""
         pod = f"default/web-{SECOND}"
         assert self.cluster.evict(self.pods(SECOND)[pod], SECONDS).eviction is Eviction.ACCEPTED
         self.kubelet_ends(pod, SECOND)
@@ -68,7 +68,7 @@ class OnLab:
         return {pod.name: pod for pod in self.cluster.leaving(node or self.node, SECONDS)}
 
     def evict(self) -> LeavingPod:
-        """The pod as it is from then on."""
+        """Evict the pod; returns it as it is afterwards."""
         assert self.cluster.evict(self.pods()[self.pod], SECONDS).eviction is Eviction.ACCEPTED
         return self.pods()[self.pod]
 
@@ -91,7 +91,7 @@ def subject(small: Lab) -> Iterator[OnLab]:
     made.client.close()
 
 
-def test_an_evicted_pod_is_made_anew_on_the_next_node_that_takes_it(subject: OnLab) -> None:
+def test_an_evicted_pod_is_recreated_on_the_next_node_with_room(subject: OnLab) -> None:
     assert subject.cluster.cordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.OURS
     subject.evict()
     subject.kubelet_ends(subject.pod)
@@ -102,7 +102,7 @@ def test_an_evicted_pod_is_made_anew_on_the_next_node_that_takes_it(subject: OnL
         f"default/web-{FIRST}-1",
     }
     assert subject.cluster.uncordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.NONE
-    assert f"default/web-{FIRST}-1" not in subject.pods(), "nothing comes back by itself"
+    assert f"default/web-{FIRST}-1" not in subject.pods(), "no pod returns by itself"
 
 
 def test_a_kubelet_would_admit_a_daemon_first_then_its_own_replica_then_a_guest(subject: OnLab) -> None:
@@ -114,7 +114,7 @@ def test_a_kubelet_would_admit_a_daemon_first_then_its_own_replica_then_a_guest(
     assert by_age == ["kube-system/kube-proxy-lab-02", "default/web-lab-02", f"default/web-{FIRST}-1"]
 
 
-def test_a_pod_that_no_node_takes_waits(subject: OnLab) -> None:
+def test_a_pod_that_no_node_has_room_for_is_pending(subject: OnLab) -> None:
     for node in (FIRST, "lab-02"):
         assert subject.cluster.cordon(node, RUN, TOKEN, SECONDS) is Cordon.OURS
     subject.evict()
@@ -123,13 +123,13 @@ def test_a_pod_that_no_node_takes_waits(subject: OnLab) -> None:
     (waiting,) = (pod for pod in everywhere if pod["metadata"]["name"] == f"web-{FIRST}-1")
     assert (waiting["status"]["phase"], waiting["spec"].get("nodeName")) == ("Pending", None)
     subject.cluster.uncordon("lab-02", RUN, TOKEN, SECONDS)
-    until(lambda: f"default/web-{FIRST}-1" in subject.pods(SECOND), 120, "the next node takes it")
+    until(lambda: f"default/web-{FIRST}-1" in subject.pods(SECOND), 120, "the next node runs it")
 
 
-def test_a_slow_pod_takes_what_its_kubelet_gives_it(subject: OnLab) -> None:
+def test_a_slow_pod_ends_as_late_as_its_kubelet_allows(subject: OnLab) -> None:
     subject.lab.fault(FIRST, pods.SLOW, 1.0)
     expected = budget(subject.pods()[subject.pod], 20).seconds
-    assert expected == 3.0, "1 s of grace, all of it the hook's, and the floor of 2 s"
+    assert expected == 3.0, "1 s of grace, all used by the hook, and the minimum of 2 s"
     began = time.monotonic()
     ending = subject.evict()
     assert ending.deletion_grace == 1
@@ -137,7 +137,7 @@ def test_a_slow_pod_takes_what_its_kubelet_gives_it(subject: OnLab) -> None:
     assert time.monotonic() - began >= expected
 
 
-def test_a_pod_that_is_held_stays_until_it_is_let_go(subject: OnLab) -> None:
+def test_a_held_pod_stays_until_it_is_released(subject: OnLab) -> None:
     subject.lab.fault(FIRST, pods.HELD)
     held = subject.evict()
     assert held.held_by == ("example.com/held",)
@@ -156,7 +156,7 @@ def test_without_a_kubelet_no_pod_ends(subject: OnLab) -> None:
     subject.kubelet_ends(subject.pod)
 
 
-def test_an_api_that_is_away_during_a_drain_has_forgotten_nothing(subject: OnLab) -> None:
+def test_an_api_that_was_down_during_a_drain_has_lost_nothing(subject: OnLab) -> None:
     assert subject.cluster.cordon(FIRST, RUN, TOKEN, SECONDS) is Cordon.OURS
     pod = subject.evict()
     control.ask(subject.lab.directory, {"op": "api", "kind": api.DOWN})

@@ -1,4 +1,4 @@
-"""A lab node is an ordinary SSH server: Fabric, with the generated ssh_config, is as welcome as ssh or we are."""
+"""A lab node is an ordinary SSH server: Fabric works with the generated ssh_config, like ssh and rollout."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def test_fabric_runs_a_command_on_a_node(lab: Lab) -> None:
     config = Config(runtime_ssh_path=str(lab.directory / "ssh_config"))
     with Connection("lab-08", config=config) as connection:
         connection.client.load_host_keys(str(lab.directory / "known_hosts"))
-        connection.client.set_missing_host_key_policy(RejectPolicy())  # Fabric's default trusts anybody
+        connection.client.set_missing_host_key_policy(RejectPolicy())  # Fabric's default accepts any host key
         assert connection.run("systemctl is-active kubelet", hide=True, in_stream=False).stdout.strip() == "active"

@@ -1,4 +1,4 @@
-"""Each fault, as a client meets it; and the real agent under them."""
+"""Each fault, as a client sees it, and its effect on the real agent."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def receipt(lab: Lab, node: str) -> dict[str, str]:
 
 
 def until_receipt(lab: Lab, node: str, state: str) -> dict[str, str]:
-    until(lambda: receipt(lab, node)["state"] == state, 300, f"the receipt of {node} says {state}")
+    until(lambda: receipt(lab, node)["state"] == state, 300, f"the receipt of {node} is {state}")
     return receipt(lab, node)
 
 
 def brief_guard(lab: Lab, node: str) -> int:
-    """Seconds within which an apply ends on this machine as it is now, and not many more."""
+    """Seconds within which an apply certainly ends on this machine, and not many more."""
     began = time.monotonic()
     lab.verb(node, agent_call.status(PROGRAM, sudo=True, deadline=60))
     return 5 + math.ceil(6 * (time.monotonic() - began))
@@ -106,7 +106,7 @@ def test_hang_before_the_banner(small: Lab) -> None:
     assert small.ssh("lab-01", "true").returncode == 0
 
 
-def test_a_drop_cuts_the_connection_and_the_apply_goes_on(slow: Lab) -> None:
+def test_a_drop_cuts_the_connection_and_the_apply_continues(slow: Lab) -> None:
     slow.fault("lab-01", faults.DROP, 2.0)
     command = apply(slow, "lab-01")
     answer = slow.ssh("lab-01", command.line, command.stdin)
@@ -141,7 +141,7 @@ def test_unhealthy_in_soak_after_the_confirm_and_healthy_after_the_revert(small:
 def test_a_soak_fault_begins_so_long_after_the_confirm_once_and_not_before() -> None:
     found = kubelet_faults.Ailments()
     found.set(kubelet_faults.SICK_IN_SOAK, "the old configuration", 0.5)
-    assert not found.strike(1e9), "nobody has confirmed"
+    assert not found.strike(1e9), "there is no confirm"
     found.confirmed(10.0)
     assert [found.strike(now) for now in (10.0, 10.49, 10.5, 11.0)] == [False, False, True, False]
 
@@ -169,7 +169,7 @@ def test_an_armed_change_is_reverted_at_boot_after_a_power_cut(small: Lab) -> No
     small.verb("lab-01", apply(small, "lab-01"))
     small.fault("lab-01", faults.DIES, lasting=86400)
     assert small.ssh("lab-01", "true").returncode == 255
-    small.fault("lab-01", faults.REBOOT, 0.1)  # which brings it back
+    small.fault("lab-01", faults.REBOOT, 0.1)  # which boots it
     small.until_state("lab-01", "running")
     assert until_receipt(small, "lab-01", "reverted")["cause"] == "boot"
     assert extra(small, "lab-01") == before

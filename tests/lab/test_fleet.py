@@ -1,4 +1,4 @@
-"""The lab from outside: real SSH by OpenSSH and paramiko, nodes apart from each other, nothing left behind."""
+"""The lab from outside: real SSH by OpenSSH and paramiko, separate nodes, nothing left behind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_input_and_output_of_megabytes(lab: Lab) -> None:
 def test_a_reader_that_stops_does_not_stop_the_others(lab: Lab) -> None:
     with connect(lab, "lab-02") as client:
         _, stdout, _ = client.exec_command("head -c 8000000 /dev/zero")
-        until(stdout.channel.recv_ready, 60, "as much is under way as nobody reads")
+        until(stdout.channel.recv_ready, 60, "the buffers are full, because no one reads")
         assert lab.ssh("lab-03", "echo here").stdout == b"here\n"
         assert len(stdout.read()) == 8_000_000
 
@@ -87,8 +87,12 @@ def test_a_command_outlives_its_connection(lab: Lab, tmp_path: Path) -> None:
             line = f"trap '' HUP PIPE; touch {begun}; {until_we_have_gone}; systemctl is-active kubelet >{flag}"
             client.exec_command(line)
             until(begun.exists, 60, "it runs")
-        until(lambda: not control.ask(lab.directory, {"op": "status"})["connections"], 60, "the node has seen us go")
-    until(lambda: flag.exists() and flag.read_text(encoding="utf-8") == "active\n", 60, "it has gone on")
+        until(
+            lambda: not control.ask(lab.directory, {"op": "status"})["connections"],
+            60,
+            "the node has seen the disconnect",
+        )
+    until(lambda: flag.exists() and flag.read_text(encoding="utf-8") == "active\n", 60, "it has continued")
 
 
 def test_a_killed_stand_in_does_not_confuse_the_next(lab: Lab) -> None:
@@ -157,7 +161,7 @@ def test_it_ends_by_itself_when_its_directory_is_removed(small: Lab) -> None:
 
 
 def processes(word: str) -> list[str]:
-    """Processes that carry the word in their environment or their command line."""
+    """Processes with the word in their environment or their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

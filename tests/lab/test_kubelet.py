@@ -1,4 +1,4 @@
-"""What a kubelet makes of its flags and its configuration, by version."""
+"""The lab's kubelet starts, or not, as the configuration code says: by version, with its own words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_configuration(version: str, lines: str, fatal: bool) -> None:
 @pytest.mark.parametrize(
     "config", ["", "kind: KubeletConfiguration\n", CONFIG.replace("v1beta1", "v1"), "text", "a: b: c"]
 )
-def test_what_is_no_configuration(config: str) -> None:
+def test_invalid_configurations(config: str) -> None:
     assert start("1.20.15", config=config).status == 255
 
 
@@ -116,13 +116,13 @@ def with_drop_ins(version: str, config: str, **files: str) -> kubelet.ProgramSta
 
 
 def test_drop_ins_are_merged_in_order_over_the_file() -> None:
-    base = f"{CONFIG}maxPods: 5\nclusterDNS: [a, b]\nevictionHard: {{x: '1', y: '2'}}\n"
-    first = f"{CONFIG}maxPods: 6\nclusterDNS: [c]\nevictionHard: {{y: '3'}}\n"
+    base = f"{CONFIG}maxPods: 5\nclusterDNS: [a, b]\nevictionHard: {{memory.available: 1Gi, nodefs.available: 5%}}\n"
+    first = f"{CONFIG}maxPods: 6\nclusterDNS: [c]\nevictionHard: {{nodefs.available: 8%}}\n"
     begun = with_drop_ins("1.36.1", base, a=first, b=f"{CONFIG}maxPods: 7\nnoSuchField: 1\n")
     assert begun.status is None
-    assert not [line for line in begun.journal if "lenient" in line], "unknown fields are dropped without a word"
+    assert not [line for line in begun.journal if "lenient" in line], "unknown fields are dropped silently"
     assert (begun.values["maxPods"], begun.values["clusterDNS"]) == (7, ["c"])
-    assert begun.values["evictionHard"] == {"x": "1", "y": "3"}
+    assert begun.values["evictionHard"] == {"memory.available": "1Gi", "nodefs.available": "8%"}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_drop_ins_are_merged_in_order_over_the_file() -> None:
         f"{CONFIG}maxParallelImagePulls: 5\n",
     ],
 )
-def test_what_of_a_drop_in_ends_the_kubelet(text: str) -> None:
+def test_drop_in_errors_that_end_the_kubelet(text: str) -> None:
     assert with_drop_ins("1.36.1", CONFIG, a=text).status == 1
     assert (
         with_drop_ins("1.36.1", CONFIG, a=f"{CONFIG}serializeImagePulls: false\nmaxParallelImagePulls: 5\n").status
@@ -143,14 +143,14 @@ def test_what_of_a_drop_in_ends_the_kubelet(text: str) -> None:
     )
 
 
-def test_a_folder_that_is_not_there_and_kubelets_that_do_not_know_the_flag_or_want_a_variable() -> None:
+def test_a_missing_folder_and_kubelets_that_do_not_know_the_flag_or_need_a_variable() -> None:
     assert with_drop_ins("1.36.1", CONFIG).status == 1
     assert with_drop_ins("1.27.3", CONFIG, a=CONFIG).status == 1
     assert with_drop_ins("1.29.1", CONFIG, a=CONFIG).status == 1
     assert with_drop_ins("1.30.1", CONFIG, a=CONFIG).status is None
 
 
-def test_a_kubelet_newer_than_the_tables_is_as_the_newest_that_is_known() -> None:
+def test_a_kubelet_newer_than_the_tables_behaves_like_the_newest_known_one() -> None:
     begun = start("1.99.0", config=f"{CONFIG}maxPods: 90\n")
     assert begun.status is None
     assert not [line for line in begun.journal if "lenient" in line]

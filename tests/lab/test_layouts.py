@@ -30,7 +30,7 @@ def spec(minor: int, runtime: str, version: str, layout: str) -> NodeSpec:
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, WITH_DROP_INS])
 @pytest.mark.parametrize(("minor", "runtime", "version"), KINDS)
-def test_the_kubelet_starts_without_a_complaint(minor: int, runtime: str, version: str, layout: str) -> None:
+def test_the_kubelet_starts_without_a_warning(minor: int, runtime: str, version: str, layout: str) -> None:
     node = spec(minor, runtime, version, layout)
     tree = MemoryTree(links={"/etc/systemd/system/multi-user.target.wants/kubelet.service": "x"})
     for path, text in layouts.files(node, 10).items():
@@ -43,7 +43,7 @@ def test_the_kubelet_starts_without_a_complaint(minor: int, runtime: str, versio
     assert not [line for line in start.journal if "lenient" in line.lower()]
 
 
-def test_drop_ins_where_the_kubelet_reads_them_without_being_asked_twice() -> None:
+def test_drop_ins_exist_where_the_kubelet_needs_only_the_flag() -> None:
     def read(minor: int) -> bool:
         files = layouts.files(spec(minor, "containerd", "1.7.28", WITH_DROP_INS), 10)
         passed = any(f"--config-dir={layouts.CONFIG_DIR}" in text for text in files.values())
@@ -76,7 +76,7 @@ def test_containerd_reads_its_own_version_of_its_file(version: str, line: str, p
     assert program in layouts.programs(node)["containerd"]
 
 
-def test_the_second_cluster_is_what_its_first_line_says() -> None:
+def test_the_second_cluster_matches_its_first_line() -> None:
     iad = load_cluster(FolderFiles(ROOT), FakeSources(), "iad")
     nodes = [NodeSpec(node.name, node.address, "", dict(node.labels)) for node in iad.nodes.values()]
     assert len(nodes) == 300

@@ -7,8 +7,8 @@ import os
 from rollout.lab.loop import Loop
 
 
-def test_a_descriptor_that_is_given_away_again_does_not_inherit_the_news_of_the_old_one() -> None:
-    """One pipe's handler closes another readable pipe, and its number is reused: the new owner's handler is not called."""
+def test_a_reused_descriptor_does_not_get_events_of_the_old_one() -> None:
+    """One pipe's handler closes another readable pipe, and its number is reused. The new owner's handler is not called."""
     loop = Loop()
     pipes = [os.pipe(), os.pipe()]
     called: list[str] = []
@@ -18,7 +18,7 @@ def test_a_descriptor_that_is_given_away_again_does_not_inherit_the_news_of_the_
         loop.forget(own)
         loop.forget(other)
         quiet, _ = os.pipe()
-        os.dup2(quiet, other)  # what the next open() would do by itself
+        os.dup2(quiet, other)  # as the next open() would do
         loop.watch(other, lambda: called.append("one that has nothing to read"))
         loop.call(loop.stop)
 

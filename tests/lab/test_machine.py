@@ -103,7 +103,7 @@ def test_stopped_masked_and_unknown(machine: LabMachine, tree: MemoryTree) -> No
     assert shown(machine, "LoadState") == "masked"
 
 
-def test_show_prints_systemds_order_whatever_was_asked_first(machine: LabMachine) -> None:
+def test_show_prints_systemds_order_whatever_the_order_of_the_request(machine: LabMachine) -> None:
     line = "show -p ActiveState -p MainPID,NRestarts --property=LoadState kubelet"
     assert [text.split("=")[0] for text in call(machine, line, 200)[1]] == [
         "MainPID",
@@ -144,7 +144,7 @@ def test_a_stopped_timer_never_fires(machine: LabMachine, host: NotingHost) -> N
     assert host.commands == []
 
 
-def test_a_failing_guard_is_started_again_if_it_was_asked_for(machine: LabMachine, host: NotingHost) -> None:
+def test_a_failing_guard_is_started_again_if_its_unit_requests_it(machine: LabMachine, host: NotingHost) -> None:
     properties_ = ("--property=Restart=on-failure", "--property=RestartSec=5")
     tools.systemd_run(
         machine, ("--on-active=1", "--timer-property=AccuracySec=1ms", "--unit=g", *properties_, "false"), 200
@@ -174,7 +174,7 @@ def test_a_power_cut_loses_timers_and_boot_units_come_before_the_kubelet(
     assert not machine.booting
 
 
-def test_never_healthy_means_with_another_configuration(machine: LabMachine, tree: MemoryTree) -> None:
+def test_never_healthy_affects_every_other_configuration(machine: LabMachine, tree: MemoryTree) -> None:
     well = machine.services[KUBELET].start.fingerprint
     machine.ailments.set(kubelet_faults.NEVER_HEALTHY, well, 0)
     call(machine, "restart kubelet", 200)
@@ -201,7 +201,7 @@ def test_unhealthy_in_soak_begins_after_the_confirm(machine: LabMachine, tree: M
     assert shown(machine, "NRestarts") == "1"
 
 
-def test_deaf_in_soak_takes_connections_and_never_answers(machine: LabMachine, tree: MemoryTree) -> None:
+def test_deaf_in_soak_accepts_connections_and_never_answers(machine: LabMachine, tree: MemoryTree) -> None:
     machine.ailments.set(kubelet_faults.DEAF_IN_SOAK, machine.services[KUBELET].start.fingerprint, 5)
     tree.write(EXTRA, "KUBELET_EXTRA_ARGS=--v=3\n")
     call(machine, "restart kubelet", 200)

@@ -1,4 +1,4 @@
-"""Faults of output, host keys, clocks and restless kubelets; how faults are combined, timed and listed."""
+"""Faults of output, host keys, clocks and flapping kubelets; how faults are combined, timed and listed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: La
     small.fault(NODE, listener.GARBAGE)
     said = prints(small, apply(small, NODE))
     assert b"end apply" not in said
-    assert b"\nreceipt tx=t1 run=r1 counter=99 state=confirmed" in said, "a lie"
+    assert b"\nreceipt tx=t1 run=r1 counter=99 state=confirmed" in said, "a false line"
     assert {b"\x1b", b"\xff", b"\0"} <= {said[index : index + 1] for index in range(len(said))}
     assert max(map(len, said.split(b"\n"))) > 10_000, "a line without an end"
     with pytest.raises(UnicodeDecodeError):
@@ -53,12 +53,12 @@ def test_output_that_never_ends_until_the_client_leaves(small: Lab) -> None:
     with subprocess.Popen(["ssh", "-F", config, NODE, "true"], stdout=subprocess.PIPE) as client:
         assert client.stdout is not None
         assert len(client.stdout.read(3_000_000)) == 3_000_000
-        assert small.ssh("lab-02", "echo fine").stdout == b"fine\n", "the others do not notice"
+        assert small.ssh("lab-02", "echo fine").stdout == b"fine\n", "the others are not affected"
         client.kill()
-    until(lambda: not control.ask(small.directory, {"op": "status"})["commands"], 60, "who hangs up ends it")
+    until(lambda: not control.ask(small.directory, {"op": "status"})["commands"], 60, "a disconnect ends it")
 
 
-def test_another_host_key_is_noticed_and_the_old_one_comes_back(small: Lab) -> None:
+def test_another_host_key_is_detected_and_the_old_one_is_restored(small: Lab) -> None:
     small.fault(NODE, faults.STRANGER)
     answer = small.ssh(NODE, "true")
     assert (answer.returncode, b"HOST IDENTIFICATION HAS CHANGED" in answer.stderr) == (255, True)
@@ -73,7 +73,7 @@ def test_a_clock_that_jumps_changes_nothing_for_a_transaction(small: Lab, step: 
     small.fault(NODE, faults.CLOCK, step)
     assert abs(int(small.ssh(NODE, "date +%s").stdout) - before - step) < 60
     found = receipt(small, NODE)
-    assert (found["state"], 0 < int(found["left"]) <= 120) == ("armed", True), "a receipt knows only uptime"
+    assert (found["state"], 0 < int(found["left"]) <= 120) == ("armed", True), "a receipt contains only the uptime"
     small.verb(NODE, confirm())
     assert receipt(small, NODE)["state"] == "confirmed"
     small.clear(NODE)
@@ -97,11 +97,11 @@ def test_a_kubelet_that_flaps_is_active_now_and_then(small: Lab) -> None:
         health.add("".join(rest))
         return len(restarts) >= 3 and seen >= {"active", "activating"} and health >= {"ok", ""}
 
-    until(has_been_seen_in_every_state, 120, "it has been seen well and ill")
+    until(has_been_seen_in_every_state, 120, "it was seen healthy and unhealthy")
     assert seen == {"active", "activating"}
     assert health == {"ok", ""}
     assert any(line.startswith("healthy no") for line in small.verb(NODE, apply(small, NODE))), (
-        "any configuration does it"
+        "it flaps with any configuration"
     )
     small.clear(NODE)
     small.until_state(NODE, "running")
@@ -119,13 +119,13 @@ def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab)
     assert found == {"refuse": [NODE], "slow-disk": ["lab-02"]}
 
 
-def test_a_fault_that_comes_later_and_goes_by_itself(small: Lab) -> None:
-    """Its fault is listed for as long as it is expected or there; while it strikes, the node refuses."""
+def test_a_fault_with_a_delay_and_a_duration(small: Lab) -> None:
+    """The fault is listed while it is scheduled or active. While it is active, the node refuses connections."""
     small.fault(NODE, faults.REFUSE, 3600.0)
     assert small.ssh(NODE, "true").returncode == 0, "not before its time"
     small.fault(NODE, faults.REFUSE, 0.5, lasting=4.0)
-    until(lambda: small.ssh(NODE, "true").returncode != 0, 60, "it strikes")
-    until(lambda: small.ssh(NODE, "true").returncode == 0, 60, "it goes")
+    until(lambda: small.ssh(NODE, "true").returncode != 0, 60, "it begins")
+    until(lambda: small.ssh(NODE, "true").returncode == 0, 60, "it ends")
     assert control.ask(small.directory, {"op": "status"})["faults"] == {}
 
 
@@ -152,7 +152,7 @@ def test_faults_as_typed_and_listed(small: Lab) -> None:
         "lab-[01-02] slow-disk --after 0 --for 0.5",
     ]
     assert "  fault api-down: api\n" in typed(small, "status").output
-    assert typed(small, "fault", "api", "--clear").output == "mended: api\n"
+    assert typed(small, "fault", "api", "--clear").output == "cleared: api\n"
     typed(small, "fault", "@rack1", "--clear")
     assert typed(small, "faults").output == "no fault is set\n"
     for words in (("api", "refuse"), (NODE, "api-down"), (NODE, "refuse", "--after", "-1"), (NODE, "no-such-fault")):

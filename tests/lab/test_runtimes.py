@@ -75,7 +75,7 @@ def test_every_runtime_of_the_lab_starts_with_its_own_files(minor: int, runtime:
         (DOCKER, JSON, "[]", False),
     ],
 )
-def test_what_ends_a_runtime(unit: str, path: str, content: str, starts: bool) -> None:
+def test_errors_that_end_a_runtime(unit: str, path: str, content: str, starts: bool) -> None:
     tree = MemoryTree()
     tree.write(path, content)
     assert (runtime_start.start(unit, "", ("/usr/bin/x",), tree).status is None) == starts
@@ -104,7 +104,7 @@ def test_containerd_1_does_not_read_version_3_and_imports_are_read() -> None:
     assert runtime_start.start(CONTAINERD, "2.1.4", ("containerd",), tree).status == 1
 
 
-def test_a_restart_tells_of_a_runtime_that_does_not_start_and_it_is_tried_again() -> None:
+def test_a_restart_reports_a_runtime_that_does_not_start_and_it_is_retried() -> None:
     machine, tree, _ = node("containerd")
     before = tree.read(TOML) or b""
     tree.write(TOML, "version =\n")
@@ -119,7 +119,7 @@ def test_a_restart_tells_of_a_runtime_that_does_not_start_and_it_is_tried_again(
 # ---------------------------------------------------------------------------------------------------------------- SIGHUP
 
 
-def test_docker_reads_its_file_anew_at_a_sighup_or_goes_on_with_the_old_one() -> None:
+def test_docker_reads_its_file_again_at_a_sighup_or_keeps_the_old_settings() -> None:
     machine, tree, _ = node("cri-dockerd")
     pid = machine.services[DOCKER].pid
     assert call(machine, f"kill -s HUP --kill-who=main {DOCKER}", 200) == 0
@@ -151,7 +151,7 @@ def test_a_process_without_a_sighup_handler_dies_of_it() -> None:
         ("dockershim", DOCKERS_TMP, False),
     ],
 )
-def test_a_pull_is_seen_where_the_runtime_shows_it_until_it_is_there(runtime: str, layer: str, says: bool) -> None:
+def test_a_pull_is_visible_where_the_runtime_shows_it_until_it_has_ended(runtime: str, layer: str, says: bool) -> None:
     machine, _, host = node(runtime, "v1.23.17")
     machine.pull(200)
     assert [path.startswith(layer) for path in host.layers] == ([True] if layer else [])

@@ -1,4 +1,4 @@
-"""One exec on a lab node: what comes in over the connection reaches the command, all of it."""
+"""One exec on a lab node: all input from the connection reaches the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 class LateChannel(paramiko.Channel):
-    """The input and its end arrive right after the check for input."""
+    """Input and its end arrive right after the check for input."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(1)
@@ -39,7 +39,7 @@ class LateChannel(paramiko.Channel):
         """There is none."""
 
 
-def test_input_that_comes_with_its_end_while_we_look_is_not_lost() -> None:
+def test_input_that_arrives_with_its_end_during_the_check_is_not_lost() -> None:
     loop = Loop()
     child = children.spawn(("/bin/sh", "-c", "read line && [ $line = whole ]"), os.environ, piped=True)
     told: list[int] = []
@@ -49,8 +49,8 @@ def test_input_that_comes_with_its_end_while_we_look_is_not_lost() -> None:
         loop.stop()
 
     session = LabSession(loop, LateChannel(b"whole\n"), child, done, lambda: None)
-    session.touch()  # the news of something else
-    session.touch()  # and that of the input and its end
+    session.touch()  # an event for something else
+    session.touch()  # the event for the input and its end
     loop.at(loop.now() + 10, loop.stop)
     loop.run()
     child.line.close()

@@ -1,4 +1,4 @@
-"""Unit files, environment files and the words that come of them."""
+"""Unit files, environment files, and the arguments that result from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_time_spans(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["ten", "5 fortnights", "1m1"])
-def test_what_is_no_time_span(text: str) -> None:
+def test_invalid_time_spans(text: str) -> None:
     if text == "1m1":
         assert units.seconds(text) == 61
     else:

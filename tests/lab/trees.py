@@ -1,4 +1,4 @@
-"""A node's files in memory, and a host that only takes notes: for tests of the state table."""
+"""A node's files in memory, and a host that only records: for tests of the state table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MemoryTree:
 
 @dataclass(slots=True)
 class NotingHost:
-    """Remembers simulated processes and what was to be run."""
+    """Records simulated processes and commands to run."""
 
     processes: dict[int, tuple[str, ...]] = field(default_factory=dict)
     commands: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class NotingHost:
 def kubeadm(
     version: str = "v1.20.15", layout: str = "kubeadm-deb", restart_sec: float = 10, runtime: str = ""
 ) -> MemoryTree:
-    """A node's files as the lab lays them out."""
+    """A node's files as the lab creates them."""
     tree = MemoryTree(links={"/etc/systemd/system/multi-user.target.wants/kubelet.service": "x"})
     labels = {"kubeletVersion": version, "layout": layout, **({"containerRuntime": runtime} if runtime else {})}
     spec = NodeSpec("n1", "n1", "127.64.0.1", labels)

@@ -1,4 +1,4 @@
-"""``make mutants``: each mutant must be killed by each test named for it. Writes ``docs/mutants.md``; exit 1 when one lives."""
+"""``make mutants``: each mutant must be killed by each test named for it. Writes ``docs/mutants.md``; exit 1 when one survives."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.mutants.list_of_mutants import MUTANTS
 from tests.mutants.mutant import Mutant, copy_of_the_project, is_the_copys, verdict
 from tests.places import ROOT
 
-HEAD = """# Mutants: do the proofs still find what they are for?
+HEAD = """# Mutants: do the tests still detect what they are for?
 
-Each line below was taken out of a copy of rollout, one at a time, and the test named beside it run on the copy: it must fail there, and pass on a copy
-with nothing taken out. `make mutants` writes this page; the lines are in `tests/mutants/list_of_mutants.py`.
+Each line below was removed from a copy of rollout, one at a time, and the test in its row was run on the copy: it must fail there, and pass on a copy
+with nothing removed. `make mutants` writes this page; the lines are in `tests/mutants/list_of_mutants.py`.
 
 | mutant | without | harm | killed by | s |
 | --- | --- | --- | --- | --- |
@@ -26,14 +26,14 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="rollout-mutants-") as folder:
         project = copy_of_the_project(Path(folder))
         if not is_the_copys(project):
-            print("the copy's code is not the one that is run", file=sys.stderr)  # noqa: T201 - a command of its own
+            print("the tests do not run the copy's code", file=sys.stderr)  # noqa: T201 - a command of its own
             return 1
         healthy = {killer: verdict(project, killer) for killer in dict.fromkeys(k for m in chosen for k in m.killers)}
         rows = [row for mutant in chosen for row in _tried(project, mutant, healthy)]
     if not names:
         (ROOT / "docs" / "mutants.md").write_text(HEAD + "".join(line for line, _ in rows))
     alive = sum(not killed for _, killed in rows)
-    print(f"{len(chosen)} mutants, {len(rows) - alive} of {len(rows)} times killed")  # noqa: T201
+    print(f"{len(chosen)} mutants, killed {len(rows) - alive} of {len(rows)} times")  # noqa: T201
     return 1 if alive else 0
 
 

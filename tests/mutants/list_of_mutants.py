@@ -1,4 +1,4 @@
-"""The mutants: one line each of what the laws stand on."""
+"""The mutants: each removes one line that the laws depend on."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MUTANTS = (
         "rollout/app/driver.py",
         "            self._write(state, lines)\n        self._submit(commands)\n",
         "            pass\n        self._submit(commands)\n",
-        "a controller that dies leaves nodes of which no journal knows",
+        "a controller that dies leaves changed nodes that no journal records",
         (SEEDS,),
     ),
     Mutant(
         "fenced-goes-on",
         "rollout/core/run/machine.py",
-        "        draft.fenced(event.node, event.reference, event.message)\n        return\n",
+        "        fenced(builder, event.node, event.reference, event.message)\n        return\n",
         "        return\n",
         "two controllers work on one fleet",
         (SEEDS,),
@@ -32,9 +32,9 @@ MUTANTS = (
         "rollout/adapters/journal/journal.py",
         "            self._leases.check(connection, run)\n",
         "",
-        "a controller that slept through its lease writes into another's run",
+        "a controller with an expired lease writes into another's run",
         (
-            "tests/adapters/journal/test_races.py::test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after",
+            "tests/adapters/journal/test_races.py::test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follows",
         ),
     ),
     Mutant(
@@ -42,7 +42,7 @@ MUTANTS = (
         AGENT,
         '    refuse fenced "this node has accepted token $k_counter of run $k_run"\n',
         "    :\n",
-        "an old controller changes nodes that a newer run has",
+        "an old controller changes nodes of a newer run",
         (f"{TRANSACTION}::test_an_older_token_is_fenced",),
     ),
     Mutant(
@@ -58,7 +58,7 @@ MUTANTS = (
         AGENT,
         "  guard_locked 9>&-\n",
         "",
-        "a node whose controller died keeps what nobody confirmed",
+        "a node keeps an unconfirmed change after its controller died",
         (f"{CHAOS}::test_the_controller_is_killed_between_two_renames_of_a_node",),
     ),
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = (
         AGENT,
         '      if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then\n',
         "      if false; then\n",
-        "a change is confirmed that the guard is taking back",
+        "a change is confirmed while the guard reverts it",
         (f"{TRANSACTION}::test_confirm_after_the_deadline_reverts",),
     ),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = (
         "rollout/core/run/capacity.py",
         "        return most_of(order, area) - busy[area]\n",
         "        return most_of(order, area) - busy[area] + 1\n",
-        "more of a rack are away than its limit",
+        "more nodes of a rack are unavailable than its limit allows",
         (SEEDS,),
     ),
     Mutant(
@@ -98,21 +98,21 @@ MUTANTS = (
         "rollout/app/node_gates.py",
         "Verdict.UNKNOWN: Trigger.GATES_UNKNOWN}",
         "Verdict.UNKNOWN: Trigger.GATES_PASSED}",
-        "a node is confirmed that nobody could ask",
+        "a node is confirmed although a gate could not measure it",
         ("tests/adapters/kubernetes/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
     ),
     Mutant(
-        "silent-not-owed",
+        "unreachable-forgotten",
         "rollout/core/run/transitions.py",
         "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
         "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE),\n",
-        "a node that could not be reached is forgotten",
+        "an unreachable node is not recorded as a pending recovery",
         (SEEDS,),
     ),
     Mutant(
         "cordon-left",
         "rollout/core/run/drain_rounds.py",
-        "            draft.ask(name, Verb.UNCORDON)\n",
+        "            ask(builder, name, Verb.UNCORDON)\n",
         "            pass\n",
         "nodes stay cordoned after the run",
         (SEEDS,),
@@ -122,7 +122,7 @@ MUTANTS = (
         "rollout/core/run/state.py",
         '        object.__setattr__(self, "nodes", {name: self.nodes[name] for name in names})\n',
         "        del names\n",
-        "status and resume tell another story than the run",
+        "status and resume differ from the run",
         (SEEDS, f"{REPLAY}::test_names_that_sort_in_another_order_replay_to_the_same_run"),
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = (
         "rollout/core/run/machine.py",
         "    return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event\n",
         "    return event\n",
-        "a resumed run goes by another clock than the run that died",
+        "a resumed run uses another clock than the run that died",
         (SEEDS, f"{REPLAY}::test_an_answer_made_before_a_tick_that_changed_nothing_gets_the_ticks_time"),
     ),
     Mutant(
@@ -138,7 +138,7 @@ MUTANTS = (
         AGENT,
         "        check_ordered\n",
         "",
-        "a node is confirmed that holds half of a change, or somebody else's bytes",
+        "a node with half of a change, or with foreign bytes, is confirmed",
         ("tests/agent/test_ordered.py",),
     ),
     Mutant(
@@ -146,7 +146,7 @@ MUTANTS = (
         AGENT,
         '    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"\n',
         "    :\n",
-        "a node is told as reverted whose kubelet still runs the new configuration",
+        "a node is reported as reverted while its kubelet still runs the new configuration",
         ("tests/agent/test_guard_bounds.py::test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit",),
     ),
     Mutant(
@@ -154,7 +154,7 @@ MUTANTS = (
         AGENT,
         "|| { undurable=1 && return 1; }",
         "|| :",
-        "what a disk has lost is told as done",
+        "a write that the disk has lost is reported as done",
         ("tests/agent/test_lost_writes.py",),
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = (
         "            if self._closed:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
-        ("tests/adapters/ssh/test_outlet.py::test_what_comes_after_the_end_is_not_sent",),
+        ("tests/adapters/ssh/test_outlet.py::test_data_after_the_close_is_not_sent",),
     ),
     Mutant(
         "end-overtakes-data",
@@ -179,14 +179,14 @@ MUTANTS = (
         "            if self._sending:\n                return\n",
         "",
         "a real OpenSSH bastion ends the connection, and every node behind it is lost",
-        ("tests/adapters/ssh/test_outlet.py::test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody",),
+        ("tests/adapters/ssh/test_outlet.py::test_data_in_progress_is_sent_before_the_close_and_blocks_no_thread",),
     ),
     Mutant(
         "header-outside-the-chain",
         "rollout/adapters/journal/journal.py",
         "        return beginning(RunHeader(*row[1:])) if row else GENESIS\n",
         "        return GENESIS\n",
-        "who changes a run's order or its reason in the database is not found out",
+        "a change of a run's order or reason in the database is not detected",
         ("tests/adapters/journal/test_contract.py::test_a_header_that_was_changed_is_refused",),
     ),
     Mutant(
@@ -194,9 +194,9 @@ MUTANTS = (
         "rollout/adapters/journal/journal.py",
         "        self._check_kept(run, kept, after + len(bodies), hashes)\n",
         "",
-        "a journal whose last events were cut off is taken for the whole run",
+        "a journal without its last events is accepted as the whole run",
         (
-            "tests/adapters/journal/test_contract.py::test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside",
+            "tests/adapters/journal/test_contract.py::test_a_truncated_chain_is_detected_by_the_head_outside_the_database",
         ),
     ),
     Mutant(
@@ -204,7 +204,7 @@ MUTANTS = (
         "rollout/core/run/state.py",
         "        names = sorted(self.nodes, key=lambda name: (place.get(name, len(place)), name))\n",
         "        names = sorted(self.nodes)\n",
-        "nodes go as their names sort in the journal, not as their waves stand in the plan",
+        "nodes are changed in the order of their names in the journal, not in the order of the plan's waves",
         (f"{REPLAY}::test_nodes_go_in_the_order_of_the_waves_whatever_the_order_of_the_mapping",),
     ),
     Mutant(
@@ -212,7 +212,7 @@ MUTANTS = (
         "rollout/core/run/triggers.py",
         "        return Trigger.STUCK\n    return _of_receipt",
         "        return Trigger.BUSY\n    return _of_receipt",
-        "a node whose revert cannot come to its end is told as being at work, and no reason is given",
+        "a node with a revert that cannot end is reported as busy, without a reason",
         ("tests/core/run/test_triggers.py::test_the_meaning_of_an_answer",),
     ),
 )

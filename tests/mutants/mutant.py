@@ -1,4 +1,4 @@
-"""A mutant: the program with one line of what keeps nodes safe taken out. A copy of the project holds it, never the project."""
+"""A mutant: the program without one of the lines that keep nodes safe. It is made in a copy of the project, never in the project."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_SECONDS = 1200
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """``old`` stands exactly once in ``file`` and becomes ``new``. ``harm`` is what users would suffer; ``killers`` are the
-    tests, by their pytest names, each of which must fail on it and pass without it.
+    """``old`` occurs exactly once in ``file`` and becomes ``new``. ``harm`` is the effect on users; ``killers`` are tests, by
+    their pytest names. Each must fail on the mutant, and pass without it.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Mutant:
     killers: tuple[str, ...]
 
     def applied_to(self, text: str) -> str:
-        """The text with the line out; ``ValueError`` when the line is no longer there, or there more than once."""
+        """The text without the line; ``ValueError`` if the line does not occur exactly once."""
         if text.count(self.old) != 1:
             message = f"{self.name}: {self.file} has {text.count(self.old)} times {self.old!r}"
             raise ValueError(message)
@@ -35,7 +35,7 @@ class Mutant:
 
 
 def copy_of_the_project(folder: Path) -> Path:
-    """What git knows of the project, as it is on disk now."""
+    """The project's files in git, as they are on disk now."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     names = [name.decode() for name in listed.split(b"\0") if name]
     for name in names:
@@ -52,7 +52,7 @@ def pytest_of(*tests: str) -> list[str]:
 
 
 def verdict(project: Path, test: str) -> str:
-    """``passed`` or ``failed``, as the test says of the copy; anything else is an error of the test or of the mutant."""
+    """``passed`` or ``failed``: the test's result on the copy; anything else is an error of the test or of the mutant."""
     environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         pytest_of(test), cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
@@ -64,7 +64,7 @@ def verdict(project: Path, test: str) -> str:
 
 
 def is_the_copys(project: Path) -> bool:
-    """Whether Python started in the copy takes the copy's code, not the project's."""
+    """Whether Python, started in the copy, uses the copy's code and not the project's."""
     command = [sys.executable, "-c", "import rollout; print(rollout.__file__)"]
     environment = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=True)

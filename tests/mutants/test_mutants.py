@@ -1,4 +1,4 @@
-"""Each mutant can still be made of the program as it is: `make mutants` then shows that each is killed."""
+"""Each mutant can still be made from the current program; `make mutants` then shows that each is killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.places import ROOT
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_its_line_is_there_once_and_its_tests_are_there(mutant: Mutant) -> None:
+def test_its_line_occurs_once_and_its_tests_exist(mutant: Mutant) -> None:
     assert mutant.applied_to((ROOT / mutant.file).read_text()) != (ROOT / mutant.file).read_text()
     for killer in mutant.killers:
         file, _, name = killer.partition("::")
@@ -28,5 +28,5 @@ def test_its_tests_can_be_run_as_they_are_named() -> None:
     assert done.returncode == 0, done.stdout[-2000:]
 
 
-def test_there_are_at_least_25_with_names_of_their_own() -> None:
+def test_there_are_at_least_25_with_unique_names() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 25

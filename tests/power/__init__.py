@@ -1,1 +1,1 @@
-"""Power cuts of a machine under emulation: its page cache, and all that only it has, is gone. ``make power``."""
+"""Power cuts of an emulated machine: its page cache, and everything only in it, is lost. ``make power``."""

@@ -1,4 +1,4 @@
-"""Power cuts of an emulated machine at seeded instants of a node's life: old files or new ones, as it told before."""
+"""Power cuts of an emulated machine at seeded instants of a node's life: old files or new ones, as it reported before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 180.0
 
 @dataclass(frozen=True)
 class Bench:
-    """What every cut begins with."""
+    """The start of every cut."""
 
     kernel: Path
     memory: Path
@@ -65,7 +65,7 @@ def _bench(folder: Path, kernels: Path) -> Bench:
 
 
 def _write_verbs(memory: Path) -> None:
-    """Every verb of forty changes: each is applied, and either left to its guard or confirmed and taken back."""
+    """Every verb of forty changes: each is applied, and either left to its guard or confirmed and reverted."""
     (memory / "verbs").mkdir()
     lives = []
     token = {"run": "run-1", "counter": 1, "sudo": False, "deadline": 60.0}
@@ -89,7 +89,7 @@ def _write(path: Path, command: RemoteCommand) -> None:
 
 
 def _life(bench: Bench, folder: Path) -> float:
-    """How long two changes take when nobody switches off: cuts fall anywhere in it. They must do what they are for."""
+    """How long two changes take without a power cut; cuts are drawn from this time. Both changes must have their result."""
     make_disk(folder / "disk", bench.tree)
     machine = Machine(bench.kernel, bench.memory, folder / "disk", "power=live")
     began, said = 0.0, []
@@ -110,7 +110,7 @@ def _life(bench: Bench, folder: Path) -> float:
 
 
 def _cut(bench: Bench, folder: Path, seed: int, whole: float) -> str:
-    """What is wrong after a cut at a seeded instant; empty if nothing is."""
+    """What is wrong after a cut at a seeded instant; empty if nothing is wrong."""
     instant = random.Random(seed).uniform(0, whole)  # noqa: S311 - the same every time
     disk = folder / "disk"
     make_disk(disk, bench.tree)
@@ -153,13 +153,13 @@ def _judge(before: list[str], after: list[str]) -> str:
     receipts = [dict(word.split("=", 1) for word in line.split()) for line in after if line.startswith("tx=")]
     newest = max(receipts, key=lambda receipt: int(receipt["seq"]), default={"state": "none"})["state"]
     if found != ("new" if newest == "confirmed" else "old") or newest in ("armed", "reverting"):
-        return f"{found} files, and the newest receipt says {newest}"
+        return f"{found} files, but the newest receipt is {newest}"
     strays = [line for line in after if line.startswith("/mnt/")]
     if strays:
         return f"left: {strays}"
     said = [line for line in before if line.startswith(("begin", "told"))]
     told = re.search(r" state=(\w+)", said[-1]) if said and said[-1].startswith("told") else None
-    return f"it had told {told[1]}, and says {newest}" if told and told[1] not in ("armed", newest) else ""
+    return f"it had reported {told[1]}, and is {newest}" if told and told[1] not in ("armed", newest) else ""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Brings Debian's cloud kernel, not installed but unpacked: DIR/boot/vmlinuz-VERSION and its modules. Usage: get-kernel.sh DIR
-# Root installs QEMU where it is missing.
+# Downloads and unpacks Debian's cloud kernel, without installing it: DIR/boot/vmlinuz-VERSION and its modules. Usage: get-kernel.sh DIR
+# As root it installs QEMU if it is missing.
 set -eu
 
 dir=${1:?usage: get-kernel.sh DIR}

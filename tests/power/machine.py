@@ -1,4 +1,4 @@
-"""A machine under emulation: a Debian kernel, busybox, our program, one ext4 disk. It can be switched off."""
+"""An emulated machine: a Debian kernel, busybox, the agent, one ext4 disk. It can be switched off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DISK = 64 * 1024 * 1024
 
 
 def make_disk(file: Path, tree: Path) -> None:
-    """A file system that holds this tree."""
+    """A file system that contains this tree."""
     file.unlink(missing_ok=True)
     with file.open("wb") as disk:
         disk.truncate(DISK)
@@ -60,7 +60,7 @@ def _libraries(program: Path) -> Iterator[Path]:
 
 
 class Machine:
-    """Switched on when made; ``lines`` is what it says, as long as it lives; ``off`` is a power cut."""
+    """Switched on when made; ``lines`` is its output as long as it runs; ``off`` is a power cut."""
 
     def __init__(self, kernel: Path, memory: Path, disk: Path, words: str) -> None:
         self._process = subprocess.Popen(

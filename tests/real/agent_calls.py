@@ -25,9 +25,9 @@ DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 DAEMON_PATH = "/etc/docker/daemon.json"
 KEEP = 3
 PATIENCE = 300.0
-"""Seconds: a safety net for what hangs, no verdict."""
+"""Seconds: a safety net for what hangs, not a verdict."""
 GUARDS = (6, 30, 120)
-"""Seconds, tried one after the other where a test waits for the guard to fire."""
+"""Seconds of guards, tried one after the other if a test waits for the guard to fire."""
 KUBELET = ("kubelet.service",)
 
 
@@ -41,7 +41,7 @@ def digest(content: bytes) -> str:
 
 @dataclass(slots=True)
 class OnNode:
-    """One run's hand on one node."""
+    """One run's access to one node."""
 
     ssh: SshNodes
     node: Node
@@ -136,12 +136,12 @@ class OnNode:
         return self._report("cleanup", call)
 
     def read(self, path: str) -> str | None:
-        """A file of the node as it is, not through the agent."""
+        """A file of the node, read without the agent."""
         file = self.node.root / path.lstrip("/")
         return file.read_text(encoding="utf-8") if file.exists() else None
 
     def leftovers(self, *, loaded: bool = False) -> list[str]:
-        """What exists of ours outside /var/lib/rollout: files, units at work; ``loaded``: also what systemd remembers."""
+        """What exists of rollout outside /var/lib/rollout: files, active units; ``loaded``: also what systemd remembers."""
         found = self.node.exec(
             "find", "/etc", "/run/systemd", "/var/lib/kubelet", "/usr/lib/systemd", "-name", "*rollout*"
         )
@@ -155,7 +155,7 @@ class OnNode:
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    until(holds, PATIENCE, "what must come")
+    until(holds, PATIENCE, "the expected condition")
 
 
 def armed_before_its_guard(
@@ -168,8 +168,8 @@ def armed_before_its_guard(
     then: Callable[[str], object] = lambda tx: None,
     undo: Callable[[], object] = lambda: None,
 ) -> str:
-    """The transaction, whose guard will fire soon; something was done to the node before. A machine that is too slow for a
-    guard of a few seconds is given a longer one.
+    """The transaction, with a guard that will fire soon, after ``then`` was done to the node. If a machine is too slow for a
+    guard of a few seconds, a longer one is tried.
     """
     for guard in GUARDS:
         tx = f"{name}-{hand.counter}-{guard}"
@@ -179,24 +179,24 @@ def armed_before_its_guard(
         if (found.get("state"), found.get("finished")) == ("armed", "1"):
             return tx
         undo()
-        eventually(lambda tx=tx: receipt(hand, tx).state is ReceiptState.REVERTED)  # type: ignore[misc]  # the tx of now
+        eventually(lambda tx=tx: receipt(hand, tx).state is ReceiptState.REVERTED)  # type: ignore[misc]  # the current tx
     raise AssertionError(f"not armed for long enough within {GUARDS[-1]} s")
 
 
 def on_disk(node: Node, tx: str) -> dict[str, str]:
-    """The node's own record, read from outside: the node may be away."""
+    """The node's own record, read from outside: the node may be down."""
     path = node.root / "var/lib/rollout/tx" / tx / "receipt"
     text = path.read_text() if path.exists() else ""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def seconds_left(node: Node, tx: str) -> float:
-    """Until its guard fires; less than nothing afterwards. (This machine's clock is the node's.)"""
+    """Until its guard fires; negative afterwards. (This machine's clock is the node's.)"""
     return int(on_disk(node, tx)["deadline"]) / 1000 - float(Path("/proc/uptime").read_text().split()[0])
 
 
 def moments(hand: OnNode) -> dict[str, float]:
-    """When this boot's systemd said for the first time that it had started or finished a service."""
+    """When this boot's systemd first logged that it had started or finished a service."""
     lines = hand.node.exec("journalctl", "-b", "-o", "short-monotonic", "--no-pager", "_PID=1").splitlines()
     found: dict[str, float] = {}
     for line in lines:
@@ -207,7 +207,7 @@ def moments(hand: OnNode) -> dict[str, float]:
 
 
 def kubelets(hand: OnNode) -> int:
-    """How many kubelets have said in this boot that they began."""
+    """The number of kubelets that logged their start in this boot."""
     said = hand.node.exec("journalctl", "-b", "-u", "kubelet", "-o", "cat", "--no-pager")
     return said.count("started, pid")
 

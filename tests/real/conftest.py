@@ -1,4 +1,4 @@
-"""What tests do on real systemd nodes: ask over SSH, hold one node in a run of their own, roll out on four."""
+"""Fixtures for real systemd nodes: requests over SSH, one node in a run of its own, a rollout on four."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTERS = itertools.count(1)
 
 @pytest.fixture
 def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
-    """SSH to the nodes with the bed's own files, as a user would."""
+    """SSH to the nodes with the bed's own files, as for a user."""
     real_nodes(1)
     nodes = SshNodes(ssh_config=bed.ssh_config)
     yield nodes
@@ -30,7 +30,7 @@ def ssh(bed: Bed, real_nodes: RealNodes) -> Iterator[SshNodes]:
 
 @pytest.fixture
 def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
-    """A fresh run that has claimed the node; afterwards nothing may be left of it and the node is as kubeadm made it."""
+    """A new run that has claimed the node. Afterwards nothing may be left of it, and the node is as kubeadm made it."""
     (node,) = real_nodes(1)
     ssh = SshNodes(ssh_config=bed.ssh_config)
     counter = next(COUNTERS)
@@ -55,7 +55,7 @@ def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
 
 @pytest.fixture
 def fleet(tmp_path: Path, bed: Bed, real_nodes: RealNodes) -> Iterator[Fleet]:
-    """Four nodes that know nothing of us; a node that a test leaves otherwise than it was is made afresh."""
+    """Four nodes without any state of rollout; a node that a test has changed is made again."""
     nodes = real_nodes(4)
     for node in nodes:
         node.exec("rm", "-rf", "/var/lib/rollout")

@@ -1,4 +1,4 @@
-"""The daemons of a real node, looked at from outside: which process systemd runs, and what dockerd says of itself."""
+"""The daemons of a real node, seen from outside: which process systemd runs, and what dockerd logs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def processes(node: Node) -> dict[str, tuple[str, ...]]:
 
 
 def started(node: Node, unit: str) -> int:
-    """When its main process started, by a clock that never steps."""
+    """When its main process started, by the monotonic clock."""
     return int(node.exec("systemctl", "show", "-p", "ExecMainStartTimestampMonotonic", "--value", unit))
 
 
 def reloaded(node: Node) -> list[int]:
-    """The concurrent downloads that dockerd has said are in force from then on, once for each SIGHUP since boot."""
+    """The concurrent downloads that dockerd logged as in force, once for each SIGHUP since boot."""
     return _downloads(node, "Reloaded configuration")
 
 

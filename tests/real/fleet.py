@@ -1,4 +1,4 @@
-"""Four real nodes in two racks, and the command line run on them as a user would."""
+"""Four real nodes in two racks, and the command line, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ onFailure: {revert: node}
 """
 
 PATIENCE = 600.0
-"""Seconds: a safety net for what hangs, no verdict."""
+"""Seconds: a safety net for what hangs, not a verdict."""
 
 VOLATILE = ("run", "tmp", "var/cache", "var/lib/docker", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
-"""What every node writes as it lives."""
+"""Files that every running node writes."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """A folder to run ``rollout`` in. Nodes are looked at from outside: through their disks and their systemd."""
+    """A folder to run ``rollout`` in. Nodes are checked from outside: through their disks and their systemd."""
 
     folder: Path
     bed: Bed
@@ -61,7 +61,7 @@ class Fleet:
         return finished(self.command(*words), self.folder, patience)
 
     def begun(self, *words: str) -> AbstractContextManager[Process]:
-        """A controller at work."""
+        """A controller in the background."""
         (self.folder / "out").unlink(missing_ok=True)
         return at_work(self.command(*words), self.folder, self.folder / "out")
 
@@ -77,7 +77,7 @@ class Fleet:
         path.write_text(text.replace(old, new))
 
     def one_rack(self) -> None:
-        """So that its budget is that of all four."""
+        """One rack, so that its budget is that of all four nodes."""
         path = self.folder / "inventories/real.yaml"
         path.write_text(path.read_text().replace("\n  b: ", ","))
 
@@ -96,12 +96,12 @@ class Fleet:
         return json.loads(json.dumps(document))
 
     def fires(self, node: Node) -> None:
-        """The timer of its guard elapses now: systemd starts what it would start then."""
+        """The timer of its guard elapses now: systemd starts the guard."""
         newest = self.receipts(node)[-1]["tx"]
         node.exec("systemctl", "start", "--no-block", f"rollout-guard-{newest}.service")
 
     def is_overdue(self, node: Node) -> None:
-        """Its deadline is past, by its own records."""
+        """Its deadline has passed, by its own records."""
         newest = node.root / "var/lib/rollout/tx" / self.receipts(node)[-1]["tx"]
         for path in (newest / "receipt", *(newest / "next").iterdir()):
             text = re.sub(r"^deadline=\d+$", "deadline=1", path.read_text(), flags=re.MULTILINE)
@@ -110,7 +110,7 @@ class Fleet:
             fresh.rename(path)
 
     def standing(self, node: Node) -> str:
-        """What the journal says of one node: its trouble's state and reference, or nothing."""
+        """What the journal contains of one node: its trouble's state and reference, or nothing."""
         found = [t for t in self.status()["troubles"] if node.name in NodeSet(t["nodes"])]
         return " ".join(f"{t['state']} {t['reference']}" for t in found)
 
@@ -135,11 +135,11 @@ class Fleet:
     def is_new(self, node: Node) -> bool:
         """Exactly the new files; exactly the old ones is ``False``; anything else is a third state and fails."""
         versions = set(self.versions(node).split())
-        assert versions in ({"old"}, {"new"}), f"{node.name} is half done: {versions}"
+        assert versions in ({"old"}, {"new"}), f"{node.name} has a mix of files: {versions}"
         return versions == {"new"}
 
     def runs_new(self, node: Node) -> bool:
-        """Whether the kubelet that systemd runs has the new flag, by its process; it must be running."""
+        """Whether the kubelet's process has the new flag; it must be running."""
         pid = node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet").strip()
         assert node.exec("systemctl", "is-active", "kubelet", check=False).strip() == "active", node.name
         return "--image-pull-progress-deadline=5m" in node.exec("cat", f"/proc/{pid}/cmdline")
@@ -161,16 +161,16 @@ class Fleet:
         return bool(found) and found[-1]["state"] == "armed" and found[-1]["finished"] == "1"
 
     def everything(self) -> dict[str, str]:
-        """Path → mode, owner and content of all that these nodes have ever written, but for our state and their logs."""
+        """Path → mode, owner and content of all files that these nodes have written, except rollout's state and their logs."""
         return {path: what for node in self.nodes for path, what in written(node)}
 
     def nothing_left(self) -> None:
-        """Law 8: no guard, timer, unit or claim; of ours only /var/lib/rollout remains, closed to others."""
+        """Law 8: no guard, timer, unit or claim; of rollout only /var/lib/rollout remains, closed to others."""
         for node in self.nodes:
             units = "systemctl list-units --all --plain --no-legend '*rollout*'; systemctl list-timers --all --no-legend '*rollout*'"
             assert node.exec("sh", "-c", units) == "", node.name
             ours = "find / -xdev -path /var/lib/rollout -prune -o -name '*rollout*' ! -name 90-rollout.conf -print"
-            assert node.exec("sh", "-c", ours) == "", "but for the drop-in, which is a change"
+            assert node.exec("sh", "-c", ours) == "", "except the drop-in, which is a change"
             state = node.root / "var/lib/rollout"
             if state.exists():
                 assert stat.S_IMODE(state.stat().st_mode) == 0o700
@@ -179,7 +179,7 @@ class Fleet:
 
 
 def written(node: Node) -> Iterator[tuple[str, str]]:
-    """Files of the node's disk, and folders that its image does not have."""
+    """Files on the node's disk, and folders that its image does not have."""
     top = node.disk.written
     for folder, folders, files in os.walk(top):
         here = Path(folder).relative_to(top)
@@ -196,7 +196,7 @@ def written(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def make_fleet(folder: Path, bed: Bed, nodes: list[Node]) -> Fleet:
-    """Racks ``a`` and ``b``; in each a node of either layout."""
+    """Racks ``a`` and ``b``; in each a node of each layout."""
     names = [node.name for node in nodes]
     racks = f"racks:\n  a: {names[0]},{names[1]}\n  b: {names[2]},{names[3]}\n"
     inventory = f"cluster: real\napiServer: v1.20.15\n{racks}nodes:\n" + "".join(f"  {name}: {{}}\n" for name in names)

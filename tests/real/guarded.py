@@ -1,4 +1,4 @@
-"""Transactions that nobody confirms, on four real nodes at once: what is done to a node's guard, and what becomes of the node."""
+"""Unconfirmed transactions on four real nodes at once: what is done to a node's guard, and the result for the node."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ TX = "tx-guard"
 TIMER, SERVICE, WATCH = f"rollout-guard-{TX}.timer", f"rollout-guard-{TX}.service", f"rollout-watch-{TX}.service"
 NEW = b'[Service]\nEnvironment="GUARDED=1"\n'
 GUARDS = (10, 45, 240)
-"""Seconds, tried one after the other."""
+"""Seconds of guards, tried one after the other."""
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A node that was given a new drop-in."""
+    """A node that got a new drop-in."""
 
     hand: OnNode
     starts: int
-    """How often its kubelet has been started until then, and with it."""
+    """The number of starts of its kubelet before the drop-in, and with it."""
     was_armed: bool
 
     @property
@@ -37,7 +37,7 @@ class Guarded:
         return self.hand.node
 
     def is_old(self) -> bool:
-        """No drop-in, and a kubelet that was started without it, once."""
+        """No drop-in, and a kubelet that was started once without it."""
         if self.hand.read(DROP_IN) is not None or starts(self.node) == self.starts:
             return False
         pid = self.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet").strip()
@@ -57,11 +57,11 @@ class Guarded:
         return self.says("reverted guard")
 
     def has_ended(self) -> bool:
-        """Neither string of the guard is there any more."""
+        """Timer and process of the guard no longer exist."""
         return not self.is_active(WATCH) and not self.is_active(SERVICE) and not self.is_active(TIMER)
 
     def watch_waits(self) -> bool:
-        """The process beside the timer has begun: it has the lock's file open, which the timer's guard holds."""
+        """The process beside the timer has started: it has the lock's file open, and the timer's guard holds the lock."""
         pid = self.node.exec("systemctl", "show", "-p", "MainPID", "--value", WATCH).strip()
         return "lock" in self.node.exec("sh", "-c", f"readlink /proc/{pid}/fd/9 || :")
 
@@ -70,7 +70,7 @@ class Guarded:
 
 
 def starts(node: Node) -> int:
-    """How often systemd has started this node's kubelet in this boot."""
+    """The number of starts of this node's kubelet in this boot."""
     said = node.exec("journalctl", "-b", "-u", "kubelet", "-o", "cat", "--no-pager")
     return said.count("Started kubelet")
 
@@ -81,8 +81,8 @@ def guarded(
     strike: Callable[[list[Guarded]], object],
     undo: Callable[[list[Guarded]], object] = lambda nodes: None,
 ) -> Iterator[list[Guarded]]:
-    """Applied on all four with the same guard, and struck before any of them fired: a machine that is too slow for a guard of
-    a few seconds is given a longer one. Afterwards nothing of ours may be left.
+    """Applied on all four with the same guard, and ``strike`` done before any of them fired. If a machine is too slow for a
+    guard of a few seconds, a longer one is tried. Afterwards nothing of rollout may be left.
     """
     with ExitStack() as stack:
         for guard in GUARDS:

@@ -64,7 +64,7 @@ def test_apply_then_confirm_then_revert(on_node: OnNode) -> None:
     assert (on_node.read(CONFIG_PATH), on_node.read(FLAGS_PATH)) == (CONFIG, FLAGS)
 
 
-def test_a_new_drop_in_is_loaded_and_goes_again(on_node: OnNode) -> None:
+def test_a_new_drop_in_is_loaded_and_removed_again(on_node: OnNode) -> None:
     text = b'[Service]\nEnvironment="KUBELET_EXTRA_ARGS=--v=3"\n'
     report = on_node.apply("tx-drop", {DROP_IN: text}, arguments=("--v=3",))
     assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
@@ -86,7 +86,7 @@ def test_a_drifted_file_is_refused_untouched(on_node: OnNode) -> None:
 @pytest.mark.parametrize(
     "bad", [b"", NEW_CONFIG + b"BROKEN\n", NEW_CONFIG.replace(b"110", b'"fifty"'), NEW_CONFIG + b"noSuchField: 1\n"]
 )
-def test_a_kubelet_that_gets_sick_is_taken_back_by_the_agent(on_node: OnNode, bad: bytes) -> None:
+def test_the_agent_reverts_a_kubelet_that_becomes_unhealthy(on_node: OnNode, bad: bytes) -> None:
     report = on_node.apply(f"tx-sick-{on_node.counter}", {CONFIG_PATH: bad})
     assert report.healthy is not None, report
     assert report.receipt is not None
@@ -95,7 +95,7 @@ def test_a_kubelet_that_gets_sick_is_taken_back_by_the_agent(on_node: OnNode, ba
     assert on_node.node.exec("systemctl", "is-active", "kubelet").strip() == "active"
 
 
-def test_without_a_confirm_the_guard_takes_it_back(on_node: OnNode) -> None:
+def test_without_a_confirm_the_guard_reverts(on_node: OnNode) -> None:
     """At its time: after its deadline, and before another timer that is set for a second later."""
     node = on_node.node
 

@@ -1,4 +1,4 @@
-"""The bed itself: its nodes behave as real ones do."""
+"""The bed itself: its nodes behave like real ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_restart_returns_0_although_the_configuration_is_broken(ssh: SshNodes,
     try:
         said(ssh, node, "echo BROKEN | sudo -n tee /var/lib/kubelet/config.yaml; sudo -n systemctl restart kubelet")
         restarts = "systemctl show -p NRestarts --value kubelet"
-        until(lambda: int(said(ssh, node, restarts)) > before, PATIENCE, "systemd restarts it again and again")
+        until(lambda: int(said(ssh, node, restarts)) > before, PATIENCE, "systemd restarts it repeatedly")
     finally:
         said(ssh, node, "sudo -n tee /var/lib/kubelet/config.yaml", CONFIG.encode())
         said(ssh, node, "sudo -n systemctl restart kubelet; systemctl is-active kubelet")
@@ -60,7 +60,7 @@ def test_a_restart_returns_0_although_the_configuration_is_broken(ssh: SshNodes,
         ("--image-pull-progress-deadline=5m0s", f"{CONFIG}noSuchField: 1\nBROKEN", 1, "could not find"),
     ],
 )
-def test_the_kubelet_judges_as_the_real_one_does(
+def test_the_kubelet_accepts_and_refuses_as_the_real_one_does(
     ssh: SshNodes, real_nodes: RealNodes, flags: str, config: str, status: int, says: str
 ) -> None:
     (node,) = real_nodes(1)
@@ -83,7 +83,7 @@ def test_healthz_answers(real_nodes: RealNodes) -> None:
     assert node.exec("bash", "-c", ask).strip() == "ok"
 
 
-def test_a_power_cut_is_silence_then_a_new_boot_with_what_was_synced(
+def test_a_power_cut_is_followed_by_a_new_boot_with_synced_data_only(
     bed: Bed, ssh: SshNodes, real_nodes: RealNodes
 ) -> None:
     (node,) = real_nodes(1)
@@ -94,7 +94,7 @@ def test_a_power_cut_is_silence_then_a_new_boot_with_what_was_synced(
         said(ssh, node, "echo kept | sudo -n tee /var/lib/kubelet/mark; sync -f /var/lib/kubelet/mark")
         said(ssh, node, "sudo -n touch /run/lost")
         (node.root / "var/lib/kubelet/later").write_text("lost\n")
-        node.disk.stop()  # at once: others on this machine may sync all of its disks
+        node.disk.stop()  # at once: other processes on this machine may sync all of its disks
         node.powercut()
         answer = quick.run(Target(name=node.name, address=node.name), RemoteCommand("true", b"", PATIENCE))
         assert (answer.started, answer.reference) in {(False, "connect-timeout"), (False, "host-unreachable")}
@@ -109,7 +109,7 @@ def test_a_power_cut_is_silence_then_a_new_boot_with_what_was_synced(
         quick.close()
 
 
-def test_a_reboot_comes_back_by_itself(ssh: SshNodes, real_nodes: RealNodes) -> None:
+def test_a_rebooted_node_returns_by_itself(ssh: SshNodes, real_nodes: RealNodes) -> None:
     (node,) = real_nodes(1)
     boot = said(ssh, node, "cat /proc/sys/kernel/random/boot_id")
     node.reboot()
@@ -117,7 +117,7 @@ def test_a_reboot_comes_back_by_itself(ssh: SshNodes, real_nodes: RealNodes) -> 
     assert said(ssh, node, "cat /proc/sys/kernel/random/boot_id") != boot
 
 
-def test_a_paused_node_answers_nothing_and_goes_on_afterwards(bed: Bed, ssh: SshNodes, real_nodes: RealNodes) -> None:
+def test_a_paused_node_answers_nothing_and_continues_afterwards(bed: Bed, ssh: SshNodes, real_nodes: RealNodes) -> None:
     (node,) = real_nodes(1)
     quick = SshNodes(ssh_config=bed.ssh_config, limits=SshLimits(banner=1, channel=1))
     try:
@@ -151,11 +151,11 @@ def test_a_pulled_cable_ends_at_the_deadline(ssh: SshNodes, real_nodes: RealNode
     until(
         lambda: ssh.run(target, RemoteCommand("echo again", b"", PATIENCE)).stdout == b"again\n",
         PATIENCE,
-        "it is reached again: the kernel remembers for a moment that there was no way",
+        "it is reached again: the kernel caches the missing route for a moment",
     )
 
 
-def test_what_a_killed_run_left_behind_is_swept_away(bed: Bed) -> None:
+def test_the_remains_of_a_killed_run_are_removed(bed: Bed) -> None:
     script = "from tests.bed.bed import Bed; b = Bed(); b.__enter__(); b.add(); print(b.folder, flush=True); import sys; sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

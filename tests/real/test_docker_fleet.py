@@ -1,4 +1,4 @@
-"""Four real nodes whose dockerd changes with their kubelet, or alone; who pulls images is waited for where a restart would cancel them."""
+"""Four real nodes: dockerd changes with the kubelet, or alone. A run waits for pulls that a restart would cancel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loaded(fleet: Fleet) -> None:
 
 
 def downloads(fleet: Fleet, *, alone: bool = False) -> None:
-    """The playbook wants them, besides what it wanted or instead of that."""
+    """The playbook sets them, in addition to its settings or instead of them."""
     here = f"maxConcurrentDownloads: {WANTED}"
     fleet.playbook("imagePullProgressDeadline: 5m, serializeImagePulls: false", here) if alone else fleet.playbook(
         "serializeImagePulls: false", here
@@ -46,11 +46,11 @@ def and_then(before: dict[str, list[int]], *values: int) -> dict[str, list[int]]
 
 
 def pull(node: Node) -> None:
-    """A layer is under way."""
+    """A layer is being pulled."""
     node.exec("touch", LAYER)
 
 
-def test_a_flag_of_the_kubelet_and_a_key_of_dockerd_in_one_playbook_there_and_back(fleet: Fleet) -> None:
+def test_a_flag_of_the_kubelet_and_a_key_of_dockerd_in_one_playbook_are_applied_and_reverted(fleet: Fleet) -> None:
     downloads(fleet)
     before, told, dockerds, kubelets = (
         fleet.everything(),
@@ -80,7 +80,7 @@ def test_a_flag_of_the_kubelet_and_a_key_of_dockerd_in_one_playbook_there_and_ba
     fleet.nothing_left()
 
 
-def test_dockerd_alone_restarts_nothing_waits_for_no_pulls_and_comes_back_without_a_journal(fleet: Fleet) -> None:
+def test_dockerd_alone_restarts_nothing_waits_for_no_pulls_and_is_reverted_without_a_journal(fleet: Fleet) -> None:
     downloads(fleet, alone=True)
     before, told = fleet.everything(), said(fleet)
     processes_before = [processes(node) for node in fleet.nodes]
@@ -89,7 +89,7 @@ def test_dockerd_alone_restarts_nothing_waits_for_no_pulls_and_comes_back_withou
     armed = fleet.nodes[-1]
     armed.hold("*/next/finished *")
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(armed.holds, PATIENCE, "the last node is armed and hung up")
+        until(armed.holds, PATIENCE, "the last node is armed and has got its SIGHUP")
         assert (fleet.receipt(armed), reloaded(armed)[-1]) == ("armed -", WANTED), "guarded like any change"
         armed.let_go()
         assert process.wait(PATIENCE) == 0, fleet.said()
@@ -101,20 +101,24 @@ def test_dockerd_alone_restarts_nothing_waits_for_no_pulls_and_comes_back_withou
     assert emergency.code == 0, emergency.all
     assert fleet.everything() == before
     assert said(fleet) == and_then(told, WANTED, DEFAULT)
-    assert [processes(node) for node in fleet.nodes] == processes_before, "there and back by SIGHUP alone"
+    assert [processes(node) for node in fleet.nodes] == processes_before, "changed and reverted by SIGHUP alone"
     fleet.nothing_left()
 
 
-def test_who_pulls_goes_last_and_goes_when_it_has_pulled(fleet: Fleet) -> None:
+def test_a_node_that_pulls_images_is_changed_last_after_its_pulls(fleet: Fleet) -> None:
     fleet.playbook("[canary, rest]", "[rest]")
     fleet.one_rack()
     busy, *others = fleet.nodes
     pull(busy)
     untouched = processes(busy)
     with fleet.begun("apply", "--cluster", "real", "--yes") as process:
-        until(lambda: [fleet.receipt(node) for node in others] == ["confirmed -"] * 3, PATIENCE, "the others go first")
+        until(
+            lambda: [fleet.receipt(node) for node in others] == ["confirmed -"] * 3,
+            PATIENCE,
+            "the others are changed first",
+        )
         assert f"waits: 1 node pulls images ({busy.name})" in fleet.rollout("status").out
-        assert (fleet.receipts(busy), processes(busy)) == ([], untouched), "nothing of ours is on it"
+        assert (fleet.receipts(busy), processes(busy)) == ([], untouched), "rollout has not touched it"
         busy.exec("rm", LAYER)
         assert process.wait(PATIENCE) == 0, fleet.said()
     assert fleet.status()["counts"] == {"confirmed": 4}

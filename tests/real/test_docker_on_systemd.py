@@ -1,4 +1,4 @@
-"""The agent beside the kubelet, on a real systemd: dockerd is hung up or restarted, and each is taken back as it was made."""
+"""The agent and dockerd, on a real systemd: dockerd gets a SIGHUP or a restart, and each is reverted in the same way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_snapshot_sees_dockerd_and_its_file(on_node: OnNode) -> None:
     assert found.measurement.pulls == ()
 
 
-def test_a_hangup_that_nobody_confirms_is_taken_back_by_another_hangup(on_node: OnNode) -> None:
+def test_an_unconfirmed_sighup_is_reverted_by_another_sighup(on_node: OnNode) -> None:
     node = on_node.node
     before, changes = processes(node), {DAEMON_PATH: NEW_DAEMON}
     said: list[int] = []
@@ -43,11 +43,11 @@ def test_a_hangup_that_nobody_confirms_is_taken_back_by_another_hangup(on_node: 
     eventually(lambda: receipt(on_node, tx).state is ReceiptState.REVERTED)
     assert receipt(on_node, tx).cause == "guard"
     assert (on_node.read(DAEMON_PATH), reloaded(node)) == (DAEMON, [*said, DEFAULT])
-    assert processes(node) == before, "neither was restarted, there or back"
+    assert processes(node) == before, "neither was restarted, in apply or revert"
     eventually(lambda: on_node.leftovers() == [])
 
 
-def test_a_dockerd_that_dies_of_the_hangup_is_started_with_its_old_file(on_node: OnNode) -> None:
+def test_a_dockerd_that_dies_of_the_sighup_is_started_with_its_old_file(on_node: OnNode) -> None:
     node = on_node.node
     before = processes(node)
     node.exec("touch", "/run/dockerd-deaf")
@@ -63,7 +63,7 @@ def test_a_dockerd_that_dies_of_the_hangup_is_started_with_its_old_file(on_node:
     assert processes(node)[KUBELET] == before[KUBELET]
 
 
-def test_a_power_cut_before_a_hangup_is_confirmed_boots_dockerd_with_its_old_file(on_node: OnNode) -> None:
+def test_a_power_cut_before_a_sighup_is_confirmed_boots_dockerd_with_its_old_file(on_node: OnNode) -> None:
     node = on_node.node
     report = on_node.apply("tx-dark", {DAEMON_PATH: NEW_DAEMON}, guard=120, units=(), hangups=(DOCKER,))
     assert (report.outcome, report.healthy) == (Outcome.DONE, True), report
@@ -75,11 +75,11 @@ def test_a_power_cut_before_a_hangup_is_confirmed_boots_dockerd_with_its_old_fil
     eventually(node.is_up)
     assert (receipt(on_node, "tx-dark").state, receipt(on_node, "tx-dark").cause) == (ReceiptState.REVERTED, "boot")
     assert on_node.read(DAEMON_PATH) == DAEMON
-    assert (began(node), reloaded(node)) == ([DEFAULT], []), "the file was back before dockerd read it"
+    assert (began(node), reloaded(node)) == ([DEFAULT], []), "the file was restored before dockerd read it"
     eventually(lambda: on_node.leftovers() == [])
 
 
-def test_a_runtime_is_restarted_before_the_kubelet_there_and_back(on_node: OnNode) -> None:
+def test_a_runtime_is_restarted_before_the_kubelet_in_apply_and_revert(on_node: OnNode) -> None:
     node = on_node.node
     before = processes(node)
     changes = {DAEMON_PATH: NEW_DAEMON, CONFIG_PATH: NEW_CONFIG}
@@ -96,8 +96,8 @@ def test_a_runtime_is_restarted_before_the_kubelet_there_and_back(on_node: OnNod
     assert (on_node.read(DAEMON_PATH), on_node.read(CONFIG_PATH)) == (DAEMON, CONFIG)
 
 
-def test_a_runtime_that_dies_of_its_restart_has_its_old_file_and_both_are_well(on_node: OnNode) -> None:
-    """Its unit starts at most three times a minute: the old files must not be refused for what the new ones did."""
+def test_a_runtime_that_dies_of_its_restart_has_its_old_file_and_both_are_healthy(on_node: OnNode) -> None:
+    """Its unit starts at most three times a minute: the starts with the new files must not block the old ones."""
     node = on_node.node
     for attempt in range(3):
         changes = {DAEMON_PATH: b"BROKEN\n", CONFIG_PATH: NEW_CONFIG}

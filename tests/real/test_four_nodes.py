@@ -1,4 +1,4 @@
-"""Four real nodes, two racks, two layouts: the whole path, and a controller that dies in the middle of it."""
+"""Four real nodes, two racks, two layouts: the whole path, and a controller that dies in the middle of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.real.fleet import PATIENCE, Fleet
 pytestmark = pytest.mark.root
 
 
-def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
+def test_check_plan_apply_plan_again_rollback_and_emergency(fleet: Fleet) -> None:
     fleet.playbook("rehearsal: false", "rehearsal: true")
     before = fleet.everything()
     assert fleet.rollout("check").code == 0
@@ -26,7 +26,7 @@ def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
     assert [(wave["name"], wave["total"]) for wave in found["waves"]] == [("canary", 2), ("rest", 2)]
     for node in fleet.nodes:
         newest = fleet.receipts(node)[-1]
-        assert (newest["state"], newest["run"]) == ("confirmed", found["run"]), "the nodes say what the journal says"
+        assert (newest["state"], newest["run"]) == ("confirmed", found["run"]), "the nodes and the journal agree"
     fleet.nothing_left()
 
     again = fleet.rollout("plan", "--cluster", "real", "--out", "again.json", "--exit-code")
@@ -46,12 +46,12 @@ def test_check_plan_apply_plan_again_and_both_ways_back(fleet: Fleet) -> None:
     lost = ("rollback", "--cluster", "real", "--emergency", "--yes", "--state", "elsewhere")
     emergency = fleet.rollout(*lost)
     assert emergency.code == 0, emergency.all
-    assert fleet.everything() == before, "with no journal at all"
+    assert fleet.everything() == before, "without a journal"
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
     fleet.nothing_left()
 
 
-def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_goes_on(fleet: Fleet) -> None:
+def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_continues(fleet: Fleet) -> None:
     fleet.playbook("[canary, rest]", "[rest]")
     before = fleet.everything()
     early, between, armed, confirmed = fleet.nodes
@@ -60,8 +60,8 @@ def test_the_controller_is_killed_in_the_middle_of_a_wave_and_resume_goes_on(fle
         node.hold(instant)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
-        until(lambda: all(node.holds() for node, _ in instants), PATIENCE, "three are where they are wanted")
-        until(lambda: fleet.receipt(confirmed) == "confirmed -", PATIENCE, "the fourth is through")
+        until(lambda: all(node.holds() for node, _ in instants), PATIENCE, "three are held at their instants")
+        until(lambda: fleet.receipt(confirmed) == "confirmed -", PATIENCE, "the fourth is confirmed")
         process.kill()
         process.wait()
     for node, _ in instants:

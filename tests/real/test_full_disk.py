@@ -1,4 +1,4 @@
-"""Nodes whose disk is full: refused before anything is touched, or full once armed, and the way on and the way back still work."""
+"""Nodes with a full disk: refused before anything is touched, or full after arming, when confirm and revert still work."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
     assert [fleet.receipt(node) for node in fleet.nodes] == ["confirmed -", "confirmed -", "reverted health", ""]
     assert fleet.standing(full) == "refused no-room"
     assert fleet.standing(going_back) == "reverted unhealthy"
-    assert fleet.standing(cramped) == "", "its drop-in wants a folder, which was made before there was no room"
+    assert fleet.standing(cramped) == "", "its drop-in needs a folder, which was made before the disk was full"
     assert fleet.status()["counts"] == {"confirmed": 2, "refused": 1, "reverted": 1}
     fleet.nothing_left()
 
@@ -55,4 +55,4 @@ def test_a_disk_may_be_full_before_and_after_a_node_is_armed(fleet: Fleet) -> No
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
     fleet.nothing_left()
     going_back.exec("mv", "/usr/bin/kubelet.real", "/usr/bin/kubelet")
-    assert fleet.everything() == before, "to the byte, on disks that are full"
+    assert fleet.everything() == before, "to the byte, on full disks"

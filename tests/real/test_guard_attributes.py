@@ -1,4 +1,4 @@
-"""What a file has besides its bytes: label, access list, attributes, mode and owner are the target's, in the new file and in the old."""
+"""Label, access list, attributes, mode and owner of a file are the target's, in the new file and in the old."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _has(path: Path) -> tuple[int, int, int, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("way_back", ["revert", "guard"])
-def test_all_of_it_is_the_targets_before_and_after(on_node: OnNode, way_back: str) -> None:
+def test_new_and_old_files_have_the_attributes_of_their_target(on_node: OnNode, way_back: str) -> None:
     target = on_node.node.root / CONFIG_PATH.lstrip("/")
     folder = target.parent
     os.chown(target, 12, 34)
@@ -38,7 +38,7 @@ def test_all_of_it_is_the_targets_before_and_after(on_node: OnNode, way_back: st
         os.setxattr(target, name, value)
     os.setxattr(folder, "user.owner", b"the same team")
     before, around = _has(target), _has(folder)
-    assert before[3] == GIVEN, "this file system keeps them"
+    assert before[3] == GIVEN, "this file system supports them"
     tx, changes = f"tx-{way_back}", {CONFIG_PATH: NEW_CONFIG}
     there: list[object] = []
     if way_back == "revert":

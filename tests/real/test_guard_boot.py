@@ -1,4 +1,4 @@
-"""The guard over a boot: systemd itself says that it comes before the kubelet and every unit of the change, and waits for it."""
+"""The guard at boot: by systemd's own log it runs before the kubelet and every unit of the change, which wait for it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_the_boot_unit_comes_before_every_unit_of_the_change_and_they_start_with
         assert when[BOOT_UNIT] <= min(when["docker.service"], when["kubelet.service"])
         assert receipt(on_node, "tx-boot").cause == "boot"
         eventually(lambda: kubelets(on_node) > 0)
-        assert kubelets(on_node) == 1, "it was never started with the new files"
+        assert kubelets(on_node) == 1, "it never started with the new files"
         assert on_node.read(CONFIG_PATH) == CONFIG
 
 
-def test_a_boot_unit_that_fails_leaves_a_timer_of_this_boot_which_takes_the_change_back(on_node: OnNode) -> None:
-    """To the boot unit the kubelet's folder is read-only, as a file system that is not well yet."""
+def test_a_boot_unit_that_fails_leaves_a_timer_of_this_boot_which_reverts_the_change(on_node: OnNode) -> None:
+    """For the boot unit the kubelet's folder is read-only, as on a damaged file system."""
     assert on_node.apply("tx-again", {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
     with _booted_with(on_node, "ReadOnlyPaths=/var/lib/kubelet"):
         eventually(lambda: _shown(on_node, "Result") == {"exit-code"})
@@ -77,9 +77,9 @@ def _started_it_is_old(hand: OnNode) -> bool:
 
 
 def test_the_boot_unit_started_by_hand_after_the_guard_was_stopped_restarts_what_runs(on_node: OnNode) -> None:
-    """Timer and process were stopped; somebody reaches a target again, which starts what it wants.
+    """Timer and process were stopped. Then a target is reached again, and starts the units that it wants.
 
-    Before the deadline the boot unit starts both again. After it, whichever is first reverts.
+    Before the deadline the boot unit starts both again. After the deadline the first one reverts.
     """
     node = on_node.node
 
@@ -89,7 +89,7 @@ def test_the_boot_unit_started_by_hand_after_the_guard_was_stopped_restarts_what
         node.exec("systemctl", "start", BOOT_UNIT)
 
     tx = armed_before_its_guard(on_node, "tx-hand", {CONFIG_PATH: NEW_CONFIG}, then=stop_and_start)
-    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode(), "before its time it leaves it alone"
+    assert on_node.read(CONFIG_PATH) == NEW_CONFIG.decode(), "before the deadline it changes nothing"
     before = on_node.node.exec("systemctl", "show", "-p", "MainPID", "--value", "kubelet")
     eventually(partial(_started_it_is_old, on_node))
     eventually(
@@ -98,8 +98,8 @@ def test_the_boot_unit_started_by_hand_after_the_guard_was_stopped_restarts_what
     assert receipt(on_node, tx).cause in ("boot", "guard")
 
 
-def test_rescue_and_back_in_the_same_boot_leave_the_guard(on_node: OnNode) -> None:
-    """`systemctl isolate` stops every service and timer that does not say otherwise."""
+def test_the_guard_survives_the_rescue_target_in_the_same_boot(on_node: OnNode) -> None:
+    """`systemctl isolate` stops every service and timer without `IgnoreOnIsolate`."""
     node = on_node.node
 
     def to_rescue(tx: str) -> None:
@@ -116,19 +116,17 @@ def test_rescue_and_back_in_the_same_boot_leave_the_guard(on_node: OnNode) -> No
     eventually(lambda: "ActiveState=active" in node.exec("systemctl", "show", "-p", "ActiveState", "kubelet"))
     assert receipt(on_node, "tx-rescue").state is ReceiptState.ARMED
     node.exec("systemctl", "stop", "rollout-guard-tx-rescue.timer", "rollout-watch-tx-rescue.service")
-    assert receipt(on_node, "tx-rescue").state is ReceiptState.ARMED, "who reads it starts both again"
+    assert receipt(on_node, "tx-rescue").state is ReceiptState.ARMED, "reading its state starts both again"
     for unit in ("rollout-guard-tx-rescue.timer", "rollout-watch-tx-rescue.service"):
-        eventually(lambda unit=unit: "=active" in node.exec("systemctl", "show", "-p", "ActiveState", unit))  # type: ignore[misc]  # the unit of now
+        eventually(lambda unit=unit: "=active" in node.exec("systemctl", "show", "-p", "ActiveState", unit))  # type: ignore[misc]  # the current unit
     assert on_node.revert("tx-rescue").healthy
     assert on_node.read(CONFIG_PATH) == CONFIG
     assert on_node.cleanup().leftovers == ()
 
 
 @pytest.mark.parametrize("default", ["multi-user.target", "graphical.target", "fleet.target"])
-def test_whatever_the_default_target_is_the_boot_reverts_before_the_kubelet_starts(
-    on_node: OnNode, default: str
-) -> None:
-    """A target of somebody's own that wants the kubelet, as appliances have them, never reaches multi-user.target."""
+def test_with_any_default_target_the_boot_reverts_before_the_kubelet_starts(on_node: OnNode, default: str) -> None:
+    """A custom target that wants the kubelet, as on appliances, never reaches multi-user.target."""
     node, tx = on_node.node, f"tx-{default.removesuffix('.target')}"
     own = Path(node.root, "etc/systemd/system/fleet.target")
     own.write_text(

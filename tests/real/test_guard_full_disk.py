@@ -1,4 +1,4 @@
-"""A disk that is full to the last block and the last inode once armed: every way back works, as it makes nothing that was not there."""
+"""A disk that is full to the last block and inode after arming: every kind of revert works, since it creates nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _fill(one: Guarded) -> None:
     one.node.disk.fill()
 
 
-def test_guard_watch_boot_and_verb_take_back_on_a_full_disk(fleet: Fleet) -> None:
+def test_guard_watch_boot_and_verb_revert_on_a_full_disk(fleet: Fleet) -> None:
     refused = "echo x 2>/dev/null >/var/lib/x; cat /var/lib/x 2>/dev/null; true >/var/lib/y 2>/dev/null && echo made; rm -f /var/lib/x /var/lib/y"
     made: list[str] = []
     asked_back: list[Report] = []

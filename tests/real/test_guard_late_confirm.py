@@ -1,4 +1,4 @@
-"""A confirm that the journal has and the node gets too late: the node says so, is as it was, and the run records that, never success."""
+"""A confirm that is in the journal and reaches the node too late: the node refuses it and reverts, and the run records that."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _hold_confirms(node: Node) -> None:
     node.exec("touch", "/run/bed-late")
 
 
-def test_late_is_told_and_recorded_as_reverted(fleet: Fleet) -> None:
-    """On one node the guard was first; on another nothing of the guard is left, and the confirm itself takes back."""
+def test_a_late_confirm_is_reported_and_recorded_as_reverted(fleet: Fleet) -> None:
+    """On one node the guard was first. On another nothing of the guard is left, and the confirm itself reverts."""
     fleet.playbook("[canary, rest]", "[rest]")
     fleet.one_rack()
     before = fleet.everything()
@@ -45,14 +45,14 @@ def test_late_is_told_and_recorded_as_reverted(fleet: Fleet) -> None:
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
         for node in (guarded, alone):
-            until(partial(_is_late, node), PATIENCE, "its confirm has come")
+            until(partial(_is_late, node), PATIENCE, "its confirm has arrived")
             assert fleet.is_new(node)
         units = "systemctl stop $(systemctl list-units --plain --no-legend 'rollout-guard-*.timer' 'rollout-watch-*' | cut -d' ' -f1)"
         alone.exec("sh", "-c", units)
         fleet.is_overdue(alone)
         fleet.fires(guarded)
         until(lambda: fleet.receipt(guarded) == "reverted guard", PATIENCE, "its guard has fired")
-        assert fleet.is_new(alone), "nobody has taken it back"
+        assert fleet.is_new(alone), "it is not reverted yet"
         for node in (guarded, alone):
             node.exec("rm", "/run/bed-late")
         code = process.wait(PATIENCE)

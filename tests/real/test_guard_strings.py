@@ -1,4 +1,4 @@
-"""A node saves itself though somebody stops, masks, deletes or kills a part of its guard: a timer and a process, of which one is enough."""
+"""A node reverts itself although a part of its guard is stopped, masked, deleted or killed: of timer and process, one is enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.real.guarded import SERVICE, TIMER, TX, WATCH, Guarded, guarded
 pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 
-def test_one_string_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
+def test_one_part_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
     watched: list[bool] = []
 
     def strike(nodes: list[Guarded]) -> None:
@@ -28,14 +28,14 @@ def test_one_string_may_be_stopped_masked_or_deleted(fleet: Fleet) -> None:
         for one in nodes:
             until(one.is_old, PATIENCE, "its old files are in force")
         for one in nodes:
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
             assert one.restarts() == 1
         unmask(nodes[1].node)
     assert [one.restarts() for one in nodes] == [1, 1, 1, 1]
 
 
 def unmask(node: Node) -> None:
-    """The mask is theirs."""
+    """The test made the mask, so it removes it."""
     (node.root / f"etc/systemd/system/{TIMER}").unlink()
     node.exec("systemctl", "daemon-reload")
 
@@ -50,8 +50,8 @@ def let_go(nodes: list[Guarded]) -> None:
         one.node.let_go()
 
 
-def test_a_guard_that_dies_at_its_work_is_begun_again_or_stood_in_for(fleet: Fleet) -> None:
-    """Each is held at its first rename, and struck there; the process that watches is struck before."""
+def test_a_guard_that_dies_at_work_is_started_again_or_replaced(fleet: Fleet) -> None:
+    """Each is held at its first rename, and killed or stopped there; the watching process is stopped before."""
 
     def strike(nodes: list[Guarded]) -> None:
         *held, watch = nodes
@@ -66,21 +66,21 @@ def test_a_guard_that_dies_at_its_work_is_begun_again_or_stood_in_for(fleet: Fle
             one.node.let_go()
         for one in (killed, terminated, stopped, watch):
             until(one.is_old, PATIENCE, "its old files are in force")
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
             assert one.restarts() == 1
         assert [one.hand.status(TX).receipt is not None for one in (killed, watch)] == [True, True]
 
 
-def test_both_strings_fire_and_the_node_is_restarted_once(fleet: Fleet) -> None:
-    """The timer's guard is slow, so that the process beside it comes while it is at work: it waits, and finds nothing to do."""
+def test_both_parts_fire_and_the_kubelet_is_restarted_once(fleet: Fleet) -> None:
+    """The timer's guard is slow, so that the process beside it starts meanwhile: it waits, and finds nothing to do."""
     with guarded(fleet, lambda nodes: hold(nodes, "*/next/reverted-guard *"), undo=let_go) as nodes:
         for one in nodes:
-            until(one.node.holds, PATIENCE, "old files, a restarted kubelet, only the receipt does not say so yet")
+            until(one.node.holds, PATIENCE, "old files and a restarted kubelet, but not yet the receipt")
         for one in nodes:
-            until(one.watch_waits, PATIENCE, "the other has begun, and waits for the lock")
+            until(one.watch_waits, PATIENCE, "the other has started, and waits for the lock")
         let_go(nodes)
         for one in nodes:
-            until(one.has_taken_itself_back, PATIENCE, "it says so")
+            until(one.has_taken_itself_back, PATIENCE, "its receipt is reverted")
         for one in nodes:
             until(one.has_ended, PATIENCE, "both have ended")
             assert (one.is_old(), one.restarts()) == (True, 1)

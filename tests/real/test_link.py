@@ -1,4 +1,4 @@
-"""Nodes whose network goes while they are armed: for less than the guard's time, for more, and for good."""
+"""Nodes that lose their network while they are armed: for less than the guard's time, for more, and for good."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.root
 ARMED = "*/new.1 *"  # nothing renamed yet
 
 
-def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_the_node_is_asked(fleet: Fleet) -> None:
+def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_the_first_request(fleet: Fleet) -> None:
     fleet.one_rack()
     before = fleet.everything()
     short, long, gone, well = fleet.nodes
@@ -27,14 +27,16 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
             node.cut()
         for node in (short, long):
             node.let_go()
-        until(lambda: fleet.finished(short), PATIENCE, "it did its work behind a dead link")
+        until(lambda: fleet.finished(short), PATIENCE, "it finished its change behind a dead link")
         short.heal()
-        until(lambda: fleet.receipt(short) == "confirmed -", PATIENCE, "the run goes on with it before its guard fires")
+        until(
+            lambda: fleet.receipt(short) == "confirmed -", PATIENCE, "the run continues with it before its guard fires"
+        )
         fleet.fires(long)
         until(lambda: fleet.receipt(long) == "reverted guard", PATIENCE, "alone, it saves itself")
         assert not fleet.is_new(long)
         assert not fleet.runs_new(long)
-        assert fleet.status()["counts"].get("confirmed", 0) == 1, "what was not read is no success"
+        assert fleet.status()["counts"].get("confirmed", 0) == 1, "an unread node is no success"
         long.heal()
         code = process.wait(PATIENCE)
     assert code == 4, fleet.said()
@@ -45,7 +47,7 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
     assert (fleet.standing(gone).split()[0], found["owed"]) == ("unreachable", gone.name)
     assert f"pending recovery (the change is still to be applied or reverted there): {gone.name}" in fleet.said()
     assert fleet.receipts(gone) == []
-    assert fleet.runs_new(well), "nobody held it up"
+    assert fleet.runs_new(well), "no other node delayed it"
     gone.heal()
     back = fleet.rollout("rollback", found["run"], "--yes")
     assert back.code == 0, back.all
@@ -53,18 +55,18 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
     fleet.nothing_left()
 
 
-def test_a_controller_that_is_stopped_while_a_link_is_cut_tells_the_truth_and_resumes(fleet: Fleet) -> None:
+def test_a_controller_that_is_stopped_while_a_link_is_cut_reports_correctly_and_resumes(fleet: Fleet) -> None:
     fleet.playbook("[canary, rest]", "[rest]")
     gone = fleet.nodes[0]
     gone.hold(ARMED)
     fleet.plan()
     with fleet.begun("apply", "p.json", "--yes") as process:
         until(gone.holds, PATIENCE, "it is armed")
-        until(lambda: fleet.status()["counts"].get("confirmed") == 3, PATIENCE, "the others are through")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 3, PATIENCE, "the others are confirmed")
         gone.cut()
         gone.let_go()
         process.send_signal(signal.SIGINT)
-        until(lambda: "stopping" in fleet.said(), PATIENCE, "it says that it ends what is in flight")
+        until(lambda: "stopping" in fleet.said(), PATIENCE, "it reports that it finishes the nodes in flight")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
     assert fleet.status()["counts"] == {"confirmed": 3, "applying": 1}
@@ -74,6 +76,8 @@ def test_a_controller_that_is_stopped_while_a_link_is_cut_tells_the_truth_and_re
     gone.heal()
     resumed = fleet.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.all
-    assert fleet.status()["counts"] == {"confirmed": 4}, "its controller was gone: not the node's fault, tried again"
+    assert fleet.status()["counts"] == {"confirmed": 4}, (
+        "its controller had stopped: the node is not charged, and is tried again"
+    )
     assert [fleet.runs_new(node) for node in fleet.nodes] == [True] * 4
     fleet.nothing_left()

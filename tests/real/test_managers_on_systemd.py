@@ -1,4 +1,4 @@
-"""Marks of another configuration manager, as real systemd lays them down."""
+"""Marks of another configuration manager, as real systemd writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNIT = r"[Service]\nExecStart=/bin/sleep 600\n[Install]\nWantedBy=multi-user.ta
 FILE = "/usr/local/lib/systemd/system/puppet.service"
 
 
-def test_a_puppet_agent_installed_enabled_running_and_gone(ssh: SshNodes, real_nodes: RealNodes) -> None:
+def test_a_puppet_agent_installed_enabled_running_and_removed(ssh: SshNodes, real_nodes: RealNodes) -> None:
     node = real_nodes(1)[0]
     here = OnNode(ssh, node, "run-managers", 1)
 

@@ -1,6 +1,6 @@
-"""Nodes that reboot or lose their power in the middle of an apply: old files or new, never a mix, and the journal says which.
+"""Nodes that reboot or lose their power in the middle of an apply: old files or new, never a mix, and the journal records which.
 
-Each node is held at an instant of its own (``Node.hold``), and all go down together.
+Each node is held at an instant of its own (``Node.hold``), and all lose power together.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
 
 BEFORE_ARMED = "*/next/armed *"
 BETWEEN_THE_RENAMES = "*/new.2 *"
-ARMED = "*/next/finished *"  # new files, a healthy kubelet; the agent is about to say so
-BEING_CONFIRMED = "*/next/confirmed *"  # the confirm has come, the receipt does not say so yet
+ARMED = "*/next/finished *"  # new files, a healthy kubelet; the agent is about to report it
+BEING_CONFIRMED = "*/next/confirmed *"  # the confirm has arrived, but is not in the receipt yet
 
 
 def reboot(nodes: tuple[Node, ...]) -> None:
@@ -47,9 +47,9 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
         until(
             lambda: all(node.holds() for node in (early, between, armed)),
             PATIENCE,
-            "all three are where they are wanted",
+            "all three are held at their instants",
         )
-        until(lambda: fleet.receipt(well) == "confirmed -", PATIENCE, "the fourth is held up by none of them")
+        until(lambda: fleet.receipt(well) == "confirmed -", PATIENCE, "none of them delays the fourth")
         assert fleet.versions(early) == "old old"
         assert fleet.versions(between) == "new old"
         assert fleet.versions(armed) == "new new"
@@ -67,7 +67,7 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
         "confirmed -",
     ]
     found = fleet.status()
-    assert found["counts"] == {"confirmed": 2, "reverted": 2}, "where nothing had been armed it was tried again"
+    assert found["counts"] == {"confirmed": 2, "reverted": 2}, "a node that was not armed is tried again"
     assert fleet.receipts(early)[-1]["tx"] == f"{found['run']}-2"
     assert [fleet.standing(node) for node in (between, armed)] == ["reverted not-confirmed-in-time"] * 2
     fleet.nothing_left()
@@ -78,7 +78,7 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
     assert fleet.everything() == before
 
 
-def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_resume_goes_on(fleet: Fleet) -> None:
+def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_resume_continues(fleet: Fleet) -> None:
     fleet.playbook("{wave: 4, rack: 4, fleet: 4}", "{wave: 1, rack: 1, fleet: 1}")
     fleet.playbook("revert: node", "revert: wave")
     before = fleet.everything()
@@ -88,7 +88,7 @@ def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_r
     with fleet.begun("apply", "p.json", "--yes") as process:
         until(struck.holds, PATIENCE, "it is being confirmed")
         assert (fleet.versions(struck), fleet.receipt(struck)) == ("new new", "armed -")
-        until(lambda: fleet.status()["counts"].get("confirmed") == 1, PATIENCE, "the other canary is through")
+        until(lambda: fleet.status()["counts"].get("confirmed") == 1, PATIENCE, "the other canary is confirmed")
         power_cut((struck,))
         code = process.wait(PATIENCE)
     assert code == 3, fleet.said()
@@ -97,14 +97,14 @@ def test_a_canary_that_loses_its_power_while_it_is_confirmed_halts_the_run_and_r
         "reverted not-confirmed-in-time",
         "reverted taken-back-with-others",
     ]
-    assert [fleet.receipts(node) for node in rest] == [[], []], "never begun"
+    assert [fleet.receipts(node) for node in rest] == [[], []], "never started"
     assert fleet.everything() == before
     assert [fleet.runs_new(node) for node in fleet.nodes] == [False] * 4
     fleet.nothing_left()
 
     resumed = fleet.rollout("resume", "--yes")
     assert resumed.code == 4, resumed.all
-    assert fleet.status()["counts"] == {"confirmed": 3, "reverted": 1}, "who was charged is not tried again"
+    assert fleet.status()["counts"] == {"confirmed": 3, "reverted": 1}, "a charged node is not tried again"
     assert [fleet.is_new(node) and fleet.runs_new(node) for node in fleet.nodes] == [False, True, True, True]
     back = fleet.rollout("rollback", fleet.status()["run"], "--yes")
     assert back.code == 0, back.all

@@ -1,4 +1,4 @@
-"""An apply that hangs is stopped and killed by the guard; whoever started it must learn of its end, not hang on for it."""
+"""The guard stops and kills an apply that hangs; its caller must see its end, and must not hang."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.real.agent_calls import CONFIG_PATH, GUARDS, PATIENCE, OnNode, eventu
 pytestmark = pytest.mark.root
 
 
-def test_sudo_which_stops_when_its_command_is_stopped_goes_on_and_ends_with_it(on_node: OnNode) -> None:
+def test_sudo_which_stops_when_its_command_is_stopped_continues_and_ends_with_it(on_node: OnNode) -> None:
     answers: list[object] = []
     new = (on_node.read(CONFIG_PATH) or "").replace("maxPods: 110", "maxPods: 120").encode()
     on_node.node.hold("*/next/finished *")
@@ -23,17 +23,17 @@ def test_sudo_which_stops_when_its_command_is_stopped_goes_on_and_ends_with_it(o
         apply = threading.Thread(target=lambda order=order: answers.append(on_node.send(order)))
         apply.start()
         eventually(partial(_is_over, on_node, tx, apply))
-        if on_node.node.holds():  # else the guard came before it hung
+        if on_node.node.holds():  # else the guard fired before it hung
             break
     on_node.node.let_go()
     apply.join(PATIENCE)
     assert not apply.is_alive(), "its session has ended with it"
     assert isinstance(answers[-1], RemoteAnswer)
-    assert answers[-1].reference != "deadline", "by itself, not for its time"
+    assert answers[-1].reference != "deadline", "by itself, not by its deadline"
     stopped = "ps -eo stat=,args= | grep '^T' || :"
-    assert on_node.node.exec("sh", "-c", stopped) == "", "nothing of it stands still on the node"
+    assert on_node.node.exec("sh", "-c", stopped) == "", "no process of it is stopped on the node"
 
 
 def _is_over(hand: OnNode, tx: str, apply: threading.Thread) -> bool:
-    """The guard has taken it back, or it was never armed."""
+    """The guard has reverted it, or it was never armed."""
     return on_disk(hand.node, tx).get("state") == "reverted" or not apply.is_alive()

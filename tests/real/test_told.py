@@ -1,4 +1,4 @@
-"""What real systemd makes of logs, names and mounts that the agent must not take for nothing."""
+"""Logs, names and mounts of a real systemd that the agent must not overlook."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def test_a_log_that_systemd_writes_to_a_file_is_read(on_node: OnNode, how: str) 
         report = on_node.apply(f"tx-{how}", {CONFIG_PATH: f"{CONFIG}noSuchField: 1\n".encode()})
         assert "1 lines of lenient decoding" in report.message
         assert on_node.read(CONFIG_PATH) == CONFIG
-        assert lenient(on_node) == 0, "the line of the process before is in the file still, where it is appended to"
+        assert lenient(on_node) == 0, "with append, the previous process's line is still in the file"
     on_node.node.exec("rm", log)
 
 
-def test_a_log_that_goes_nowhere_is_not_known(on_node: OnNode) -> None:
+def test_a_discarded_log_is_unknown(on_node: OnNode) -> None:
     with with_drop_in(on_node, "20-log.conf", "StandardOutput=null", "StandardError=null"):
         assert lenient(on_node) is None
 
 
 @pytest.mark.parametrize("name", ["10 odd.conf", "10-größe.conf"])
-def test_a_drop_in_of_an_odd_name_is_told_of(on_node: OnNode, name: str) -> None:
+def test_a_drop_in_with_an_odd_name_is_reported(on_node: OnNode, name: str) -> None:
     facts = on_node.snapshot().facts
     assert "odd-names" not in facts
     assert facts["systemd"].startswith("systemd 2")
@@ -67,8 +67,8 @@ def test_a_drop_in_of_an_odd_name_is_told_of(on_node: OnNode, name: str) -> None
         assert "odd-names" in on_node.snapshot().facts
 
 
-def test_files_in_memory_are_refused_before_they_are_armed(on_node: OnNode) -> None:
-    """After a power cut the state would say that the files are new, and they would be gone."""
+def test_files_in_memory_are_refused_before_arming(on_node: OnNode) -> None:
+    """After a power cut the receipt would be confirmed, and the new files would be lost."""
     node, folder = on_node.node, FLAGS_PATH.rpartition("/")[0]
     line = 'cp -a "$0" /run/flags && mount -t tmpfs tmpfs "$0" && cp -a /run/flags/. "$0" && rm -r /run/flags'
     node.exec("sh", "-c", line, folder)

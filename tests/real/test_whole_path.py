@@ -1,4 +1,4 @@
-"""The whole path on a real systemd node over OpenSSH: what the lab shows, systemd must show too."""
+"""The whole path on a real systemd node over OpenSSH: results of the lab must hold there too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Site:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def files(self) -> str:
-        """Digest, mode and owner of everything we could have touched, and every unit of ours, read out of band."""
+        """Digest, mode and owner of every file that rollout could touch, and every unit of rollout, read out of band."""
         listing = "find /etc /var/lib/kubelet /usr/lib/systemd -type f -exec sha256sum {} + -exec stat -c '%n %a %u:%g' {} + | sort"
         folders = "find / -xdev -path /var/lib/rollout -prune -o -name '*rollout*' -print"
         units = "systemctl list-units --all --no-legend 'rollout*' ; systemctl list-timers --all --no-legend 'rollout*'"
@@ -68,7 +68,7 @@ def site(tmp_path: Path, bed: Bed, real_nodes: RealNodes) -> Site:
     return Site(tmp_path, bed, node)
 
 
-def test_plan_apply_plan_again_and_back(site: Site) -> None:
+def test_plan_apply_plan_again_and_emergency_rollback(site: Site) -> None:
     before = site.files()
     planned = site.rollout("plan", "--cluster", "real", "--out", "p.json", "--exit-code")
     assert planned.returncode == 10, planned.stderr
@@ -83,7 +83,7 @@ def test_plan_apply_plan_again_and_back(site: Site) -> None:
     assert site.files() == before
 
 
-def test_a_sick_kubelet_halts_the_run_and_the_node_has_its_old_files(site: Site) -> None:
+def test_an_unhealthy_kubelet_halts_the_run_and_the_node_has_its_old_files(site: Site) -> None:
     before = site.files()
     kubelet = "/usr/bin/kubelet"
     wrapper = f'#!/bin/sh\ncase "$*" in *deadline=9m*) exit 1;; esac\nexec {kubelet}.real "$@"\n'
@@ -99,18 +99,18 @@ def test_a_sick_kubelet_halts_the_run_and_the_node_has_its_old_files(site: Site)
     assert site.files() == before
 
 
-def test_the_controller_dies_the_node_saves_itself_and_resume_goes_on(site: Site) -> None:
+def test_the_controller_dies_the_guard_reverts_and_resume_continues(site: Site) -> None:
     before = site.files()
     playbook = site.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text().replace("guard: 120s", "guard: 15s"))
     site.node.hold("*/next/finished *")
     with at_work(site.command("apply", "--cluster", "real", "--yes"), site.folder, site.folder / "said") as process:
-        until(site.node.holds, PATIENCE, "it is changed, and nobody can have confirmed it")
+        until(site.node.holds, PATIENCE, "it is changed and cannot be confirmed yet")
         process.kill()
         process.wait()
     assert "=5m" in site.flags()
     site.node.let_go()
-    until(lambda: site.files() == before, PATIENCE, "the guard gives the files back")
+    until(lambda: site.files() == before, PATIENCE, "the guard restores the files")
     resumed = site.rollout("resume", "--yes")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert "=5m" in site.flags()

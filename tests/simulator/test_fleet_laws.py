@@ -67,7 +67,7 @@ class Site:
 
 
 def _forget(_report: Report | None) -> None:
-    """Nobody listens."""
+    """No controller reads the answers."""
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def site() -> Site:
     return Site()
 
 
-# -------------------------------------------------------------------------------------------------------- who is away
+# --------------------------------------------------------------------------------------------------- nodes that are away
 
 
 def test_a_node_is_away_while_it_is_armed_cordoned_or_restarting(site: Site) -> None:
@@ -89,13 +89,11 @@ def test_a_node_is_away_while_it_is_armed_cordoned_or_restarting(site: Site) -> 
     site.timeline.run(5.0)
     assert not is_away(node)
     site.arm("a-1")
-    assert is_away(node), "its kubelet is well, and it is not confirmed"
+    assert is_away(node), "its kubelet is healthy, but it is not confirmed"
 
 
 @pytest.mark.parametrize("strike", [lambda node: node.lose_power(float("inf")), lambda node: node.freeze(5.0)])
-def test_a_machine_that_is_off_or_stands_still_is_away_by_itself(
-    site: Site, strike: Callable[[ModelNode], None]
-) -> None:
+def test_a_machine_that_is_off_or_frozen_is_away_by_itself(site: Site, strike: Callable[[ModelNode], None]) -> None:
     site.arm("a-1")
     strike(site.nodes["a-1"])
     assert not is_away(site.nodes["a-1"])
@@ -116,13 +114,13 @@ def test_a_node_frozen_past_its_guards_time_is_away_by_itself_until_it_is_change
     site.timeline.run(site.timeline.now + 3 * GUARD)
     assert (started, node.files) == ([("guard", False)], OLD)
     site.arm("a-1", tx="r1-2")
-    assert is_away(node), "what it was late for was another change's guard"
+    assert is_away(node), "it was late for the guard of another change"
 
 
 # --------------------------------------------------------------------------------------------------------------- limits
 
 
-def test_one_more_in_a_rack_than_its_limit_is_seen(site: Site) -> None:
+def test_one_more_in_a_rack_than_its_limit_is_detected(site: Site) -> None:
     site.arm("a-1")
     site.restart("b-1")
     site.nodes["a-2"].away_until = 1_000.0
@@ -130,19 +128,19 @@ def test_one_more_in_a_rack_than_its_limit_is_seen(site: Site) -> None:
         site.restart("a-2", asked_at=9.0)
 
 
-def test_one_more_in_flight_than_the_limit_is_seen(site: Site) -> None:
+def test_one_more_in_flight_than_the_limit_is_detected(site: Site) -> None:
     for name in NAMES:
         site.nodes[name].cordoned = True
     with pytest.raises(LawBrokenError, match="law 4: 4 nodes away in the fleet, including a-1; the limit is 3"):
         site.restart("a-1")
 
 
-def test_what_another_run_does_is_not_held_against_this_one(site: Site) -> None:
+def test_effects_of_another_run_do_not_count_for_this_one(site: Site) -> None:
     site.nodes["a-2"].cordoned, site.nodes["a-2"].token = True, Token(2, "r2", live=True)
     site.restart("a-1")
 
 
-def test_more_restarts_within_a_second_than_the_pace_are_seen(site: Site) -> None:
+def test_more_restarts_within_a_second_than_the_pace_are_detected(site: Site) -> None:
     for at, name in enumerate(("a-1", "b-1", "a-1")):
         site.restart(name, asked_at=0.46 * at, why="asked")
     with pytest.raises(LawBrokenError, match="law 4: more than 2 nodes restarted within 1 s"):
@@ -154,7 +152,7 @@ def test_a_restart_by_the_node_itself_does_not_count_for_the_pace(site: Site) ->
         site.watch.restarted(site.nodes["a-1"], Restart(0.0, "guard"))
 
 
-def test_a_restart_with_pods_on_a_drained_node_is_seen(site: Site) -> None:
+def test_a_restart_with_pods_on_a_drained_node_is_detected(site: Site) -> None:
     node = site.nodes["b-2"]
     node.cordoned, node.pods_gone_at = True, 4.0
     with pytest.raises(LawBrokenError, match="drains: b-2 is restarted with pods on it"):
@@ -185,7 +183,7 @@ def running(phase: Phase = Phase.RUNNING, **records: NodeRecord) -> RunState:
     return replace(start, phase=phase, nodes={**start.nodes, **known})
 
 
-def test_a_controller_that_asks_on_after_it_was_fenced_is_seen(site: Site) -> None:
+def test_a_controller_that_continues_after_it_was_fenced_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", told=0)
     state = running(a_1=NodeRecord(state=NodeState.APPLYING, asked=Verb.APPLY, serial=2))
@@ -197,7 +195,7 @@ def test_a_controller_that_asks_on_after_it_was_fenced_is_seen(site: Site) -> No
         discipline.submitted(replace(CONFIRM, node="b-1"))
 
 
-def test_a_node_released_after_a_gate_that_did_not_pass_is_seen(site: Site) -> None:
+def test_a_node_released_after_a_gate_that_did_not_pass_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", told=0)
     soaking = running(Phase.SOAKING)
@@ -206,7 +204,7 @@ def test_a_node_released_after_a_gate_that_did_not_pass_is_seen(site: Site) -> N
         discipline.submitted(replace(CONFIRM, verb=Verb.APPLY, node="b-1"))
 
 
-def test_a_command_before_its_event_is_written_down_is_seen(site: Site) -> None:
+def test_a_command_before_its_event_is_durable_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", told=0)
     state = running()
@@ -216,7 +214,7 @@ def test_a_command_before_its_event_is_written_down_is_seen(site: Site) -> None:
 
 
 def journaled(site: Site, *events: Event) -> Replay:
-    """A journal of run r1 with these events, as a controller that has it is watched."""
+    """A journal of run r1 with these events, checked like the journal of a controller."""
     site.journal.headers["r1"] = RunHeader("r1", "test", "apply", encode_order(ORDER), 1, b"", 0.0, "ann@desk", "")
     site.journal.lines["r1"] = [encode_event(event) for event in events]
     return Replay(site.journal, "r1")
@@ -225,7 +223,7 @@ def journaled(site: Site, *events: Event) -> Replay:
 READ = Answered(1.0, "a-1", 1, Verb.READ, Trigger.UNTOUCHED)
 
 
-def test_a_journal_that_leads_to_another_state_is_seen(site: Site) -> None:
+def test_a_journal_that_leads_to_another_state_is_detected(site: Site) -> None:
     replay = journaled(site, READ)
     before, _ = opening(ORDER, 1, 0.0)
     live, _ = step(before, READ)
@@ -235,7 +233,7 @@ def test_a_journal_that_leads_to_another_state_is_seen(site: Site) -> None:
         journaled(site, READ).on_event(READ, before, replace(live, heard=7))
     with pytest.raises(LawBrokenError, match=r"law 10: .* changed the run and is not in its journal"):
         journaled(site).on_event(READ, before, live)
-    with pytest.raises(LawBrokenError, match=r"law 10: a replay stops at .*not an open question"):
+    with pytest.raises(LawBrokenError, match=r"law 10: a replay stops at .*is not outstanding"):
         journaled(site, replace(READ, serial=9)).on_event(replace(READ, serial=9), before, live)
 
 
@@ -277,7 +275,7 @@ def claimed(node: ModelNode) -> None:
 
 
 def as_it_was(_node: ModelNode) -> None:
-    """Nothing was done to it."""
+    """A node without changes."""
 
 
 UNTRUE = "law 1: the journal has"
@@ -308,7 +306,7 @@ GUARD_LEFT, CORDON_LEFT, CLAIM_LEFT = (
         (replace(REVERTED, leftovers=("its claim",)), claimed, []),
     ],
 )
-def test_the_journal_must_say_what_a_node_has_or_that_it_is_owed(
+def test_the_journal_must_match_the_node_or_record_a_pending_recovery(
     site: Site, record: NodeRecord, done: Callable[[ModelNode], None], found: list[str]
 ) -> None:
     for node in site.nodes.values():

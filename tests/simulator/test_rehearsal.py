@@ -16,8 +16,9 @@ from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
 from rollout.app.simulate import Forecast, joined, most_at_once
 from rollout.cli.simulate import _names, simulate
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import Gate, GateKind, GateScope, RevertScope
+from rollout.core.model.playbook import RevertScope
 from rollout.core.plans import plan_codec
 from rollout.core.plans.estimate import total
 from rollout.core.run.state import NodeState
@@ -92,7 +93,7 @@ def test_an_unreachable_node_is_pending_recovery(plan: Plan) -> None:
     assert found.counts[NodeState.UNREACHABLE] == 1
 
 
-def test_gates_that_cannot_be_asked_halt_it(plan: Plan) -> None:
+def test_unreachable_gates_halt_it(plan: Plan) -> None:
     gate = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "pull errors")
     found = rehearse(replace(plan, gates=(*plan.gates, gate)), "prometheus: unreachable at 2m")
     assert (found.ending, "unknown" in found.halt) == ("halted", True)

@@ -1,6 +1,6 @@
-"""Drawn fleets, drawn faults, every law after every event: hundreds of plays, each the same for the same seed.
+"""Random fleets and faults, every law after every event: hundreds of plays, each the same for the same seed.
 
-Every tree plays four hundred others of a hundred thousand, all of which `make simulate` plays.
+Every tree plays four hundred others of a hundred thousand. `make simulate` plays all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from tests.sampling import DEPTH, Depth, dice
 ALL = 100_000
 SEEDS = 10_000 if DEPTH is Depth.NIGHT else 400
 ENDINGS = {"done", "halted"} | ({"preflight", "interrupted"} if DEPTH is Depth.NIGHT else set())
-"""Those that are among so many for certain: one of fifty ends before it begins, one of a hundred is interrupted."""
+"""Kinds of faults that certainly occur among so many seeds.
+
+One run of fifty ends before it begins, one of a hundred is interrupted.
+"""
 
 
 @pytest.mark.process
@@ -32,7 +35,7 @@ def test_drawn_seeds_keep_every_law() -> None:
     assert set(tally.endings) >= ENDINGS
 
 
-def test_a_seed_tells_the_same_story_every_time() -> None:
+def test_a_seed_gives_the_same_story_every_time() -> None:
     for seed in (3, 17, 58, 161):
         first, second = Play(scenario(seed)).run(), Play(scenario(seed)).run()
         assert [str(told) for told in first.story] == [str(told) for told in second.story]
@@ -52,7 +55,7 @@ def test_a_controller_that_thaws_lifts_no_cordon_of_its_successor() -> None:
     assert Play(replace(scenario(3113), faults=(Fault(FaultKind.FROZEN, at=31.0, lasting=45.0),))).run().broken == ""
 
 
-def test_restarts_that_were_written_down_late_keep_their_distance() -> None:
+def test_restarts_that_were_journaled_late_keep_their_distance() -> None:
     slow = Fault(FaultKind.WRITE_FAILS, at=11.4, lasting=2.0, amount=1.0)
     assert Play(replace(scenario(1535), faults=(slow,))).run().broken == ""
 
@@ -73,11 +76,11 @@ def test_a_restart_that_fails_in_the_revert_fails_its_node_until_it_is_seen() ->
 
 
 def _of_a_node(seed: int, kind: FaultKind, *, at: float = 0.0, lasting: float = 0.0) -> Fault:
-    """Which is changed first."""
+    """A fault of the node that is changed first."""
     return Fault(kind, min(scenario(seed).order.nodes.items(), key=lambda item: item[1].wave)[0], at, lasting)
 
 
-def test_what_is_written_down_is_what_was_counted() -> None:
+def test_the_page_contains_what_was_counted() -> None:
     tally = played(0, 20)
     text = page(tally, "make simulate SEEDS=20")
     for name, number in rows(tally):

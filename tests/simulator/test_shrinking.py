@@ -1,4 +1,7 @@
-"""Hypothesis makes the bad day and, when a law breaks, the smallest one; a law that is broken on purpose shows that it does."""
+"""Hypothesis draws the faults and, when a law breaks, finds the smallest set.
+
+A law that is broken on purpose proves that.
+"""
 
 from __future__ import annotations
 
@@ -30,27 +33,27 @@ def scenarios(draw: st.DrawFn, most: int = 5) -> Scenario:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 @example(Scenario(0, drawn_order(dice_of(0)), ()))
-def test_no_bad_day_breaks_a_law(scenario: Scenario) -> None:
+def test_no_drawn_faults_break_a_law(scenario: Scenario) -> None:
     outcome = Play(scenario).run()
     assert outcome.broken == "", "\n".join(map(str, outcome.story))
 
 
 def intolerant(_watch: LawWatch, node: ModelNode, restart: Restart) -> None:
-    """A law of no use but for showing a failure: no guard ever fires."""
+    """A law that only serves to fail: no guard ever fires."""
     if restart.why == "guard":
         broken(f"law 99: the guard of {node.name} has fired")
 
 
-def test_a_broken_law_is_shrunk_to_what_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_law_is_shrunk_to_the_faults_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LawWatch, "restarted", intolerant)
     found = find(
         scenarios(most=2), lambda scenario: law_of(Play(scenario).run().broken) == "law 99",
         settings=settings(max_examples=2000, deadline=None, database=None),
     )  # fmt: skip
-    assert found.faults, "on a good day no guard fires"
+    assert found.faults, "without faults no guard fires"
     for fault in found.faults:
         without = tuple(other for other in found.faults if other is not fault)
-        assert not law_of(Play(replace(found, faults=without)).run().broken), f"{fault} has no part in it"
+        assert not law_of(Play(replace(found, faults=without)).run().broken), f"{fault} is not needed for it"
 
 
 def test_a_seed_is_reported_with_the_relevant_faults_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ class Site:
         return all(new)
 
     def everything(self, *names: str) -> dict[str, str]:
-        """Path → mode and content of every file on these nodes, except rollout's state and what a kernel makes."""
+        """Path → mode and content of every file on these nodes, without rollout's state and the kernel's files."""
         found: dict[str, str] = {}
         for name in names:
             top = self.node(name)
@@ -129,7 +129,7 @@ class Site:
 
 
 class FreshSite(Site):
-    """The same, but each command starts an interpreter of its own, as a user's does."""
+    """The same, but each command starts its own interpreter, as for a user."""
 
     def command(self, *words: str) -> list[str]:
         return anew(super().command(*words))
@@ -141,10 +141,9 @@ def fresh(site: Site) -> FreshSite:
 
 @contextmanager
 def in_memory(otherwise: Path) -> Iterator[Path]:
-    """A fresh folder for a lab, in memory where there is room: a lab is some thousand small files, made for minutes.
+    """A new folder for a lab, in memory if there is room: a lab is some thousand small files for a few minutes.
 
-    Journals stay where pytest has its folders, on a disk. A node in memory says that it is on one
-    (``lab/standins/stat``).
+    Journals stay in pytest's folders, on a disk. A node in memory reports that it is on a disk (``lab/standins/stat``).
     """
     memory = Path("/dev/shm")
     if not memory.is_dir() or shutil.disk_usage(memory).free < ROOM:
@@ -166,7 +165,7 @@ def make_site(folder: Path) -> Site:
 
 @contextmanager
 def served(folder: Path, limit: str) -> Iterator[Site]:
-    """A site whose nodes ``limit`` are up."""
+    """A site with the nodes ``limit`` running."""
     with in_memory(folder) as room:
         site = replace(make_site(folder), lab=room / "lab")
         with lab_up(site, "--cluster", "small", "--limit", limit):
@@ -175,7 +174,7 @@ def served(folder: Path, limit: str) -> Iterator[Site]:
 
 @contextmanager
 def lab_up(site: Site, *words: str) -> Iterator[None]:
-    """The nodes of these arguments of ``rollout lab up``."""
+    """The nodes that these arguments of ``rollout lab up`` start."""
     up = site.rollout("lab", "up", *words, "--restart-sec", "0.3", "--dir", str(site.lab))
     assert up.code == 0, up.err
     try:

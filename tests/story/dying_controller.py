@@ -1,7 +1,8 @@
-"""``rollout``, but it kills itself (SIGKILL) at the N-th write of its journal: right before it, or right after it.
+"""``rollout`` that kills itself (SIGKILL) at the N-th write of its journal: right before it, or right after it.
 
-After the write the events are durable and what follows from them was not begun; before it, answers had come and were
-not written down. ``DIE_AT`` is N, ``DIE_WHEN`` is ``before`` or ``after``; the number of writes goes to ``DIE_COUNT``.
+After the write, the events are durable and no command that follows from them was started. Before it, answers had
+arrived and were not written. ``DIE_AT`` is N; ``DIE_WHEN`` is ``before`` or ``after``. The number of writes goes to
+``DIE_COUNT``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def at_write(when: str) -> None:
 
 
 class DyingJournal(SqlJournal):
-    """Counts what is written."""
+    """Counts the writes."""
 
     def begin(self, header: RunHeader) -> None:
         self._counted()
@@ -45,5 +46,5 @@ class DyingJournal(SqlJournal):
         at_write("before")
 
 
-setattr(journal, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root takes it from there
+setattr(journal, "SqlJournal", DyingJournal)  # noqa: B010 - the composition root uses it from there
 main()

@@ -233,7 +233,9 @@ def test_recover_does_pending_recoveries_when_the_nodes_answer_again(few: Site) 
     assert (gone.code, "not-in-inventory" in gone.err, "small-063" in gone.err) == (2, True, True), gone.err
     inventory.write_text(text)
     few.fault("small-063", "--clear")
-    with closing(SqlJournal(few.folder / ".rollout")) as journal:  # in the last second, and its terminal was closed
+    with closing(
+        SqlJournal(few.folder / ".rollout")
+    ) as journal:  # a request in the run's last second; its terminal was closed
         journal.ask(run, "abort", "anna@laptop", "slow pulls", "run")
     caught_up = done(few, "recover", "--yes")
     assert (

@@ -44,7 +44,7 @@ SECONDS = 10.0
 
 @pytest.fixture
 def few(tmp_path: Path) -> Iterator[Site]:
-    """Six nodes of two pods each, a daemon set's and a replica set's; three of them are to hold no more than one."""
+    """Six nodes of two pods each: a daemon set's and a replica set's. Three of them get a limit of one pod."""
     with served(tmp_path, "small-[001-003,061-063]") as made:
         path = made.folder / "inventories/small.yaml"
         path.write_text(f"{path.read_text()}endpoints: {{kubeconfig: {made.lab / 'kubeconfig'}}}\n")
@@ -149,7 +149,9 @@ def test_a_slow_pod_is_waited_for_as_long_as_its_kubelet_may_take_and_is_named(f
     (slow,) = going(few, FIRST)
     done = few.rollout(*APPLY)
     assert done.code == 0, done.out + done.err
-    told = f"{FIRST}: its time is over and is extended: deletion is slow, not scheduling; pod {slow} may take "
+    told = (
+        f"{FIRST}: the drain is extended beyond its time limit: deletion is slow, not scheduling; pod {slow} may take "
+    )
     assert told in done.out
     assert all(few.is_new(name) for name in CHANGED)
     assert f"the drain of {FIRST} takes longer than its time limit: " in few.rollout("report").out
@@ -162,7 +164,7 @@ def test_a_pod_that_a_finalizer_holds_is_not_waited_for_any_longer_than_its_kube
     done = few.rollout(*APPLY)
     assert done.code in (3, 4), done.out + done.err
     status = few.rollout("status").out
-    assert "deleted in time, and not gone: pod " in status
+    assert "time limit reached with pods still terminating: pod " in status
     assert "held by " in status
     assert not few.is_new(FIRST)
     assert cordons(few) == {}
@@ -173,7 +175,7 @@ def test_a_cordon_of_others_is_left_alone(few: Site) -> None:
     few.fault("small-002", "cordoned")
     done = few.rollout("apply", "p.json", "--yes")
     assert done.code == 4, done.out + done.err
-    assert "others have cordoned it since the plan [not-drained]" in few.rollout("status").out
+    assert "it was cordoned after the plan was made, but not by rollout [not-drained]" in few.rollout("status").out
     assert cordons(few) == {"small-002": ""}
     assert len(going(few, "small-002")) >= 1
 
@@ -192,7 +194,9 @@ def test_a_node_that_should_keep_its_pods_is_not_changed_after_pods_of_a_drained
     assert {name: bool(node["drain"]) for name, node in made.items()} == {FIRST: True, "small-002": False}
     done = few.rollout("apply", "p.json", "--yes")
     assert done.code in (3, 4), done.out + done.err
-    assert "since the plan pods came to it: 2 pods would be rejected after the change" in few.rollout("status").out
+    assert (
+        "pods arrived after the plan was made: 2 pods would be rejected after the change" in few.rollout("status").out
+    )
     assert [few.is_new(FIRST), few.is_new("small-002")] == [True, False]
     assert len(going(few, "small-002")) == 2, "and none of them was lost"
     nothing_left(few, FIRST, "small-002")
@@ -247,7 +251,7 @@ def test_a_drain_waits_for_an_unreachable_api_server(few: Site) -> None:
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
         few.fault("api", "api-down")
-        until(lambda: "the API server could not be asked" in where(few)["draining"], PATIENCE, "it is told")
+        until(lambda: "the request to the API server failed" in where(few)["draining"], PATIENCE, "the error is shown")
         few.fault(FIRST, "--clear")
         few.fault("api", "--clear")
         assert process.wait(PATIENCE) == 0, said(few)
@@ -274,7 +278,9 @@ def test_a_cordon_that_cannot_be_lifted_is_reported_and_recover_lifts_it(few: Si
 
 
 def test_recover_lifts_the_cordons_of_a_halted_run(few: Site) -> None:
-    """As after two minutes without an API server at the run's end: the Node has the run's mark, the journal knows it."""
+    """Like after two minutes without an API server at the run's end: the Node has the run's mark, and the journal
+    records it.
+    """
     few.fault(FIRST, "pdb-blocks")
     with begun(few, "apply", "--cluster", "small", "--limit", FIRST, "--yes") as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "it is drained")

@@ -151,8 +151,12 @@ def test_unreachable_nodes_stay_pending_and_are_reverted_when_they_answer(few: S
         until(lambda: "pending recovery (3) small-[061-063]" in other.said(), PATIENCE, "it waits for them")
         assert [name for name in FEW if few.is_new(name)] == ["small-061", "small-062", "small-063"]
         few.fault("small-061", "--clear")
-        until(lambda: "=5m" not in few.flags("small-061"), PATIENCE, "who is back is taken back")
-        until(lambda: "pending recovery (2) small-[062-063]" in other.said(), PATIENCE, "the others are still owed")
+        until(lambda: "=5m" not in few.flags("small-061"), PATIENCE, "a node that answers again is reverted")
+        until(
+            lambda: "pending recovery (2) small-[062-063]" in other.said(),
+            PATIENCE,
+            "the others are still pending recovery",
+        )
         few.fault("small-[062-063]", "--clear")
         assert process.wait(PATIENCE) == 0, other.said()
     assert few.everything(*FEW) == before
@@ -170,7 +174,7 @@ def test_a_ctrl_c_during_the_wait_prints_how_to_continue_and_any_machine_can(
         until(lambda: "pending recovery (1) small-062" in other.said(), PATIENCE, "it waits for it")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130, other.said()
-    assert "unknown (1) small-062: owed: " in other.said()
+    assert "unknown (1) small-062: pending recovery: " in other.said()
     assert (
         f"To continue, from any machine: rollout rollback {run} --cluster small --emergency --until-done"
         in other.said()
@@ -196,10 +200,10 @@ def test_nodes_of_different_runs_are_reverted_one_run_at_a_time(few: Site, other
     assert f"`rollout rollback {older} --cluster small --emergency` reverts it too" in newest.out
     again = other.rollout(*emergency())
     assert (again.code, few.everything(*FEW)) == (0, between), "repeating it reverts nothing older"
-    assert "proof: 3 of 3 nodes reverted (read again" in again.out, "but proves it again"
+    assert "proof: 3 of 3 nodes reverted (read again" in again.out, "but proves the reverts again"
     named = other.rollout(*emergency(older))
     assert named.code == 0, named.out + named.err
-    assert {name for name in FEW if few.is_new(name)} == {"small-061"}, "under the newer run it was on this node before"
+    assert {name for name in FEW if few.is_new(name)} == {"small-061"}, "it was on this node before the newer run"
 
 
 def test_every_run_reverts_each_nodes_newest_transaction(few: Site, other: Elsewhere) -> None:
@@ -304,7 +308,7 @@ def test_the_proof_names_nodes_that_are_unhealthy_with_their_old_files_and_unkno
     assert {name for name, line in proofs.items() if line["proof"] == "proven"} == set(well)
     assert proofs["small-002"]["proof"] == "wrong"
     assert proofs["small-062"]["proof"] == "unknown"
-    assert "owed" in proofs["small-062"]["evidence"][0]
+    assert "pending recovery" in proofs["small-062"]["evidence"][0]
     assert told[-2] == {"event": "Proof", "proven": 4, "unknown": 1, "wrong": 1, "version": 1}
     for name in well:
         assert proofs[name]["files"] == {
@@ -332,7 +336,7 @@ def test_the_predicted_time_is_based_on_the_last_measured_revert(few: Site, othe
     assert again.code == 0, again.out + again.err
     known = re.search(r"\(([0-9]+) s per node, measured by run \S+ on 6 nodes\)", again.out)
     assert known is not None, again.out
-    assert int(known[1]) <= took + 1, "one node cannot have taken longer than all"
+    assert int(known[1]) <= took + 1, "one node cannot take longer than all together"
     said = ABOUT.search(again.out)
     assert said is not None
     assert 60 * float(said[2] or 0) + float(said[3] or 0) >= int(known[1])

@@ -132,7 +132,7 @@ def test_a_node_that_does_not_answer_the_plan_is_listed_with_the_reason_and_the_
     nobody = few.rollout("apply", "p.json", "--yes")
     assert nobody.code == 4, nobody.out + nobody.err
     assert nobody.out.startswith("no node can be changed\nnot in the plan, unreachable (1) small-001: "), (
-        "it says who was not seen"
+        "the unreachable node is named"
     )
 
     policy(few, "pace: 20}", "pace: 20, preflight: 50%}")
@@ -159,14 +159,16 @@ def test_a_node_that_does_not_answer_its_claim_is_charged_and_too_many_stop_the_
     assert few.everything(*FEW) == before
     assert [transactions(few, name) for name in FEW] == [[]] * 6, "not even started"
     nothing_left(few, "small-001", "small-061")
-    for word in ("resume", "recover"):  # neither sends to the other for a run that touched nothing
+    for word in ("resume", "recover"):  # for a run that touched nothing, neither hint names the other command
         sent_on = few.rollout(word, "--yes")
         assert (sent_on.code, "plan again" in sent_on.err) == (5, True), sent_on.err
 
-    few.fault("small-003", "never-healthy")  # one that refuses and one that is sick: together the budget of two
+    few.fault(
+        "small-003", "never-healthy"
+    )  # one node refuses and one is unhealthy: together they use up the budget of two
     halted = few.rollout("apply", "p.json", "--yes")
     assert halted.code == 3, halted.out
-    assert "halting: 2 of 5 nodes of wave 'rest' went wrong" in halted.out
+    assert "halting: 2 of 5 nodes of wave 'rest' failed" in halted.out
     found = where(few)
     assert ("small-002", "unreachable", "connection-refused") in {
         (entry["nodes"], entry["state"], entry["reference"]) for entry in found["troubles"]
@@ -194,7 +196,7 @@ def test_a_connection_that_drops_in_the_middle_of_an_apply_changes_nothing_about
     nothing_left(few, *FEW[:5])
 
 
-# ------------------------------------------------------------------------------------------------------------ sick nodes
+# ------------------------------------------------------------------------------------------------------------ unhealthy nodes
 
 
 def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Site) -> None:
@@ -208,16 +210,18 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
 
     touched = [name for name in sick if transactions(site, name)]
     assert 1 <= len(touched) <= 2, f"the rack's budget is two nodes: {touched}"
-    assert site.everything(*sick) == untouched, "to the byte, and the mode"
+    assert site.everything(*sick) == untouched, "same bytes and mode"
     found = where(site)
     told = [entry for entry in found["troubles"] if entry["reference"] != "taken-back-with-others"]
     assert {entry["state"] for entry in told} == {"reverted"}
     assert sorted(name for entry in told for name in expand(entry["nodes"])) == touched
-    assert all("exited" in entry["message"] or "restarted" in entry["message"] for entry in told), "each as it was seen"
+    assert all("exited" in entry["message"] or "restarted" in entry["message"] for entry in told), (
+        "each with its own reason"
+    )
     assert found["ending"] == "halted"
 
     new = [name for name in well if site.is_new(name)]
-    assert new == ["small-001"], "the canary's wave had passed; this one is taken back"
+    assert new == ["small-001"], "the canary's wave had passed; this node is reverted"
     assert found["counts"]["confirmed"] == 1
     nothing_left(site, *touched, "small-001", "small-002")
 
@@ -225,10 +229,10 @@ def test_a_rack_that_never_gets_healthy_halts_the_run_inside_its_budget(site: Si
     assert back.code == 0, back.out + back.err
     assert site.everything(*sick, *well) == before
     state = json.loads(site.rollout("lab", "status", "-o", "json", "--dir", str(site.lab)).out)["states"]
-    assert len(state["running"]) == 20, "with their old files all are well"
+    assert len(state["running"]) == 20, "with their old files all nodes are healthy"
 
 
-@pytest.mark.parametrize("kind", sample("sick in the soak", ["sick-in-soak", "deaf-in-soak"], 1))
+@pytest.mark.parametrize("kind", sample("unhealthy in the soak", ["sick-in-soak", "deaf-in-soak"], 1))
 def test_a_node_that_becomes_unhealthy_in_the_soak_is_reverted(few: Site, kind: str) -> None:
     before = few.everything(*FEW)
     policy(few, "{wave: 2, rack: 2, fleet: 2}", "{wave: 1, rack: 1, fleet: 1}")
@@ -240,7 +244,9 @@ def test_a_node_that_becomes_unhealthy_in_the_soak_is_reverted(few: Site, kind: 
         (entry["nodes"], entry["state"]) for entry in found["troubles"] if entry["reference"].startswith("gate-")
     }
     assert charged == {("small-062", "reverted")}
-    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], "its wave goes back with it"
+    assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], (
+        "its wave is reverted with it"
+    )
     assert {k: v for k, v in few.everything(*FEW).items() if "001" not in k} == {
         k: v for k, v in before.items() if "001" not in k
     }
@@ -298,7 +304,7 @@ def test_a_node_that_changed_since_the_plan_is_refused_and_not_touched(few: Site
         ("small-062", "refused", "machine-id-changed"),
     }
     drifted = next(entry for entry in found["troubles"] if entry["reference"] == "drifted")
-    assert "/var/lib/kubelet/config.yaml" in drifted["message"], "it says which file"
+    assert "/var/lib/kubelet/config.yaml" in drifted["message"], "the file is named"
     assert few.everything("small-002", "small-062") == before
     assert transactions(few, "small-002") == transactions(few, "small-062") == []
     assert found["counts"] == {"confirmed": 4, "refused": 2}
@@ -312,10 +318,10 @@ def test_of_two_controllers_the_second_ends_and_leaves_nothing_behind(few: Site)
     policy(few, "soak: 600ms", "soak: 30s")
     first, second = "small-[001-002]", "small-[002-003]"
     with begun(few, "apply", "--cluster", "small", "--limit", first, "--yes") as process:
-        until(lambda: "soaking" in said(few), PATIENCE, "the first run is at work")
+        until(lambda: "soaking" in said(few), PATIENCE, "the first run is in progress")
         same = apply(few, second)
         assert same.code == 5, same.out + same.err
-        assert "[locked]" in same.err, "whoever is at it is alive: nothing to resume, wait for it"
+        assert "[locked]" in same.err, "its controller is alive: wait for it instead of a resume"
         assert where(few)["run"] in same.err
         assert few.rollout("resume", "--yes").code == 5
 
@@ -323,11 +329,11 @@ def test_of_two_controllers_the_second_ends_and_leaves_nothing_behind(few: Site)
         claimed = apply(other, second)
         assert claimed.code == 5, claimed.out + claimed.err
         assert "claimed" in claimed.out
-        assert where(few)["run"] in claimed.out, "it says by which run"
+        assert where(few)["run"] in claimed.out, "the claiming run is named"
         assert transactions(few, "small-003") == []
-        assert token(few, "small-003")[2] == "ended", "the node it did get is free again"
+        assert token(few, "small-003")[2] == "ended", "the node that it had claimed is free again"
         assert process.poll() is None
-        process.send_signal(signal.SIGINT)  # enough of it
+        process.send_signal(signal.SIGINT)  # the test needs no more of this run
         assert process.wait(PATIENCE) == 130
     policy(few, "soak: 30s", "soak: 600ms")
     after = apply(few.apart("third"), "small-003")

@@ -71,7 +71,7 @@ def test_each_node_is_judged_by_what_the_api_reports_about_it(few: Site) -> None
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("api-down", "nothing was touched: the API server of KUBECONFIG cannot be asked: Connection refused [api-not-reached]"),
+        ("api-down", "nothing was touched: the request to the API server of KUBECONFIG failed: Connection refused [api-not-reached]"),
         ("api-forbidden", 'cannot create resource "selfsubjectaccessreviews" in API group "" at the cluster scope [api-forbidden]'),
     ],
 )  # fmt: skip
@@ -83,7 +83,7 @@ def test_an_unusable_api_stops_a_run_before_it_starts(few: Site, fault: str, sai
     assert code == 2
     assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in out
     planned = few.rollout("plan", "--cluster", "small", "--limit", ",".join(FEW))
-    assert planned.code == 2, "not found out on the night"
+    assert planned.code == 2, "it is detected before the night of the run"
     assert said.replace("KUBECONFIG", str(few.lab / "kubeconfig")) in planned.err
     assert not any(few.is_new(name) for name in FEW)
     few.fault("api", "--clear")
@@ -137,7 +137,7 @@ def test_gates_without_an_endpoint_are_refused_when_planning(few: Site) -> None:
 
 
 def measured(site: Site, stack: ExitStack, *replies: Reply, url: str = "") -> None:
-    """A wave gate that allows at most 0.1, answered so in turn."""
+    """A wave gate that allows at most 0.1; the back end gives these answers in turn."""
     gate = "{prometheus: 'rate(errors{node=~\"$nodes\"}[5m])', atMost: 0.1, timeout: 4s, name: errors}"
     policy(site, "soak: 600ms", f"gates: {{wave: [{gate}]}}\nsoak: 600ms")
     endpoints(site, prometheus=url or stack.enter_context(web(*replies)).url)
@@ -192,7 +192,7 @@ def test_an_unreachable_prometheus_halts_the_run_before_any_node_is_touched(few:
         measured(few, stack, url=nobody())
         plan(few, ",".join(FEW))
         code, out = applied(few)
-    assert (code, "could not be asked: Connection refused [not-reached]" in out) == (3, True), out
+    assert (code, "request failed: Connection refused [not-reached]" in out) == (3, True), out
 
 
 def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None:
@@ -215,4 +215,6 @@ def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None
     assert silenced == ["(?:small-001)", "(?:small-0(?:0[23]|6[1-3]))"]
     lifted = [Path(request.path).name for request in seen if request.method == "DELETE"]
     assert len(lifted) == 2
-    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], "and whether any was forgotten"
+    assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], (
+        "and silences that were not journaled"
+    )

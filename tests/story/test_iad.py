@@ -66,7 +66,7 @@ def names(site: Site) -> list[str]:
 
 
 def is_parallel(site: Site, name: str) -> bool:
-    """Whether the node's configuration is the new one, wherever its layout has it. A half change fails the test."""
+    """Whether the node has the new configuration, in the files of its layout. A half change fails the test."""
     paths = [site.node(name) / place for place in ("var/lib/kubelet/config.yaml", "etc/kubernetes/kubelet-config.yaml")]
     (text,) = [path.read_text() for path in paths if path.exists()]
     said = {
@@ -102,7 +102,7 @@ def test_plan_apply_plan_again_and_an_emergency_on_every_kind_of_node(iad: Site)
 
 
 def test_the_other_clusters_playbook_finds_the_home_of_its_intent_on_each_runtime_here(iad: Site) -> None:
-    """``imagePullProgressDeadline: 5m`` is containerd's default from 1.7.10 on; this CRI-O's is off: a file of its own."""
+    """``imagePullProgressDeadline: 5m`` is containerd's default from 1.7.10 on; this CRI-O's default is off, so it gets a new file."""
     (iad.folder / "playbooks/image-pulls.yaml").write_text((ROOT / "playbooks/image-pulls.yaml").read_text())
     asked = ("--cluster", "iad", "--playbook", "image-pulls", "--limit", "iad-work-[001-010]", "--out", "p.json")
     made = iad.rollout("plan", *asked, "-o", "json").json()

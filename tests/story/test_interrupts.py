@@ -1,6 +1,6 @@
 """Ctrl-C, as a terminal sends it: to the whole process group.
 
-The first drains and saves, the second stops; both resume.
+The first finishes nodes in flight, the second stops; both runs can be resumed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_the_second_ctrl_c_stops_at_once_and_nodes_revert_themselves_or_are_resu
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
     assert "rollout resume" in said(few)
-    assert where(few)["ending"] is None, "it did not come to an end of its own"
+    assert where(few)["ending"] is None, "it did not end by itself"
     few.fault("small-001", "--clear")
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err
@@ -77,7 +77,7 @@ def test_ctrl_c_during_a_rollback_reverts_no_more_until_resumed(few: Site) -> No
     before = few.everything(*FEW)
     assert apply(few, ALL).code == 0
     with begun(few, "rollback", where(few)["run"], "--yes", "--pace", "0.7") as process:
-        until(lambda: "=5m" not in few.flags("small-001"), PATIENCE, "one is being taken back")
+        until(lambda: "=5m" not in few.flags("small-001"), PATIENCE, "one is being reverted")
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
     nothing_left(few, *FEW)
@@ -107,7 +107,7 @@ def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> N
     patient.touch()
     asked = wave_gate(few, f"while [ -e {patient} ]; do sleep 0.1; done")
     with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:
-        until(asked.read_text, PATIENCE, "the canary's gate is asked")
+        until(asked.read_text, PATIENCE, "the canary's gate runs")
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
     found = where(few)
@@ -120,7 +120,7 @@ def test_a_wave_that_was_interrupted_in_its_gates_has_not_passed(few: Site) -> N
     assert asked.read_text().split() == ["canary", *asked_again], "the canary is judged before the rest is touched"
 
 
-def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resumed(few: Site) -> None:
+def test_a_wave_is_soaked_and_judged_again_if_its_controller_died_in_the_soak(few: Site) -> None:
     asked = wave_gate(few, "exit 0")
     policy(few, "soak: 600ms", "soak: 30s")
     with begun(few, "apply", "--cluster", "small", "--limit", "small-[001-002]", "--yes") as process:
@@ -128,7 +128,7 @@ def test_a_wave_whose_controller_died_in_its_soak_is_soaked_and_judged_when_resu
         process.kill()
         process.wait()
     with begun(few, "resume", "--yes") as process:
-        until(lambda: "soaking" in said(few), PATIENCE, "resumed: the journal told of the soak before")
+        until(lambda: "soaking" in said(few), PATIENCE, "resumed: the journal already contained the soak")
         assert transactions(few, "small-002") == [], "the canary's soak is not over"
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
@@ -148,7 +148,7 @@ def test_ctrl_c_while_nodes_are_read_does_not_wait_and_changes_nothing(few: Site
             began = time.monotonic()
             ctrl_c(process)
             assert process.wait(PATIENCE) == 130, said(few)
-            assert time.monotonic() - began < held_up / 2, "not held up by the node that hangs, as planning was"
+            assert time.monotonic() - began < held_up / 2, "not delayed by the hanging node, as planning was"
     assert said(few).split("\n") == ["", "interrupted; nothing was started", ""]
     assert few.everything(*FEW) == before
     assert all(transactions(few, name) == [] for name in FEW)

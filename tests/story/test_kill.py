@@ -1,6 +1,6 @@
 """kill -9 of the controller at the journal writes of a small run, then resume: every node ends as planned.
 
-Nothing is left behind. Law 1. Each death has nodes and a journal of its own, so that they can run in parallel.
+Nothing is left behind (law 1). Each death has its own nodes and journal, so that deaths can run in parallel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.process
 __all__ = ["few"]  # the fixture
 
 DRAWN = 4
-"""Deaths that are tried outside of ``make night``."""
+"""The number of deaths outside of ``make night``."""
 
 
 def dying(site: Site, at: int, when: str, *words: str) -> Done:
@@ -51,10 +51,10 @@ def take_back(site: Site, mine: Site, number: int, before: dict[str, str]) -> No
 
 
 def die_and_resume(site: Site, number: int, at: int, when: str) -> None:
-    """One death at write ``at``, then resume to the end, then everything back.
+    """One death at write ``at``, then resume to the end, then revert everything.
 
-    What comes at once is written at once: a run that wrote less often is taken back, and the next one dies a write
-    before its end.
+    Answers that arrive together are written together. A run that wrote less often is reverted, and the next one dies a
+    write before its end.
     """
     names, mine = pair(number), site.apart(f"state-{number}")
     limit = ",".join(names)
@@ -84,7 +84,7 @@ def pairs(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_the_controller_may_die_at_every_write_of_its_journal(pairs: Site) -> None:
-    """Some of them are drawn; at night all are tried."""
+    """A sample of them; at night all of them."""
     probe = pairs.apart("probe")
     whole = dying(probe, 0, "never", "apply", "--cluster", "small", "--limit", ",".join(pair(1)), "--yes")
     assert whole.code == 0, whole.out + whole.err
@@ -100,18 +100,18 @@ def test_the_controller_may_die_at_every_write_of_its_journal(pairs: Site) -> No
 
 
 def test_nodes_of_a_dead_controller_revert_themselves(few: Site) -> None:
-    """Law 2: nobody resumes; the guard fires and the node is as it was.
+    """Law 2: without a resume the guard fires, and the node has its old files.
 
-    What the node says is rubbish from the change on: however late the controller is killed, it has confirmed nothing.
+    The node's output is garbage from the change on: however late the controller is killed, it has confirmed nothing.
     """
-    policy(few, "guard: 60s", "guard: 10s")  # it is waited for
+    policy(few, "guard: 60s", "guard: 10s")  # the test waits for it
     before = few.everything("small-001", "small-061")
     few.fault("small-001", "garbage-output", "--at", "apply")
     with begun(fresh(few), "apply", "--cluster", "small", "--limit", "small-001,small-061", "--yes") as process:
         until(lambda: "=5m" in few.flags("small-001"), PATIENCE, "the canary is changed")
         process.kill()
         process.wait()
-    until(lambda: few.everything("small-001", "small-061") == before, PATIENCE, "the guard gives the files back")
+    until(lambda: few.everything("small-001", "small-061") == before, PATIENCE, "the guard restores the files")
     few.fault("small-001", "--clear")
     resumed = few.rollout("resume", "--yes")
     assert resumed.code == 0, resumed.out + resumed.err

@@ -1,7 +1,7 @@
 """Broken disks, nodes that die and return, garbage answers, wrong clocks, flapping kubelets: reports and endings.
 
-Each story ends with everything reverted: every file of every node as before, nothing of rollout left (docs/lab.md
-lists the faults).
+Each story ends with everything reverted: every file of every node as before, and nothing of rollout left. docs/lab.md
+lists the faults.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None
     assert where(few)["counts"] == {"confirmed": 2, "refused": 2, "reverted": 2}
     assert "left behind: small-003" in done.out, "a read-only disk cannot be cleaned up, and that is reported"
     still = {path: content for path, content in before.items() if path.startswith(("small-061", "small-062"))}
-    assert few.everything("small-061", "small-062") == still, "to the byte, with a full disk and after a power cut"
+    assert few.everything("small-061", "small-062") == still, "the same bytes, with a full disk and after a power cut"
     taken_back(few, before)
 
 
@@ -133,9 +133,9 @@ def test_kubelets_that_flap_are_seen_in_the_soak_and_halt_the_run(few: Site) -> 
     assert done.code == 3, done.out + done.err
     found = troubles(few)
     assert {reference.partition("-")[0] for _, reference in found.values()} <= {"gate", "unhealthy"}
-    assert "halting: 2 of 5 nodes of wave 'rest' went wrong" in done.out
+    assert "halting: 2 of 5 nodes of wave 'rest' failed" in done.out
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, False], (
-        "its wave goes back with them"
+        "its wave is reverted with them"
     )
     taken_back(few, before)
 
@@ -147,7 +147,7 @@ LIARS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "reference", "words"), sample("who cannot be believed", LIARS, 1))
+@pytest.mark.parametrize(("fault", "reference", "words"), sample("invalid answers", LIARS, 1))
 def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_in_a_run(
     few: Site, fault: str, reference: str, words: str
 ) -> None:
@@ -172,7 +172,7 @@ def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -
     """The guard reverts, because the controller cannot read the node. A false report of a confirm is not believed."""
     before = few.everything(*FEW)
     policy(few, BUDGETS, PLENTY)
-    policy(few, "guard: 60s", "guard: 15s")  # it is waited for
+    policy(few, "guard: 60s", "guard: 15s")  # the test waits for it
     planned(few)
     few.fault("small-003", "garbage-output", "--at", "apply")
     few.fault("small-062", "endless-output", "--at", "apply")
@@ -185,6 +185,6 @@ def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -
     few.fault("@all", "--clear")
     caught = few.rollout("recover", "--yes")
     assert caught.code == 4, caught.out + caught.err
-    assert where(few)["owed"] == "", "now that they make sense again, everybody knows what became of them"
+    assert where(few)["owed"] == "", "with valid answers again, their results are known"
     assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}
     taken_back(few, before)

@@ -18,7 +18,7 @@ APPLY = ("apply", "--cluster", "small", "--limit", ",".join(FEW), "--yes")
 BUSY, STUCK = "small-002", "small-003"
 
 
-@pytest.mark.parametrize("then", sample("pulls that go on", ["skip", "override"], 1))
+@pytest.mark.parametrize("then", sample("pulls that continue", ["skip", "override"], 1))
 def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Site, then: str) -> None:
     policy(few, "guard: 60s", f"guard: 60s\npullsInFlight: {{within: {1.5 * ASK_AGAIN:g}s, then: {then}}}")
     few.fault("small-[002-003]", "pulling")
@@ -27,7 +27,7 @@ def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Sit
         until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), PATIENCE, "both are waited for")
         assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
         until(lambda: where(few)["counts"].get("confirmed") == 4, PATIENCE, "the others go first")
-        assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of ours is on them"
+        assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of rollout is on them"
         few.fault(BUSY, "--clear")
         assert process.wait(PATIENCE) == (4 if then == "skip" else 0), said(few)
     assert few.is_new(BUSY)
@@ -35,7 +35,7 @@ def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Sit
     status = few.rollout("status").out
     if then == "skip":
         assert few.everything(STUCK) == before
-        assert "refused (1) small-003: it pulls an unnamed image [pulls-in-flight]" in status
+        assert "refused (1) small-003: it is pulling an unnamed image [pulls-in-flight]" in status
     else:
         assert "changed while they pulled images; the pulls were cancelled: small-003" in status
     nothing_left(few, *FEW)

@@ -91,7 +91,7 @@ def test_bytes_that_others_wrote_since_are_refused_unless_forced_and_kept_on_the
         back = few.rollout(*words)
         assert back.code == 4, back.out + back.err
         assert "failed (1) small-002: /etc/default/kubelet [foreign-bytes]" in back.out
-        assert few.everything("small-002") == edited, "not a byte"
+        assert few.everything("small-002") == edited, "no byte was changed"
         assert [name for name in FEW if few.is_new(name)] == ["small-002"]
     assert where(few)["owed"] == "small-002"
     forced = few.rollout(*emergency(few, "--force"))
@@ -109,14 +109,14 @@ def test_a_killed_rollback_is_resumed_with_its_options(few: Site) -> None:
     flags = few.node("small-063") / "etc/default/kubelet"
     flags.write_text(flags.read_text() + "# by hand\n")
     with begun(few, "rollback", run, "--yes", "--force", "--pace", "1") as process:
-        until(lambda: "=5m" not in few.flags("small-001"), PATIENCE, "one is being taken back")
+        until(lambda: "=5m" not in few.flags("small-001"), PATIENCE, "one is being reverted")
         process.kill()
         process.wait()
     assert any("5m" in few.flags(name) for name in FEW), said(few)
     found = where(few)
     assert (found["goal"], found["ending"]) == ("revert", None)
 
-    until(lambda: all(few.is_well(name) for name in FEW), PATIENCE, "who was restarted is well")
+    until(lambda: all(few.is_well(name) for name in FEW), PATIENCE, "the restarted nodes are healthy")
     early = apply(few, ALL)
     assert early.code == 5, "a rollback in progress must end first"
     resumed = few.rollout("resume", "--yes")

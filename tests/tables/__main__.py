@@ -1,7 +1,7 @@
 """``python -m tests.tables MINOR SOURCE [--compare]``: what ``make kubelet-tables`` runs.
 
 Writes the minor into the tables, the newest one or the one after it, and prints what changed against the minor before.
-``--compare`` writes nothing and ends with 1 where tables and tree differ.
+``--compare`` writes nothing and exits with 1 if tables and tree differ.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FOLDER = ROOT / "rollout" / "kubelet"
 def main(arguments: Sequence[str], folder: Path = FOLDER) -> int:
     words = [word for word in arguments if word != "--compare"]
     if len(words) != 2 or not (minor := re.fullmatch(r"(?:1\.)?(\d{2})", words[0])):
-        print("say MINOR=38 (or 1.38) and SOURCE=/path/to/kubernetes, a source tree of that minor", file=sys.stderr)  # noqa: T201
+        print("set MINOR=38 (or 1.38) and SOURCE=/path/to/kubernetes, a source tree of that minor", file=sys.stderr)  # noqa: T201
         return 2
     held = tables.load(folder)
     last = held[tables.FIELDS]["minors"][1]
     source = tables.read(Path(words[1]), int(minor[1]))
     found = list(tables.differences(held, source))
-    print("\n".join(found) or f"1.{source.minor}: the tables say what the tree says")  # noqa: T201
+    print("\n".join(found) or f"1.{source.minor}: the tables and the tree agree")  # noqa: T201
     if "--compare" in arguments:
         return int(bool(found))
     if source.minor not in (last, last + 1):

@@ -1,4 +1,4 @@
-"""Defaults: Kubernetes keeps what its own defaulting makes of an empty file among its test data."""
+"""Defaults: the test data of Kubernetes contain the result of its own defaulting of an empty file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFAULTED = "pkg/kubelet/apis/config/scheme/testdata/KubeletConfiguration/after
 
 
 def read(source: Path) -> Mapping[str, Any]:
-    """Field → default, those that hang on a gate that is on by default among them."""
+    """Field → default, including those that depend on a gate that is on by default."""
     found = yaml.safe_load((source / _DEFAULTED).read_text(encoding="utf-8"))
     if not isinstance(found, dict):
         raise TypeError(f"{_DEFAULTED} is no map")

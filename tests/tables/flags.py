@@ -1,4 +1,4 @@
-"""Kubelet flags of a source tree: those that are registered with a kind, and every name that is written anywhere near."""
+"""Kubelet flags of a source tree: those that are registered with a kind, and every name that is written near them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def registered(source: Path, go_names: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
-    """Flag → its kind and the top-level field that it sets, ``""``: none. Flags of types of their own are not among them."""
+    """Flag → its kind and the top-level field that it sets (``""``: none), without flags of custom types."""
     found: dict[str, tuple[str, str]] = {}
     for text in _texts(source, _OPTIONS):
         for kind, owner, name, flag in _TYPED.findall(text):
@@ -34,7 +34,7 @@ def registered(source: Path, go_names: Mapping[str, str]) -> Mapping[str, tuple[
 
 
 def written(source: Path) -> frozenset[str]:
-    """Every text that could be a flag's name: one that is not here is gone."""
+    """Every text that could be a flag's name: a flag that is not here was removed."""
     names = (name for text in _texts(source, _NEAR) for name in _NAME.findall(text))
     return frozenset(f"--{name.replace('_', '-')}" for name in names)
 

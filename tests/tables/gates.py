@@ -51,7 +51,7 @@ def read(source: Path, minor: int) -> tuple[Mapping[str, Mapping[str, Any]], Map
 
 
 def _entries(text: str, start: int) -> Iterator[tuple[str, str]]:
-    """The entries of a composite literal whose values are in braces."""
+    """The entries of a composite literal that have values in braces."""
     table, at = go_source.body(text, start), 0
     while found := _ENTRY.search(table, at):
         inner = go_source.body(table, found.end() - 1)

@@ -1,4 +1,4 @@
-"""As much of Go as declarations of types and tables need: no comments, bodies by their braces, struct fields with their tags."""
+"""The parts of Go that declarations of types and tables need: no comments, bodies by their braces, struct fields with their tags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIRS = {"{": "}", "(": ")"}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A struct's field: its Go name and type, its name in JSON and whether it may be left out. ``inline``: its fields are ours."""
+    """A struct's field: its Go name and type, its name in JSON and whether it may be left out. ``inline``: its fields belong to the struct itself."""
 
     name: str
     go_type: str
@@ -33,7 +33,7 @@ def read(path: Path) -> str:
 
 
 def body(text: str, start: int) -> str:
-    """What stands between the brace or bracket at ``start`` and the one that closes it."""
+    """The text between the brace or bracket at ``start`` and the one that closes it."""
     opened, closes, depth = text[start], _PAIRS[text[start]], 0
     for at in range(start, len(text)):
         depth += (text[at] == opened) - (text[at] == closes)
@@ -48,7 +48,7 @@ def structs(text: str) -> Mapping[str, tuple[Field, ...]]:
 
 
 def named(text: str) -> Mapping[str, str]:
-    """``type Level uint32``: what stands behind each such name."""
+    """``type Level uint32``: the type behind each such name."""
     return {found[1]: found[2] for found in _NAMED.finditer(text)}
 
 

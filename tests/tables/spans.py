@@ -1,4 +1,4 @@
-"""A table's spans (``since``, ``last`` and what holds then): what one minor has, and a minor put in at the end."""
+"""A table's spans (``since``, ``last`` and the values for them): what one minor has, and how a minor is added at the end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ Span = Mapping[str, Any]
 
 
 def at(spans: Sequence[Span], minor: int) -> Span | None:
-    """What holds in ``minor``, without the bounds."""
+    """The values for ``minor``, without the bounds."""
     found = next((span for span in spans if span["since"] <= minor <= span["last"]), None)
     return None if found is None else {key: value for key, value in found.items() if key not in {"since", "last"}}
 
 
 def put(spans: Sequence[Span], minor: int, says: Span | None) -> list[Span]:
-    """With ``says`` in ``minor``, the newest one (``None``: it has nothing there); what was said of it before is gone."""
+    """With ``says`` for ``minor``, the newest one (``None``: nothing there); earlier values for it are replaced."""
     before: list[Span] = [{**span, "last": min(span["last"], minor - 1)} for span in spans if span["since"] < minor]
     if says is None:
         return before

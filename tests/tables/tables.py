@@ -1,4 +1,4 @@
-"""What a source tree says of one minor, beside the tables that rollout has: the differences, and the tables with it in."""
+"""A source tree of one minor, compared with the tables of rollout: the differences, and the tables with this minor."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.tables.types import ROOT, Types
 FIELDS, TYPES, DEFAULTS, GATES = "kubelet_fields", "kubelet_types", "kubelet_defaults", "feature_gates"
 _META = {"kind": {"kind": "string", "shown": "always"}, "apiVersion": {"kind": "string", "shown": "always"}}
 _BY_THE_LOADER = ("evictionHard",)
-"""Defaults that are set when the file is loaded, not where defaults are: they stay as they were."""
+"""Defaults that are set when the file is loaded, not by the defaulting: they stay unchanged."""
 
 Table = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One minor as its tree has it. ``types``: type → field → what holds of it."""
+    """One minor by its tree. ``types``: type → field → its properties."""
 
     minor: int
     types: Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -33,7 +33,7 @@ class Source:
 
 
 def read(tree: Path, minor: int) -> Source:
-    """``OSError`` for a tree without the files that this is read from."""
+    """``OSError`` for a tree without the needed files."""
     types = Types(tree)
     found, needs = gates.read(tree, minor)
     table = {**types.table()}
@@ -51,7 +51,7 @@ def load(folder: Path) -> dict[str, Table]:
 
 
 def with_source(tables: Mapping[str, Table], source: Source) -> dict[str, Table]:
-    """The tables with this minor in them, their newest one."""
+    """The tables with this minor as their newest one."""
     return {
         FIELDS: _fields(tables[FIELDS], source),
         TYPES: _types(tables[TYPES], source),
@@ -61,7 +61,7 @@ def with_source(tables: Mapping[str, Table], source: Source) -> dict[str, Table]
 
 
 def differences(tables: Mapping[str, Table], source: Source) -> Iterator[str]:
-    """A line for each thing that the tables and the tree say otherwise of this minor."""
+    """A line for each difference between the tables and the tree for this minor."""
     minor = source.minor
     for (table, path), (held, said) in sorted(_both(tables, source).items()):
         if held != said:
@@ -69,7 +69,7 @@ def differences(tables: Mapping[str, Table], source: Source) -> Iterator[str]:
 
 
 def _both(tables: Mapping[str, Table], source: Source) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """(table, what) → as held and as it would be."""
+    """(table, what) → the value in the table and the value by the tree."""
     made = with_source(tables, source)
     return {
         (name, path): (held.get(path), said.get(path))
@@ -80,7 +80,7 @@ def _both(tables: Mapping[str, Table], source: Source) -> dict[tuple[str, str], 
 
 
 def _flat(name: str, table: Table, minor: int) -> dict[str, Any]:
-    """What a table says of one minor, by path."""
+    """The values of a table for one minor, by path."""
     if name == FIELDS:
         there = {field: entry for field, entry in table["fields"].items() if entry["since"] <= minor <= entry["last"]}
         known = {flag: entry for flag, entry in table["flags"].items() if entry["since"] <= minor}
@@ -97,7 +97,7 @@ def _flat(name: str, table: Table, minor: int) -> dict[str, Any]:
     return {path: found for path, each in every.items() if (found := spans.at(each, minor)) is not None}
 
 
-# The tables with a minor put in.
+# The tables with an added minor.
 
 
 def _head(table: Table, source: Source) -> Table:
@@ -114,7 +114,7 @@ def _put(section: Mapping[str, list[spans.Span]], minor: int, says: Mapping[str,
 
 
 def _kept(section: Mapping[str, list[spans.Span]], minor: int) -> dict[str, Any]:
-    """What cannot be read goes on as it was."""
+    """What cannot be read stays unchanged."""
     held = {name: spans.at(each, minor) or spans.at(each, minor - 1) for name, each in section.items()}
     return {name: found for name, found in held.items() if found is not None}
 
@@ -154,7 +154,7 @@ def _defaults(table: Table, source: Source) -> Table:
 
 
 def _without(values: Mapping[str, Any], paths: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults without those that hang on a gate."""
+    """The defaults without those that depend on a gate."""
     left = dict(values)
     for path in paths:
         name, _, rest = path.partition(".")
@@ -182,7 +182,7 @@ def _fields(table: Table, source: Source) -> Table:
 
 
 def _top_kind(kind: str, source: Source) -> str:
-    """A top-level field's kind as people are told it: what an object is made of is in the table of types."""
+    """A top-level field's kind as people see it; the parts of an object are in the table of types."""
     for name in source.types:
         kind = "object" if kind == name else kind.replace(f"<{name}>", "<object>")
     return kind
@@ -203,7 +203,7 @@ def _flags(table: Mapping[str, Any], source: Source) -> Table:
 
 
 def text(table: Table) -> str:
-    """As the tables lie there: a line for each field, flag or gate."""
+    """The text of a table: a line for each field, flag or gate."""
     return _shown(table, 0) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The tables of a minor out of a source tree: a small one, made here, with one of everything that can change."""
+"""The tables of a minor from a source tree: a small one, made here, with one of everything that can change."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 def made(tree: Path) -> tuple[dict[str, tables.Table], dict[str, tables.Table]]:
-    """The tables that are shipped, and the same with this tree in them."""
+    """The shipped tables, and the same with this tree."""
     held = tables.load(command.FOLDER)
     return held, tables.with_source(held, tables.read(tree, NEXT))
 
 
-def test_the_tables_lie_as_they_would_be_written() -> None:
+def test_the_tables_are_stored_as_they_would_be_written() -> None:
     for name, table in tables.load(command.FOLDER).items():
         assert (command.FOLDER / f"{name}.json").read_text(encoding="utf-8") == tables.text(table)
 
@@ -174,7 +174,7 @@ def test_types_with_their_kinds_pointers_and_what_is_shown(tree: Path) -> None:
     ]
 
 
-def test_fields_and_flags_that_came_stayed_and_went(tree: Path) -> None:
+def test_added_kept_and_removed_fields_and_flags(tree: Path) -> None:
     _, after = made(tree)
     fields, flags = after[tables.FIELDS]["fields"], after[tables.FIELDS]["flags"]
     assert (fields["maxPods"]["last"], fields["address"]["last"]) == (NEXT, NEXT - 1)
@@ -201,7 +201,7 @@ def test_gates_are_those_of_the_minor_with_what_they_need(tree: Path) -> None:
     assert needs == {"Grown": {"gates": ["APIListChunking", "Fixed"]}}
 
 
-def test_defaults_without_those_that_hang_on_gates(tree: Path) -> None:
+def test_defaults_without_those_that_depend_on_gates(tree: Path) -> None:
     held, after = made(tree)
     table = after[tables.DEFAULTS]
     now = {name: found["value"] for name, each in table["defaults"].items() if (found := spans.at(each, NEXT))}
@@ -215,14 +215,14 @@ def test_defaults_without_those_that_hang_on_gates(tree: Path) -> None:
     assert spans.at(table["gated"]["crashLoopBackOff.maxContainerRestartPeriod"], NEXT) is not None
 
 
-def test_a_minor_that_is_there_already_is_written_anew(tree: Path) -> None:
+def test_an_existing_minor_is_written_again(tree: Path) -> None:
     held = tables.load(command.FOLDER)
     once = tables.with_source(held, tables.read(tree, NEXT))
     assert tables.with_source(once, tables.read(tree, NEXT)) == once
     assert list(tables.differences(once, tables.read(tree, NEXT))) == []
 
 
-def test_the_command_tells_what_changed_and_writes(
+def test_the_command_prints_the_differences_and_writes(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "tables"
@@ -237,12 +237,12 @@ def test_the_command_tells_what_changed_and_writes(
     assert tables.load(folder)[tables.FIELDS]["minors"] == [20, NEXT]
     capsys.readouterr()
     assert command.main(["38", str(tree), "--compare"], folder) == 0
-    assert capsys.readouterr().out == "1.38: the tables say what the tree says\n"
+    assert capsys.readouterr().out == "1.38: the tables and the tree agree\n"
     assert command.main(["40", str(tree)], folder) == 2
     assert command.main(["38"], folder) == 2
 
 
-def test_a_type_that_the_generator_does_not_know_is_said(tree: Path) -> None:
+def test_a_type_that_the_generator_does_not_know_is_reported(tree: Path) -> None:
     path = tree / "staging/src/k8s.io/kubelet/config/v1beta1/types.go"
     path.write_text(VERSIONED.replace("Limit *int32", "Limit *intstr.IntOrString"))
     with pytest.raises(ValueError, match="IntOrString is not known to this generator"):
@@ -251,7 +251,7 @@ def test_a_type_that_the_generator_does_not_know_is_said(tree: Path) -> None:
 
 RULE = re.compile(r"minor (?:>=|<=|<|>|==) |_SINCE\b|_UNTIL\b|_FROM = \d")
 NO_RULES = {"explanation.py", "feature_gates.py", "fields.py", "fitness.py", "schema.py", "versions.py"}
-"""They go by the tables alone."""
+"""Modules that use only the tables."""
 
 
 def test_the_page_on_a_new_minor_names_every_module_with_rules_of_its_own() -> None:

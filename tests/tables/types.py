@@ -30,9 +30,9 @@ _SCALARS = {
     "ResourceList": "map<string,quantity>",
 }
 _ELSEWHERE = {"Taint": "Taint"}
-"""Types of k8s.io/api; the table keeps what it says of them."""
+"""Types of k8s.io/api; the table keeps its values for them."""
 _ALWAYS = frozenset({"duration", "quantity", "durationOrNanoseconds"})
-"""Structs in Go: ``omitempty`` leaves none of them out."""
+"""Structs in Go: ``omitempty`` omits none of them."""
 
 
 class Types:
@@ -98,5 +98,5 @@ class Types:
 
 
 def _inner(kind: str) -> str:
-    """What a list or map holds."""
+    """The element type of a list or map."""
     return kind.rstrip(">").rpartition("<")[2].rpartition(",")[2]

@@ -43,7 +43,7 @@ class Leases:
             if held.owner != self.me and is_alive(held.owner, held.silent):
                 raise StateError(
                     "locked",
-                    f"run {held.run} has {cluster}: {machine_of(held.owner)}, {held.silent:.0f} s ago",
+                    f"run {held.run} holds {cluster}: {machine_of(held.owner)}, last heartbeat {held.silent:.0f} s ago",
                     hint=f"wait for it, see `rollout status`; if that machine no longer exists: `rollout unlock --cluster {cluster} --reason …`",
                 )
             mine = {"run": run, "owner": self.me, "heartbeat": self._database.now()}
@@ -62,11 +62,11 @@ class Leases:
                 raise StateError("lease-lost", f"another controller has taken {cluster} over; this one stops")
 
     def release(self, cluster: str, run: str) -> None:
-        with self._database.writing(AWAY, "the lease could not be given back") as connection:
+        with self._database.writing(AWAY, "the lease could not be released") as connection:
             connection.execute(sa.delete(LEASES).where((LEASES.c.cluster == cluster) & self._mine(run)))
 
     def check(self, connection: sa.Connection, run: str) -> None:
-        """In the same transaction as a write: a controller whose lease expired writes nothing more.
+        """In the same transaction as a write: a controller that lost its lease writes nothing more.
 
         The row is locked until the write is done: a takeover waits for the write and sees it.
         """

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 LEASE_SECONDS = 30.0
-"""A lease whose heartbeat is older than this, on another machine, may be taken over."""
+"""Seconds since the heartbeat of another machine's lease after which the lease may be taken over."""
 
 _DEAD = frozenset({"Z", "X", "x"})
 """Field 3 of /proc/PID/stat for processes that will never run again."""

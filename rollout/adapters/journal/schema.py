@@ -115,7 +115,7 @@ def _keep(keep: Callable[[str], None], newest: str) -> None:
 
 
 def _upgrade(connection: sa.Connection, revisions: Revisions, revision: str) -> None:
-    from alembic import command  # noqa: PLC0415 - 0.2 s, for what is done once a version
+    from alembic import command  # noqa: PLC0415 - takes 0.2 s, and is needed once a version
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

@@ -46,7 +46,7 @@ class Cordons:
         raise _contended(node)
 
     def lift(self, node: str, run: str, counter: int | None, until: float) -> Cordon:
-        """Lift the cordon. Returns whose cordon is on the Node now; a deleted Node has none.
+        """Lift the cordon. Returns the owner of the cordon that is on the Node now; a deleted Node has none.
 
         ``run`` ``""``: any run's; ``counter`` ``None``: any token.
         """
@@ -96,7 +96,7 @@ def _whose(node: Json, run: str, counter: int | None) -> Cordon:
 
 
 def _is_newer(found: int, ours: int) -> bool:
-    """An impossible counter counts as none: otherwise anyone who may write the Node could keep its cordon for good."""
+    """An impossible counter counts as none. Otherwise every writer of the Node could keep its cordon for good."""
     return found > ours and not is_beyond_belief(found, ours)
 
 

@@ -81,7 +81,7 @@ class PluginCredentials:
     def _run(self, flight: Future[Credential]) -> None:
         try:
             found = self._ask()
-        except Exception as error:  # noqa: BLE001 - raised again by whoever waits for it
+        except Exception as error:  # noqa: BLE001 - raised again in every waiting caller
             with self._lock:
                 self._failed_at = time.monotonic()
                 flight.set_exception(error)

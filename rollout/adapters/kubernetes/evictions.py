@@ -1,8 +1,8 @@
 """Evictions: a pod is evicted with its own grace period, and the API server enforces its budgets.
 
-Source: pkg/registry/core/pod/rest/eviction.go of kubernetes 1.20 and later: 201 when the pod's deletion has begun, 429 with
-the cause ``DisruptionBudget`` while a budget allows none, 500 where two budgets match. It is ``policy/v1`` from 1.22 on and
-``policy/v1beta1`` before; discovery says which.
+Source: pkg/registry/core/pod/rest/eviction.go of kubernetes 1.20 and later. 201: the pod's deletion has begun. 429 with
+the cause ``DisruptionBudget``: a budget allows none now. 500: two budgets match. The API is ``policy/v1`` from 1.22 on
+and ``policy/v1beta1`` before; discovery tells which.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class _Bastion:
             carrier = self._board(deadline)
             try:
                 channel = carrier.transport.open_tunnel(to.host, to.port, deadline.within(connect))
-            except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met; raised on, named
+            except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here; raised again with the bastion's name
                 self._leave(carrier)
                 if not left or not self._worth_another_try(error, carrier, deadline):
                     raise self._named(error, to) from None

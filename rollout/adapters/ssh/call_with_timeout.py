@@ -19,7 +19,7 @@ def aside(call: Callable[[], T], seconds: float, late: RemoteError) -> T:
     def work() -> None:
         try:
             box.append(call())
-        except Exception as error:  # noqa: BLE001 - carried over to the thread that waits
+        except Exception as error:  # noqa: BLE001 - passed to the waiting thread
             box.append(translate(error))
 
     thread = threading.Thread(target=work, name="ssh-aside", daemon=True)

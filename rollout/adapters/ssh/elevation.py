@@ -1,7 +1,7 @@
 """A command's dialogue with sudo: when to send the password, when the input, and when neither.
 
-Wrong passwords lock accounts. So no node gets a password that it refused before. Until some node has accepted it, at
-most two nodes get it: a password that both refuse is sent to no other node.
+Wrong passwords lock accounts. So no node gets a password that it rejected before. Until some node has accepted it, at
+most two nodes get it: a password that both reject is sent to no other node.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Proof:
         """Whether it is this node's turn. Raises ``RemoteError`` when its turn will never come."""
         with self._lock:
             if target in self._refused:
-                raise RemoteError(WRONG, "sudo refused the password; it is not sent to this node again")
+                raise RemoteError(WRONG, "sudo rejected the password; it is not sent to this node again")
             if self._proven:
                 return True
             if len(self._refused) >= UNPROVEN:
                 first = ", ".join(sorted(printable(target.name, 80) for target in self._refused))
-                raise RemoteError(WRONG, f"not sent: {first} refused it, and no node has accepted it")
+                raise RemoteError(WRONG, f"not sent: {first} rejected it, and no node has accepted it")
             if not self._turns:
                 return False
             self._turns -= 1
@@ -77,7 +77,7 @@ class Elevation:
     def next(self, stderr: bytes) -> bytes:
         """The password, when it is due, else nothing; ``through``: the command waits for its own input.
 
-        Raises ``RemoteError`` when sudo refuses it.
+        Raises ``RemoteError`` when sudo rejects it.
         """
         said = sudo.heard(stderr, self._nonce)
         self._settle(said)
@@ -86,7 +86,7 @@ class Elevation:
         elif said.asked and self._sent_at is None:
             return self._password()
         elif said.asked > 1:
-            raise RemoteError(WRONG, "sudo refused the password")
+            raise RemoteError(WRONG, "sudo rejected the password")
         return b""
 
     def rest(self, stderr: bytes) -> bytes:

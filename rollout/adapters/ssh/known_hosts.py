@@ -1,7 +1,7 @@
 """known_hosts, indexed once: whether a host key is the known one.
 
-Plain names are a dictionary. Hashed names are found through the presented key, so that a known host costs one HMAC
-instead of one per line; only an unknown host costs a scan of all lines.
+Plain names are a dictionary. Hashed names are found through the presented key: a known host costs one HMAC instead of
+one per line. Only an unknown host costs a scan of all lines.
 """
 
 from __future__ import annotations

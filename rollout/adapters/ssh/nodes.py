@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
@@ -14,7 +15,7 @@ from paramiko.ssh_exception import SSHException
 from rollout.adapters.ssh.bastion_troubles import carried
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, Proof
-from rollout.adapters.ssh.error_mapping import translate
+from rollout.adapters.ssh.error_mapping import detail_of, translate
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
@@ -32,6 +33,15 @@ from rollout.kubelet.agent.sudo import Secret
 GRACE = 0.5  # between our own deadline and the watchdog's
 
 
+class CommandSession(Protocol):
+    """One command on an open channel."""
+
+    def run(self) -> RemoteAnswer: ...
+
+
+Sessions = Callable[[Channel, RemoteCommand, Deadline, SshLimits, Elevation | None], CommandSession]
+
+
 class SshNodes:
     """Implements the port ``Nodes``. ``/etc/ssh/ssh_config`` is not read; unsupported options of ssh_config are refused.
     StrictHostKeyChecking never weakens: anything but ``accept-new`` means ``yes``.
@@ -46,11 +56,13 @@ class SshNodes:
         limits: SshLimits | None = None,
         sudo_password: Secret | None = None,
         notice: Callable[[str], None] = lambda _: None,
+        sessions: Sessions = SshSession,
     ) -> None:
         """``resolver``, or ``Resolver.reading`` of ``ssh_config`` and ``accept_new``. ``sudo_password`` is for every sudo
-        that needs one; ``notice`` gets messages for the operator at once.
+        that needs one; ``notice`` gets messages for the operator at once; ``sessions`` runs commands on channels.
         """
         _quiet_paramiko()
+        self._sessions = sessions
         self._limits = limits or SshLimits()
         self._resolver = resolver or Resolver.reading(ssh_config, accept_new=accept_new)
         self._proof = Proof(sudo_password) if sudo_password else None
@@ -69,6 +81,23 @@ class SshNodes:
         except (RemoteError, OSError, RuntimeError) as error:  # the last two: this machine ran out of a resource
             trouble = translate(error)
             return RemoteAnswer(None, b"", b"", started=False, reference=trouble.reference, message=trouble.message)
+
+    @contextmanager
+    def shell(self, target: Target, seconds: float, kind: str, size: tuple[int, int]) -> Iterator[Channel]:
+        """The login shell of a node on a terminal of this kind (``TERM``) and size (columns, rows).
+
+        It begins within ``seconds`` and then has no deadline. Raises ``RemoteError``.
+        """
+        deadline = Deadline(seconds)
+        link, _ = self._pool.borrow(target, deadline)
+        try:
+            with self._watchdog.over(link.wire, deadline.at + GRACE):
+                channel = _shell_on(open_channel(link.transport, deadline, self._limits.refusals), kind, size)
+            yield channel
+        except RemoteError as error:
+            raise carried(error, link.wire.blame()) from None
+        finally:
+            self._pool.give_back(target, link, keep=False)
 
     def release(self, target: Target) -> None:
         self._pool.release(target)
@@ -113,7 +142,7 @@ class SshNodes:
                 channel = open_channel(link.transport, opening, self._limits.refusals)
             with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
                 asking = Elevation(self._proof, target) if self._proof and command.bare else None
-                answer = SshSession(channel, command, deadline, self._limits, asking).run()
+                answer = self._sessions(channel, command, deadline, self._limits, asking).run()
                 _close_quietly(channel)
             keep = link.alive and answer.status is not None
             if watch.rang and answer.status is None:
@@ -125,6 +154,16 @@ class SshNodes:
     def _dial(self, target: Target, deadline: Deadline) -> PooledConnection:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
         return PooledConnection(transport, wire)
+
+
+def _shell_on(channel: Channel, kind: str, size: tuple[int, int]) -> Channel:
+    try:
+        channel.get_pty(kind, *size)
+        channel.invoke_shell()
+    except (SSHException, OSError, EOFError) as error:
+        message = f"the node opened no terminal or started no shell: {detail_of(error)}"
+        raise RemoteError("no-channel", message) from None
+    return channel
 
 
 def _blaming(answer: RemoteAnswer, link: PooledConnection) -> RemoteAnswer:

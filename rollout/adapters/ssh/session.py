@@ -18,10 +18,10 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
 CHUNK = 64 * KIB
-TICK = 1.0  # an exit status alone wakes nobody
-TURN = 0.2  # nor does another node's answer to the password
+TICK = 1.0  # an exit status alone wakes no thread
+TURN = 0.2  # another node's answer to the password wakes no thread either
 FIRST_PAUSE = 0.05  # wait before the first retry of a refused session; doubled each time
-FULL = 0.01  # nor does free space for input, which is rare: a node accepts 2 MiB at once
+FULL = 0.01  # free space for input wakes no thread either; it is rarely needed: a node accepts 2 MiB at once
 
 
 class _Wake(threading.Event):
@@ -35,7 +35,7 @@ class _Wake(threading.Event):
 
 
 @dataclass(slots=True)
-class _Capped:
+class Capped:
     """Output up to a limit; bytes past it are only counted."""
 
     limit: int
@@ -80,7 +80,7 @@ def _open_channel(transport: Transport, deadline: Deadline) -> Channel:
         return transport.open_session(timeout=deadline.left())
     except ChannelException as error:
         raise SessionRefusedError("no-channel", translate(error).message) from None
-    except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
+    except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data
         if not deadline.left():
             raise RemoteError("no-channel", "the node did not open a session in time") from None
         raise RemoteError(
@@ -107,8 +107,8 @@ class SshSession:
         self._deadline = deadline
         self._limits = limits
         self._wake = _Wake()
-        self._out = _Capped(limits.stdout)
-        self._err = _Capped(limits.stderr)
+        self._out = Capped(limits.stdout)
+        self._err = Capped(limits.stderr)
         self._sent = 0
         self._fed = False
         self._quiet_since: float | None = None
@@ -125,7 +125,7 @@ class SshSession:
             return self._answer(None, error.reference, error.message)
         except (OSError, EOFError) as error:
             return self._answer(None, "connection-lost", translate(error).message)
-        except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
+        except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data
             return self._answer(None, "no-channel", f"the node refused the command: {printable(str(error))}")
         finally:
             if self._elevation:

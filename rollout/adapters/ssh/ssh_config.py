@@ -226,7 +226,7 @@ class Reader:
                 raise ValueError("has an empty value")
             if "%" in word or "${" in word:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
-            pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - who is unknown stays as written
+            pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
             found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
             files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
         return files

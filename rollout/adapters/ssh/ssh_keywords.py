@@ -197,4 +197,4 @@ gssapitrustdns rsaminsize usekeychain
 """
 WITHOUT_MEANING_HERE = frozenset(f"{OF_OPENSSH_9_2_TO_10_5} {OF_DEBIAN_RED_HAT_AND_APPLE}".split())
 COLLECTED = frozenset({"identityfile", "certificatefile"})
-"""Keywords whose every value counts; for all others the first value counts."""
+"""All values of these keywords count; of all others the first value counts."""

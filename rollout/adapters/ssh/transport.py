@@ -29,7 +29,7 @@ from rollout.errors import RemoteError
 # paramiko checks that a channel is open, releases its lock, and then sends. Meanwhile another thread may send the
 # channel's CLOSE. OpenSSH ends the whole connection at the first message for a closed channel, and a bastion's
 # connection carries many nodes. Once the other side has closed too, it reuses the channel's number for a new
-# channel, so a late message must be identified by its sending channel, not by the number in it.
+# channel. So a late message must be identified by its sending channel, not by the number in it.
 #
 # So each channel has an outlet, in place of the channel's transport in paramiko. A thread queues its message there;
 # if no thread is sending, it sends the queue. No thread waits here for another one: paramiko's own thread, which also
@@ -74,7 +74,7 @@ class Outlet:
     def _send_all(self) -> None:
         try:
             while (message := self._next()) is not None:
-                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what Channel calls
+                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - Channel calls it
         except BaseException:
             with self._lock:  # a message is missing: no later message may be sent
                 self._closed, self._sending = True, False

@@ -16,7 +16,7 @@ class ConnectionTrouble:
     advice: str = ""
 
 
-_SSH_V = "`ssh -v` with the same ssh_config says more"
+_SSH_V = "`ssh -v` with the same ssh_config shows more"
 _FILES = "raise `ulimit -n`, or have fewer nodes in flight"
 _KNOWN = "check that it is the right node; then remove the line from known_hosts with `ssh-keygen -R`"
 

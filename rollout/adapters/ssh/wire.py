@@ -43,8 +43,9 @@ class Carrier(Protocol):
 class Wire(socket.socket):
     """A TCP socket that returns bytes read ahead, and acknowledges at once.
 
-    sshd leaves Nagle's algorithm on; with delayed acknowledgements, connecting stalls for 40 ms at a time (135 ms instead
-    of 82 to a systemd node, connect and ``true``). Linux resets quick acknowledgements, so the option is set again.
+    sshd leaves Nagle's algorithm on: with delayed acknowledgements, connecting stalls for 40 ms at a time. Connect and
+    ``true`` on a systemd node then take 135 ms instead of 82. Linux resets quick acknowledgements, so the option is set
+    again.
     """
 
     ahead = b""
@@ -129,8 +130,8 @@ def _tune(wire: Wire) -> None:
 def await_banner(wire: Carrier, deadline: Deadline) -> None:
     """Wait for the node's banner; the bytes are kept for paramiko to read again.
 
-    This runs before the handshake slot and before paramiko's thread starts: a hanging node costs one socket, and
-    endless garbage is cut off (paramiko would collect a line without end).
+    This runs before the handshake slot is taken and before paramiko's thread starts. So a hanging node costs one socket
+    only. Endless garbage is cut off (paramiko would collect a line without end).
     """
     seen = b""
     while not _has_banner(seen):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import median
 
-from rollout.core.model.playbook import Worse
+from rollout.core.model.gates import Worse
 from rollout.core.model.verdict import Verdict
 
 NORMAL = 1.4826

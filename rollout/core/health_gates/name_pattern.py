@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from rollout.core.health_gates.measured import SHOWN, Samples
+from rollout.core.health_gates.prometheus import Samples
+from rollout.core.model.verdict import SHOWN
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.terminal import counted, printable
 

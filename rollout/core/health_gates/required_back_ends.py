@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.gates import API_GATES, AlertQuery, Gate, PrometheusQuery
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import API_GATES, Gate
 from rollout.errors import Problem
 
 
@@ -71,8 +71,8 @@ def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str,
         lacking = [gate.name for gate in gates if gate.kind in API_GATES]
         yield "kubeconfig", lacking, _KUBECONFIG
     if not endpoints.prometheus:
-        lacking = [gate.name for gate in gates if gate.prometheus is not None and not gate.prometheus.url]
+        lacking = [gate.name for gate in gates if isinstance(gate.asks, PrometheusQuery) and not gate.asks.url]
         yield "Prometheus", lacking, "set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"
     if not endpoints.alertmanager:
-        lacking = [gate.name for gate in gates if gate.alertmanager is not None and not gate.alertmanager.url]
+        lacking = [gate.name for gate in gates if isinstance(gate.asks, AlertQuery) and not gate.asks.url]
         yield "Alertmanager", lacking, "set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate"

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
     DEFAULT_DRAIN,
     DEFAULT_PULLS,
     Budget,
     Disruption,
     Drain,
-    Gate,
     Limits,
     PullsInFlight,
     RevertScope,

@@ -12,6 +12,12 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+Judged = tuple[Verdict, str]
+"""A verdict with its evidence: one line, for people."""
+
+SHOWN = 5
+"""How many alerts or samples are named in one line of evidence."""
+
 SEVERITY = {Verdict.PASS: 0, Verdict.UNKNOWN: 1, Verdict.FAIL: 2}
 """The worst of several verdicts counts: the one with the highest number."""
 

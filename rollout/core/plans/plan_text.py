@@ -8,9 +8,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
+from rollout.core.health_gates import alertmanager, http, prometheus
+from rollout.core.model.gates import AlertQuery, Command, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
 from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Gate, GateScope, PrometheusQuery, Scope
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
 from rollout.core.plans import estimate
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
 from rollout.core.plans.planning import kind_of
@@ -35,30 +38,20 @@ def _gate(gate: Gate) -> str:
     return f"{gate.name} ({asked})" if asked else gate.name
 
 
-def _asked(gate: Gate) -> Iterator[str]:
-    if gate.command:
-        yield shlex.join(gate.command)
-    if gate.prometheus:
-        yield from _query(gate.prometheus)
-    if gate.alertmanager:
-        yield from (*gate.alertmanager.matchers, *_at(gate.alertmanager.url))
-    if gate.http:
-        yield from (gate.http.url, str(gate.http.status))
-
-
-def _query(query: PrometheusQuery) -> Iterator[str]:
-    yield query.query
-    if query.at_most is not None:
-        yield f"≤ {query.at_most:g}"
-    if query.at_least is not None:
-        yield f"≥ {query.at_least:g}"
-    if query.worse is not None:
-        yield f"not {query.tolerance * 100:g} % {query.worse.value} than nodes not changed yet"
-    yield from _at(query.url)
-
-
-def _at(url: str) -> tuple[str, ...]:
-    return (f"at {url}",) if url else ()
+def _asked(gate: Gate) -> Iterable[str]:
+    match gate.asks:
+        case PrometheusQuery() as query:
+            return prometheus.words(query)
+        case AlertQuery() as query:
+            return alertmanager.words(query)
+        case HttpQuery() as query:
+            return http.words(query)
+        case Command(words):
+            return (shlex.join(words),)
+        case NodeCheck():
+            return ()
+        case _ as never:
+            assert_never(never)
 
 
 MOST_DIFF = 24

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rollout.core.model.gates import AlertQuery, GateScope
 from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import GateScope
 from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened
 from rollout.core.run.state import RunState
 from rollout.core.text.terminal import printable, seconds_text, wall
@@ -52,8 +52,8 @@ def _lengths(plan: Plan) -> Mapping[str, float]:
     """URL → seconds of the longest silence that is set there."""
     found: dict[str, float] = {}
     for gate in plan.gates:
-        query = gate.alertmanager
-        if query is not None and query.silence:
+        query = gate.asks
+        if isinstance(query, AlertQuery) and query.silence:
             found[query.url] = max(query.silence, found.get(query.url, 0.0))
     return found
 

@@ -10,8 +10,8 @@ from rollout.core.presentation.remaining import passed_rounds
 from rollout.core.run.baselines import WITHIN
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
+from rollout.core.run.moving import GRACE
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
-from rollout.core.run.state_builder import GRACE
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 

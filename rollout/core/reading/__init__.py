@@ -1,1 +1,1 @@
-"""Reads the files that people write: inventories, playbooks, templates. Every mistake is reported at once, with file, line and column."""
+"""Reads inventories, playbooks and templates. All mistakes are reported at once, with file, line and column."""

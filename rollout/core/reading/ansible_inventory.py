@@ -33,11 +33,11 @@ def document_of(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise _error("not-json", where, "its JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
-        end = " (the output ends there: half a document)" if error.pos >= len(text.rstrip()) else ""
+        end = " (it ends there: an incomplete document)" if error.pos >= len(text.rstrip()) else ""
         at = f"line {error.lineno} column {error.colno}"
-        raise _error("not-json", where, f"what it prints is not JSON at {at}: {error.msg}{end}") from None
+        raise _error("not-json", where, f"its output is not JSON at {at}: {error.msg}{end}") from None
     except ValueError as error:
-        raise _error("not-json", where, f"what it prints is not JSON: {error}") from None
+        raise _error("not-json", where, f"its output is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise _error("bad-inventory", where, f"it prints {kind_of(found)}, not a map of groups")
     return found

@@ -37,7 +37,7 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True)
 class FoundNodes:
-    """``groups`` holds the nodes of each of the source's groups; ``where`` is the source's name for messages."""
+    """``groups`` contains the nodes of each of the source's groups; ``where`` is the source's name for messages."""
 
     where: str
     nodes: tuple[FoundNode, ...]
@@ -45,7 +45,7 @@ class FoundNodes:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise the problems, if any; the same mistake on a thousand nodes is not repeated a thousand times."""
+    """Raise the problems, if any; at most ``MOST_PROBLEMS`` in full, the others as a count."""
     if problems:
         more = len(problems) - MOST_PROBLEMS
         rest = (Problem("more-mistakes", f"… and {counted(more, 'more mistake')}"),) if more > 0 else ()

@@ -1,4 +1,4 @@
-"""Gates as written in a playbook. A bare name is a node gate; a wave gate names what it asks."""
+"""Gates as written in a playbook. A bare name is a node gate; a wave gate names the source that it queries."""
 
 from __future__ import annotations
 
@@ -9,16 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from rollout.core.model.playbook import (
-    API_GATES,
-    AlertQuery,
-    Gate,
-    GateKind,
-    GateScope,
-    HttpQuery,
-    PrometheusQuery,
-    Worse,
-)
+from rollout.core.model.gates import API_GATES, AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.reading.schema_words import PERCENT, one_of, text
 from rollout.core.reading.validation import Written, kind_of, wrong
 from rollout.core.reading.value_types import Duration, LabelName, Name, between, choice
@@ -57,7 +48,11 @@ def _url(value: object) -> str:
             "bad-url", f"KEY: `{printable(value, 80)}` is not a URL; write for example https://prometheus.example.net"
         )
     if parts.username is not None:
-        raise wrong("secret-in-url", "KEY must not hold a user or password: plans and journals would", "use tokenFile")
+        raise wrong(
+            "secret-in-url",
+            "KEY must not contain a user or password: plans and journals store the URL",
+            "use tokenFile",
+        )
     return value
 
 
@@ -118,7 +113,7 @@ class NodeGate(Written):
 
 
 class WaveGate(Written):
-    """One of ``prometheus``, ``alertmanager``, ``http`` and ``command``, with the keys that go with it."""
+    """One of ``prometheus``, ``alertmanager``, ``http`` and ``command``, with its keys."""
 
     model_config = ConfigDict(json_schema_extra=one_of(*_WAVE_KINDS))
 

@@ -34,7 +34,7 @@ class InventoryDraft:
 
 def draft_of(text: str, file: str) -> InventoryDraft:
     """``text`` is the file's, ``file`` its name for messages. Raises ``InputError`` for mistakes in a file with
-    nodes from another source, before that source is asked.
+    nodes from another source, before that source is queried.
     """
     root, mistakes = read_document(text, file)
     digest = sha256(text.encode()).hexdigest()

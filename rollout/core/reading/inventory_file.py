@@ -4,13 +4,13 @@
     apiServer: v1.23.17
     playbook: image-pulls                   # optional; the default playbook of a plan
     ssh: {user: sre, port: 22, sudo: true}  # optional, also of a group; ssh_config decides what is not set
-    endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # what gates ask, see docs/gates.md
+    endpoints: {kubeconfig: rno.kubeconfig, prometheus: "https://prometheus.rno.example.net"}  # see docs/gates.md
     settings: {registryPullQPS: 10}         # for the whole cluster
     registry: registry.example.net          # optional, also of a group or node: what nodes pull from, for the plan's loads
     nodes:                                  # by nodeset …
       tess-node-[0001-2000]: {address: "{name}.rno.example.net"}
     racks:  {rack01: tess-node-[0001-0060]}
-    zones:  {rno-a: "rack[01-12]"}          # a zone is made of racks
+    zones:  {rno-a: "rack[01-12]"}          # a zone consists of racks
     groups:                                 # later groups win over earlier ones
       gpu: {nodes: "@rack33", labels: {gpu: "true"}, settings: {…}}
 

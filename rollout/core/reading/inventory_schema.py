@@ -65,7 +65,7 @@ Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places 
 
 
 class Ssh(Written):
-    """How to log in, where ``ssh_config`` does not say it. Without ``sudo``, everybody but root goes through it."""
+    """The login, where ``ssh_config`` does not set it. If ``sudo`` is not set, every user except root uses sudo."""
 
     user: User | None = None
     port: Port | None = None
@@ -73,7 +73,7 @@ class Ssh(Written):
 
 
 class WrittenEndpoints(Written):
-    """What gates ask, and as whom. Files are on the machine where rollout runs."""
+    """The servers that gates query, and the credentials. Files are on the machine where rollout runs."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -83,14 +83,14 @@ class WrittenEndpoints(Written):
     ca_file: str = Field("", alias="caFile")
 
     def endpoints(self) -> Endpoints:
-        """What it means."""
+        """The endpoints as a value; an unset URL is ``""``."""
         return Endpoints(
             self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file
         )
 
 
 class Attributes(Written):
-    """What may be said of one node, or of all nodes of a nodeset."""
+    """The keys of one node, or of all nodes of a nodeset."""
 
     address: Address | None = None
     rack: Name | None = None
@@ -110,7 +110,7 @@ class ListedNode(Attributes):
 
 
 class Group(Written):
-    """Nodes that have labels, settings or a registry in common; may speak of racks, zones and the groups above it."""
+    """Nodes with common labels, settings or registry. ``nodes`` can refer to racks, zones and the groups above it."""
 
     nodes: Nodeset
     ssh: Ssh = Field(default_factory=Ssh)
@@ -147,7 +147,7 @@ class ListedInventory(_Common):
 
 
 class ElsewhereInventory(_Common):
-    """Nodes that are said elsewhere."""
+    """Nodes from another source."""
 
     stand_ins: ClassVar[Mapping[str, Any]] = {"cluster": "cluster", "apiServer": "v1.0"}
 

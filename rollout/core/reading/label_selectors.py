@@ -1,4 +1,4 @@
-"""Kubernetes' label selectors: ``pool=batch,tier!=test,gpu,!spot,zone in (a,b),zone notin (c)``. All terms must hold."""
+"""Kubernetes label selectors: ``pool=batch,tier!=test,gpu,!spot,zone in (a,b),zone notin (c)``. All must match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """``values`` is ``None`` for "exists". ``wanted`` is ``False`` if it must not hold."""
+    """``values`` is ``None`` for "exists". ``wanted`` is ``False`` if it must not match."""
 
     key: str
     values: frozenset[str] | None
@@ -57,5 +57,5 @@ def _term(text: str) -> Term:
 
 
 def matches(terms: tuple[Term, ...], labels: Mapping[str, str]) -> bool:
-    """Whether all hold."""
+    """Whether all terms match."""
     return all(term.holds(labels) for term in terms)

@@ -27,11 +27,11 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class FromAnsible(Written):
-    """An Ansible inventory: a program that prints what ``--list`` asks for, or anything ``ansible-inventory`` reads.
+    """An Ansible inventory: a program that prints the answer to ``--list``, or any input of ``ansible-inventory``.
 
-    ``rack`` and ``zone`` are host variables, ``rackGroups`` and ``zoneGroups`` beginnings of the names of groups that are
-    racks or zones. ``labels`` is a host variable that holds a map, ``registry`` one that says what a host pulls from.
-    ``path`` is relative to the inventory file's folder.
+    ``rack`` and ``zone`` are host variables. ``rackGroups`` and ``zoneGroups`` are the beginnings of the names of
+    groups that are racks or zones. ``labels`` is a host variable that contains a map, ``registry`` one with the
+    registry that a host pulls from. ``path`` is relative to the inventory file's folder.
     """
 
     path: Text
@@ -51,7 +51,7 @@ class FromAnsible(Written):
 
 
 class FromKubernetes(Written):
-    """The Node objects of a cluster. ``kubeconfig`` and ``context`` are those of ``endpoints`` where they are not said."""
+    """The Node objects of a cluster. ``kubeconfig`` and ``context`` default to those of ``endpoints``."""
 
     kubeconfig: Text | None = None
     context: Text | None = None
@@ -63,7 +63,7 @@ class FromKubernetes(Written):
 
 
 class NodesFrom(Written):
-    """One of the two."""
+    """One of ``ansible`` and ``kubernetes``."""
 
     model_config = ConfigDict(json_schema_extra=one_of("ansible", "kubernetes"))
 

@@ -10,14 +10,12 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from rollout.core.model.gates import DEFAULT_GATES, Gate, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
-    DEFAULT_GATES,
     Budget,
     Cause,
     Drain,
-    Gate,
-    GateScope,
     Limits,
     Policy,
     PullsInFlight,

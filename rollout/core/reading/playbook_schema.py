@@ -93,7 +93,7 @@ def _acceptable(value: object) -> str:
 
 
 class WrittenWave(Written):
-    """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a ``soak`` of its own if said."""
+    """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a ``soak`` of its own if set."""
 
     model_config = ConfigDict(json_schema_extra=one_of("canary", "perRack", "upTo", "rest"))
 
@@ -129,7 +129,7 @@ class Shares(Written):
 
 
 class WrittenBudgets(Shares):
-    """Shares for all causes together; a cause under ``causes`` leaves them where it has a share of its own."""
+    """Shares for all causes together; a cause with its own share under ``causes`` does not count there."""
 
     causes: dict[Annotated[Cause, BeforeValidator(_cause)], Shares] = Field(default_factory=dict)
 
@@ -143,7 +143,7 @@ class WrittenGates(Written):
 
 
 class WrittenPulls(Written):
-    """How long a node that pulls images is asked again, and what becomes of it when it still does."""
+    """How long rollout waits for a node that pulls images, and what happens if it still pulls then."""
 
     within: Annotated[Duration, between(0, _DAY, "between 0s and 24h")] = DEFAULT_PULLS.within
     then: Annotated[Busy, BeforeValidator(_busy)] = DEFAULT_PULLS.then
@@ -155,14 +155,14 @@ EvictTooWord = Annotated[
 
 
 class WrittenDrain(Written):
-    """How long the pods of a node that is drained have to be gone, and which are evicted though they are lost by it."""
+    """How long a drain may take, and which pods are evicted although the eviction loses them or their data."""
 
     within: Annotated[Duration, between(1, _DAY, "between 1s and 24h")] = DEFAULT_DRAIN.within
     evict_too: list[EvictTooWord] = Field(default_factory=list, alias="evictToo")
 
 
 class WrittenCap(Written):
-    """The most that the nodes of one zone (``perZone``), else of the fleet, may ask of one registry, else of each."""
+    """The most pulls of the nodes of one zone (``perZone``), else of the fleet, from one registry, else from each."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["parallelPulls"]}, {"required": ["qps"]}]})
 
@@ -179,7 +179,7 @@ class WrittenCap(Written):
 
 
 class WrittenAccept(Written):
-    """A refusal that does not count: the setting, file or reference by which it names itself, and why."""
+    """A refusal that does not count: its setting, file or reference, and the reason for the acceptance."""
 
     setting: Annotated[
         str, BeforeValidator(_acceptable), WithJsonSchema({"type": "string", "pattern": f"^({_ACCEPTABLE.pattern})$"})

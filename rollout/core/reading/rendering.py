@@ -161,9 +161,9 @@ def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
 
 
 def line_behind(template: str, name: str, variables: Mapping[str, Any], line: int) -> int:
-    """The line of ``template`` that made this line of its text: the one with the same words, else the last one that took part.
+    """The line of ``template`` that caused this line of its text: the one with the same words, else the last one used.
 
-    Jinja2 knows the lines of what it computes; literal text is found by its words.
+    Jinja2 gives the lines of computed text; literal text is found by its words.
     """
     compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
     writing: Any = compiled.root_render_func(compiled.new_context(dict(variables)))
@@ -202,7 +202,7 @@ _Finder = Callable[[int, str], Place]
 
 
 def _finder(template: str, name: str) -> _Finder:
-    """Jinja2 knows only lines; the column is the first place of the word in that line."""
+    """Jinja2 gives only lines; the column is the first place of the word in that line."""
     lines = template.splitlines()
 
     def find(line: int, word: str) -> Place:

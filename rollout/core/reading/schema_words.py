@@ -1,4 +1,4 @@
-"""What pydantic cannot derive from our types when it makes JSON Schemas: the form of texts before they are read."""
+"""What pydantic cannot derive from our types for JSON Schemas: the form of texts before they are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def text(pattern: str, description: str = "", *examples: str) -> WithJsonSchema:
     return WithJsonSchema({key: value for key, value in said.items() if value})
 
 
-DURATION = text(rf"[+-]?(0|({_TERM})+)", "A duration as Go writes it.", "90s", "1m30s")
+DURATION = text(rf"[+-]?(0|({_TERM})+)", "A duration in Go's format.", "90s", "1m30s")
 PERCENT = WithJsonSchema({"type": "string", "pattern": _PERCENT, "description": "A percentage.", "examples": ["5%"]})
 SHARE = WithJsonSchema({
     "description": "A count of nodes, or a percentage that is rounded down but at least one node.",
@@ -41,7 +41,7 @@ SETTINGS = WithJsonSchema({
 
 @dataclass(frozen=True, slots=True)
 class OrWord:
-    """A bare word may replace the map."""
+    """The map can also be written as a bare word."""
 
     words: tuple[str, ...]
 
@@ -51,7 +51,7 @@ class OrWord:
 
 @dataclass(frozen=True, slots=True)
 class OrName:
-    """The value of the map's first key may replace it."""
+    """The map can also be written as the value of its first key."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [{"type": "string"}, handler(core)]}
@@ -59,7 +59,7 @@ class OrName:
 
 @dataclass(frozen=True, slots=True)
 class OrDuration:
-    """A duration may replace the map."""
+    """The map can also be written as a duration."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [DURATION.json_schema, handler(core)]}

@@ -1,4 +1,4 @@
-"""JSON Schemas of our files, made from the models that read them, for completion and checks in editors.
+"""JSON Schemas of our files, generated from the models that read them, for completion and checks in editors.
 
 A schema checks shapes and spellings. Only ``rollout check`` finds mistakes between keys, such as nodes without a rack.
 """

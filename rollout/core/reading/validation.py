@@ -24,7 +24,7 @@ Model = TypeVar("Model", bound="Written")
 class Written(BaseModel):
     """A map in a file of ours: strict types, no unknown keys, camelCase keys as aliases."""
 
-    stand_ins: ClassVar[Mapping[str, Any]] = {}  # for keys that are missing, so that the rest can be checked
+    stand_ins: ClassVar[Mapping[str, Any]] = {}  # for missing keys, so that the rest can be checked
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
 
 
@@ -101,7 +101,7 @@ def _rest(model: type[Model], root: Item, found: list[ErrorDetails], mistakes: M
         except ValidationError as error:
             found = error.errors(include_url=False)
     mistakes.raise_any()
-    raise AssertionError("what was cut out was noted")
+    raise AssertionError("every removed part has a mistake")
 
 
 def _container(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:
@@ -128,7 +128,7 @@ def _cut(root: Item, targets: list[tuple[Item, Item]], model: type[Written]) -> 
 
 
 def locate(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Entry | None]:
-    """The value at ``path``, as far down as the file goes, and its key if it has one."""
+    """The value at ``path``, or the deepest existing one above it, and its key if it has one."""
     item, entry = root, None
     for step in path:
         if isinstance(item.value, dict) and step in item.value:
@@ -142,7 +142,7 @@ def locate(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Entry | None]
 
 
 def explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str]:
-    """Reference, message and hint in our words for what pydantic found."""
+    """Our reference, message and hint for an error of pydantic."""
     kind, path = details["type"], details["loc"]
     name = _name(path)
     if kind == "missing":
@@ -232,5 +232,5 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def wrong(reference: str, message: str, hint: str = "") -> PydanticCustomError:
-    """A mistake in our own words, from inside a model; ``KEY`` in it becomes the key's name."""
+    """A mistake with our own text, from inside a model; ``KEY`` in it becomes the key's name."""
     return PydanticCustomError(reference, "{said}", {"said": message, "hint": hint})

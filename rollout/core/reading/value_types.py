@@ -142,7 +142,7 @@ Registry = Annotated[
     str,
     BeforeValidator(_registry_text),
     schema_words.text(
-        _REGISTRY.pattern, "A registry's host, with port and path if need be.", "mirror.rno.example.net:5000"
+        _REGISTRY.pattern, "A registry's host, with port and path if needed.", "mirror.rno.example.net:5000"
     ),
 ]
 

@@ -1,6 +1,6 @@
 """A baseline that could not be taken before a node's change: a restart of the API server is not the node's fault.
 
-Such a node is unchanged and ``pending``: it takes no room from any limit, others go first, and its wave does not end
+Such a node is unchanged and ``pending``. It takes no room from any limit, and others go first. Its wave does not end
 while it waits. After ``WITHIN`` seconds it is ``refused`` without a charge; a resume tries it again.
 """
 

@@ -1,9 +1,9 @@
 """How many nodes may fail, by cause, and when that halts the run.
 
-One formula: a budget of B nodes (``Share.of`` the scope's changed nodes, at least 1) halts the run when the B-th node
-of the scope fails for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget
-has left, so a rack can never lose more than its budget. In a wave or the fleet, nodes already in flight at the halt may
-still fail: at most ``B - 1 + in flight``.
+A budget of B nodes is ``Share.of`` the scope's changed nodes, at least 1. It halts the run when the B-th node of the
+scope fails for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget has left,
+so a rack never loses more than its budget. In a wave or the fleet, nodes that are in flight at the halt may still fail:
+at most ``B - 1 + in flight``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Distance:
 
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))
-        words = f"{self.wrong} of {self.total} nodes of {self.where} went wrong ({causes})"
+        words = f"{self.wrong} of {self.total} nodes of {self.where} failed ({causes})"
         return f"{words}; its budget is {self.limit} ({self.budget.share})"
 
 

@@ -1,8 +1,9 @@
 """Which nodes may go next: the functions that keep a fleet safe. Pure, and short enough to read on one screen.
 
 A node is *unavailable* from its restart until it is confirmed or reverted and its settle window has passed. It is also
-unavailable as long as it may have a cordon of ours. A node that failed or is unreachable stays unavailable and so leaves less room for others.
-A pending node with a cordon of ours already has its room: it goes first, and keeps the room while it may not go yet.
+unavailable as long as it may have a cordon of ours. A node that failed or is unreachable stays unavailable, so others
+have less room. A pending node with a cordon of ours already has its room: it goes first, and keeps the room while it
+waits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
 def unavailable(record: NodeRecord, now: float) -> bool:
     """Whether pods on this node may be down because of us (``accepted``: they were down before).
 
-    A failed node that is pending recovery may restart at any time, when its guard can complete the revert, even if accepted.
+    A failed node that is pending recovery counts even if accepted: its guard may restart it at any time.
     """
     if record.state in BROKEN:
         may_restart = record.state is NodeState.FAILED and record.owed
@@ -108,8 +109,8 @@ def who_may_return(
 ) -> tuple[tuple[str, ...], int]:
     """``(candidates, capacity)`` for reverting healthy nodes.
 
-    Areas and fleet: the limits minus the unavailable, but always at least one at a time: broken nodes must never keep the
-    rest from being reverted.
+    Areas and fleet have the limits minus the unavailable, but always at least one at a time. Broken nodes must never keep
+    the rest from being reverted.
     """
     busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
     away = _areas_of(order, (name for name, record in nodes.items() if mending(record, now)))

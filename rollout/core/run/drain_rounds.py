@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.core.run import drains
+from rollout.core.run.asking import ask
 from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.moving import transition
 from rollout.core.run.pulls import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder
@@ -15,114 +17,114 @@ SOONEST = 0.5
 """The least seconds between two rounds, whatever an answer asks for."""
 
 
-def go_round(draft: StateBuilder) -> None:
+def go_round(builder: StateBuilder) -> None:
     """The next round of drains. Nodes that must not be drained any more are pending again; unneeded cordons are lifted."""
-    if draft.state.phase is Phase.OPENING or _is_over(draft):
+    if builder.state.phase is Phase.OPENING or _is_over(builder):
         return
-    for name, record in tuple(draft.nodes.items()):
+    for name, record in tuple(builder.nodes.items()):
         if not record.cordoned or record.asked:
             continue
         if record.draining is not None:
-            _next_round(draft, name)
-        elif not drains.keeps_its_cordon(draft.state, draft.nodes, name) and _is_due(draft, record):
-            draft.ask(name, Verb.UNCORDON)
+            _next_round(builder, name)
+        elif not drains.keeps_its_cordon(builder.state, builder.nodes, name) and _is_due(builder, record):
+            ask(builder, name, Verb.UNCORDON)
 
 
-def _is_over(draft: StateBuilder) -> bool:
+def _is_over(builder: StateBuilder) -> bool:
     """Whether the run has ended, or another one has its nodes and must find our cordons as they are."""
-    claimed = draft.state.halt is not None and draft.state.halt.ending is Ending.CLAIMED
-    return claimed or draft.state.ending is not None
+    claimed = builder.state.halt is not None and builder.state.halt.ending is Ending.CLAIMED
+    return claimed or builder.state.ending is not None
 
 
-def _next_round(draft: StateBuilder, name: str) -> None:
-    draining = draft.nodes[name].draining
-    if not drains.may_go_on(draft.state):
-        draft.transition(name, ResolvedTrigger.NOT_NOW)
-        draft.put(name, want_back=False, pulling=None, unseen=None)
-    elif draining is not None and not draining.done and draft.now >= draining.again:
-        draft.ask(name, Verb.DRAIN)
+def _next_round(builder: StateBuilder, name: str) -> None:
+    draining = builder.nodes[name].draining
+    if not drains.may_go_on(builder.state):
+        transition(builder, name, ResolvedTrigger.NOT_NOW)
+        builder.put(name, want_back=False, pulling=None, unseen=None)
+    elif draining is not None and not draining.done and builder.now >= draining.again:
+        ask(builder, name, Verb.DRAIN)
 
 
-def _is_due(draft: StateBuilder, record: NodeRecord) -> bool:
+def _is_due(builder: StateBuilder, record: NodeRecord) -> bool:
     """A run that continues retries for as long as it lasts; a run that is ending retries only for its waiting time."""
     if not record.uncordons:
         return True
-    goes_on = draft.state.phase is not Phase.CLOSING
-    return draft.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
+    goes_on = builder.state.phase is not Phase.CLOSING
+    return builder.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
 
 
-def count_from_the_end(draft: StateBuilder) -> None:
+def count_from_the_end(builder: StateBuilder) -> None:
     """Attempts made while the run had other work do not count towards the waiting time at its end.
 
     One attempt stays counted: a cordon that could not be lifted once does not take room from the limits again.
     """
-    for name, record in tuple(draft.nodes.items()):
+    for name, record in tuple(builder.nodes.items()):
         if record.cordoned and record.uncordons:
-            draft.put(name, uncordons=1, retry_at=draft.now)
+            builder.put(name, uncordons=1, retry_at=builder.now)
 
 
-def is_to_free(draft: StateBuilder, name: str) -> bool:
+def is_to_free(builder: StateBuilder, name: str) -> bool:
     """Whether its cordon is about to be lifted, and so makes room."""
-    return drains.is_open(draft.nodes[name]) and not drains.keeps_its_cordon(draft.state, draft.nodes, name)
+    return drains.is_open(builder.nodes[name]) and not drains.keeps_its_cordon(builder.state, builder.nodes, name)
 
 
-def are_open(draft: StateBuilder) -> bool:
+def are_open(builder: StateBuilder) -> bool:
     """Whether the run's end waits for cordons."""
-    return not _is_over(draft) and any(drains.is_open(record) for record in draft.nodes.values())
+    return not _is_over(builder) and any(drains.is_open(record) for record in builder.nodes.values())
 
 
-def went_on(draft: StateBuilder, event: Answered) -> None:
+def went_on(builder: StateBuilder, event: Answered) -> None:
     """Record the result of a round, before the node's move."""
-    record = draft.nodes[event.node]
+    record = builder.nodes[event.node]
     draining = record.draining
     if draining is None:
         return
     if event.trigger is Trigger.DRAINED:
-        draft.put(
-            event.node, draining=replace(draining, done=True, waits=""), drained_seconds=draft.now - draining.since
+        builder.put(
+            event.node, draining=replace(draining, done=True, waits=""), drained_seconds=builder.now - draining.since
         )
     elif event.trigger is Trigger.DRAINING:
-        left = drains.left(draft.state.order.nodes[event.node], record, draft.now)
+        left = drains.left(builder.state.order.nodes[event.node], record, builder.now)
         wait = min(event.again, left) if left else event.again
-        draft.put(event.node, draining=replace(draining, again=draft.now + max(wait, SOONEST), waits=event.message))
+        builder.put(event.node, draining=replace(draining, again=builder.now + max(wait, SOONEST), waits=event.message))
 
 
-def change_the_empty(draft: StateBuilder, allowed: int) -> int:
+def change_the_empty(builder: StateBuilder, allowed: int) -> int:
     """Restart drained nodes, as the pace allows; returns how many. They already have their room."""
-    empty = [name for name, record in draft.nodes.items() if _may_restart(draft, record)]
+    empty = [name for name, record in builder.nodes.items() if _may_restart(builder, record)]
     for name in empty[:allowed]:
-        draft.put(name, since=draft.now)  # from here on it is being changed
-        draft.ask(name, Verb.APPLY)
+        builder.put(name, since=builder.now)  # from here on it is being changed
+        ask(builder, name, Verb.APPLY)
     return len(empty[:allowed])
 
 
-def _may_restart(draft: StateBuilder, record: NodeRecord) -> bool:
+def _may_restart(builder: StateBuilder, record: NodeRecord) -> bool:
     if record.draining is None or not record.draining.done or record.asked:
         return False
-    return may_be_asked(record, draft.now)
+    return may_be_asked(record, builder.now)
 
 
-def uncordoned(draft: StateBuilder, event: Answered) -> None:
+def uncordoned(builder: StateBuilder, event: Answered) -> None:
     """Its cordon is lifted, or the attempt is repeated; it is pending recovery when a run has waited long enough."""
     if event.trigger is Trigger.UNCORDONED:
-        without_cordon(draft, event.node)
+        without_cordon(builder, event.node)
         return
-    record = draft.nodes[event.node]
+    record = builder.nodes[event.node]
     behind = drains.left_behind(record)
     tries = record.uncordons + 1
-    draft.put(event.node, uncordons=tries, retry_at=draft.now + drains.AGAIN_EVERY)
+    builder.put(event.node, uncordons=tries, retry_at=builder.now + drains.AGAIN_EVERY)
     if tries >= drains.MOST_TRIES:
         kept = tuple(words for words in record.leftovers if words not in behind)
-        draft.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
+        builder.put(event.node, owed=True, leftovers=(*kept, drains.left_words(event.message)))
 
 
-def without_cordon(draft: StateBuilder, name: str) -> None:
+def without_cordon(builder: StateBuilder, name: str) -> None:
     """It has no cordon of ours, so its recovery is done, and no leftover of it remains."""
-    record = draft.nodes[name]
+    record = builder.nodes[name]
     behind = drains.left_behind(record)
     leftovers = tuple(words for words in record.leftovers if words not in behind)
     owed = record.owed and not (behind and record.state in _NOTHING_ELSE)
-    draft.put(name, cordoned=False, uncordons=0, leftovers=leftovers, owed=owed)
+    builder.put(name, cordoned=False, uncordons=0, leftovers=leftovers, owed=owed)
 
 
 def owes_a_cordon(record: NodeRecord) -> bool:

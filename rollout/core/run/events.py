@@ -54,12 +54,13 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A node answered verb number ``serial``, or was found not to. ``counter``: the highest token it knows.
+    """A node answered verb number ``serial``, or gave no answer.
 
-    ``seconds`` is how long the answer took; ``baseline`` (apply only) the API's answer on the node right before;
-    ``pulls`` (apply only) the images it pulled right before, whether it was changed anyway or not;
-    ``again`` (drain only) the seconds after which to ask again; ``newer`` (a rollback's read only) a transaction later than
-    the one asked about.
+    * ``counter``: the highest token that it knows; ``seconds``: how long the answer took.
+    * ``baseline`` (apply only): the API's answer on the node right before.
+    * ``pulls`` (apply only): the images that it pulled right before, whether it was changed anyway or not.
+    * ``again`` (drain only): the seconds after which to ask again.
+    * ``newer`` (a rollback's read only): a transaction later than the one asked about.
     """
 
     at: float
@@ -111,7 +112,7 @@ class SilencesLifted:
 
 @dataclass(frozen=True, slots=True)
 class CordonsLifted:
-    """After the end of the run, ``who`` made sure that none of these nodes has a cordon of the run."""
+    """After the end of the run, the operator ``who`` made sure that none of these nodes has a cordon of the run."""
 
     at: float
     nodes: tuple[str, ...]

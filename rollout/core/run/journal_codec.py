@@ -79,8 +79,8 @@ def decode_order(text: str) -> Order:
     if (rules := rules_of(text)) != RULES:
         raise StateError(
             "another-version",
-            f"this run went by rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
-            hint="the rollout that began it can tell; the nodes can too: `rollout rollback --cluster C --emergency`",
+            f"this run follows rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
+            hint="use the version of rollout that started it, or `rollout rollback --cluster C --emergency`",
         )
     try:
         order: Order = dataclass_json.decode(Order, json_text.parse(text))

@@ -66,7 +66,7 @@ def _limits(state: RunState) -> Iterator[str]:
     for area, count in Counter(area for name in moving for area in areas_of(state.order, name)).items():
         limit = most_of(state.order, area)
         if count > limit:
-            yield f"law 4: {count} nodes of {area} in motion, limit {limit}"
+            yield f"law 4: {count} nodes of {area} unavailable, limit {limit}"
 
 
 def _held(record: NodeRecord) -> bool:
@@ -101,7 +101,7 @@ def _rack_budget(state: RunState) -> Iterator[str]:
         if budget.scope is Scope.RACK:
             for rack, count in lost.items():
                 if count > budget.share.of(size[rack]):
-                    yield f"law 4: {count} nodes of {rack} went wrong, budget {budget.share.of(size[rack])}"
+                    yield f"law 4: {count} nodes of {rack} failed, budget {budget.share.of(size[rack])}"
 
 
 def _stuck_on_its_way(record: NodeRecord) -> bool:
@@ -127,7 +127,7 @@ def _nothing_while_paused(state: RunState) -> Iterator[str]:
             yield f"pause: {name} was released while the run was paused"
         healthy = record.state is NodeState.REVERTING and record.cause is None and not record.owed
         if healthy and record.since > state.paused.at:
-            yield f"pause: {name} was taken back while the run was paused"
+            yield f"pause: {name} was reverted while the run was paused"
 
 
 def _nothing_beyond_a_hold(state: RunState) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _nothing_beyond_a_hold(state: RunState) -> Iterator[str]:
     first = next(held, len(state.order.waves))
     for name, record in state.nodes.items():
         if state.order.nodes[name].wave > first and record.state in _MOVING:
-            yield f"hold: {name} moves before wave {first} was promoted"
+            yield f"hold: {name} is in flight before wave {first} was promoted"
 
 
 def _waves_in_order(state: RunState) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _waves_in_order(state: RunState) -> Iterator[str]:
             and not record.orphaned
             and not record.want_back
         ):
-            yield f"waves: {name} of wave {state.order.nodes[name].wave} moves during wave {state.wave}"
+            yield f"waves: {name} of wave {state.order.nodes[name].wave} is in flight during wave {state.wave}"
 
 
 def _pulls(state: RunState) -> Iterator[str]:
@@ -160,11 +160,11 @@ def _pulls(state: RunState) -> Iterator[str]:
         if record.pulling is None:
             continue
         if record.state not in _UNTOUCHED:
-            yield f"pulls: {name} waits for its pulls and is {record.state}"
+            yield f"pulls: {name} waits for its pulls, but is {record.state}"
         if record.state is NodeState.PENDING and name in soaking:
             yield f"pulls: {name} waits for its pulls while its wave soaks"
         if record.cause is not None:
-            yield f"pulls: {name} is charged ({record.cause}) and pulls images"
+            yield f"pulls: {name} is charged ({record.cause}) while it pulls images"
 
 
 def _unseen(state: RunState) -> Iterator[str]:
@@ -174,11 +174,11 @@ def _unseen(state: RunState) -> Iterator[str]:
         if record.unseen is None:
             continue
         if record.state not in _UNTOUCHED:
-            yield f"baselines: {name} waits for its baseline and is {record.state}"
+            yield f"baselines: {name} waits for its baseline, but is {record.state}"
         if record.state is NodeState.PENDING and name in soaking:
             yield f"baselines: {name} waits for its baseline while its wave soaks"
         if record.cause is not None:
-            yield f"baselines: {name} is charged ({record.cause}) and has no baseline"
+            yield f"baselines: {name} is charged ({record.cause}) for a missing baseline"
 
 
 _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED})
@@ -189,9 +189,9 @@ def _drains(state: RunState) -> Iterator[str]:
     for name, record in state.nodes.items():
         drain = state.order.nodes[name].drain
         if not drain and record.cordoned:
-            yield f"drains: {name} is cordoned and was not to be drained"
+            yield f"drains: {name} is cordoned, but needs no drain"
         if record.draining is not None and (record.state is not NodeState.APPLYING or not record.cordoned):
-            yield f"drains: {name} is being drained and is {record.state}"
+            yield f"drains: {name} is being drained, but is {record.state}"
         empty = record.draining is not None and record.draining.done
         if drain and record.asked is Verb.APPLY and not empty:
             yield f"drains: {name} is changed before its pods are gone"
@@ -205,8 +205,8 @@ def _endings(state: RunState) -> Iterator[str]:
         if record.state in _UNFINISHED:
             yield f"law 1: the run ended with {name} {record.state}"
         if record.asked is Verb.CLEAN:
-            yield f"law 8: the run ended before {name} was left as found"
+            yield f"law 8: the run ended before {name} was cleaned up"
         if drains.is_open(record):
-            yield f"law 8: the run ended and {name} may be cordoned by us"
+            yield f"law 8: the run ended, but {name} may still be cordoned by us"
         if state.ending is Ending.DONE and record.state is NodeState.PENDING:
             yield f"law 1: the run is done but {name} is still pending"

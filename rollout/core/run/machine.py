@@ -24,6 +24,7 @@ from typing import Any
 
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import baselines, drain_rounds, drains, pulls
+from rollout.core.run.asking import ask, did_not_restart
 from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
 from rollout.core.run.events import (
@@ -43,6 +44,8 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
+from rollout.core.run.halting import fenced, halt
+from rollout.core.run.moving import not_begun, transition
 from rollout.core.run.phases import advance
 from rollout.core.run.replace import altered
 from rollout.core.run.state import (
@@ -57,8 +60,9 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
-from rollout.core.run.state_builder import StateBuilder, not_begun
+from rollout.core.run.state_builder import StateBuilder
 from rollout.core.run.transitions import IllegalMoveError, ResolvedTrigger
+from rollout.core.run.waves import first_open_wave
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
@@ -69,18 +73,18 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
     state = RunState(
         order=order, counter=counter, phase=Phase.OPENING, wave=0, now=at, nodes=dict.fromkeys(order.nodes, start)
     )
-    draft = StateBuilder(state)
+    builder = StateBuilder(state)
     for name in order.nodes:
-        draft.ask(name, Verb.READ)
-    return draft.finish()
+        ask(builder, name, Verb.READ)
+    return builder.finish()
 
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and the commands to run."""
-    draft = StateBuilder(_by_the_clock_of(event, state))
-    _HANDLERS[type(event)](draft, event)
-    advance(draft, ticked=isinstance(event, Ticked))
-    return draft.finish()
+    builder = StateBuilder(_by_the_clock_of(event, state))
+    _HANDLERS[type(event)](builder, event)
+    advance(builder, ticked=isinstance(event, Ticked))
+    return builder.finish()
 
 
 def as_journaled(state: RunState, event: Event) -> Event | None:
@@ -103,15 +107,14 @@ def is_closed(state: RunState, event: Answered) -> bool:
 def replayed(state: RunState, event: Event) -> RunState:
     """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
     if isinstance(event, Answered) and is_closed(state, event):
-        raise IllegalMoveError(
-            f"{event.node} answers {event.verb} number {event.serial}, which is not an open question"
-        )
+        raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
     return step(state, event)[0]
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
-    """Within one controller, time never goes backwards. The next controller's clock may be behind, and it is the one that
-    counts: recorded times are shifted to it, so that settled nodes stay settled.
+    """Within one controller, time never goes backwards. The next controller's clock may be behind, and then it counts.
+
+    Recorded times are shifted to it, so that settled nodes stay settled.
     """
     behind = state.now - event.at
     if behind <= 0:
@@ -127,83 +130,83 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     return replace(state, now=event.at, nodes=nodes, paused=paused, halt=halt)
 
 
-def _answered(draft: StateBuilder, event: Answered) -> None:
-    if is_closed(draft.state, event):
+def _answered(builder: StateBuilder, event: Answered) -> None:
+    if is_closed(builder.state, event):
         return
-    record = draft.nodes[event.node]
-    draft.seen_counter(event.counter)
-    draft.put(event.node, asked=None)
+    record = builder.nodes[event.node]
+    builder.seen_counter(event.counter)
+    builder.put(event.node, asked=None)
     if event.verb in _AFTERWARDS:
-        _AFTERWARDS[event.verb](draft, event)
+        _AFTERWARDS[event.verb](builder, event)
         return
     if record.state in _LAST_WORDS:
         return  # it was given up, or its end is known: a resume reads it again
     if event.newer and not record.tx:
-        draft.put(event.node, tx=event.newer)
-        draft.ask(event.node, Verb.READ)
+        builder.put(event.node, tx=event.newer)
+        ask(builder, event.node, Verb.READ)
         return
     if event.trigger is Trigger.REFUSED and event.reference in FENCES:
-        draft.fenced(event.node, event.reference, event.message)
+        fenced(builder, event.node, event.reference, event.message)
         return
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
-        draft.put(event.node, passes=record.passes + 1)
+        builder.put(event.node, passes=record.passes + 1)
     if event.trigger in _WAITING:
-        _WAITING[event.trigger](draft, event)
+        _WAITING[event.trigger](builder, event)
         return
-    _remember(draft, event)
-    draft.transition(event.node, event.trigger, event.reference, event.message)
+    _remember(builder, event)
+    transition(builder, event.node, event.trigger, event.reference, event.message)
 
 
-def _cleaned(draft: StateBuilder, event: Answered) -> None:
-    behind = drains.left_behind(draft.nodes[event.node])
-    draft.put(event.node, leftovers=(*event.leftovers, *behind))
+def _cleaned(builder: StateBuilder, event: Answered) -> None:
+    behind = drains.left_behind(builder.nodes[event.node])
+    builder.put(event.node, leftovers=(*event.leftovers, *behind))
 
 
 _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
 """Verbs that are also sent to nodes at rest and do not change their state."""
 
 
-def _pulling(draft: StateBuilder, event: Answered) -> None:
+def _pulling(builder: StateBuilder, event: Answered) -> None:
     """Its pulls prevent its change: it is queued again, or it has waited long enough and is left alone."""
-    record = draft.nodes[event.node]
-    left_alone = pulls.is_left_alone(record, draft.state.order, draft.now)
-    draft.did_not_restart(event.node)
-    draft.put(event.node, pulling=pulls.still_pulling(record, event.pulls, draft.now), want_back=False)
+    record = builder.nodes[event.node]
+    left_alone = pulls.is_left_alone(record, builder.state.order, builder.now)
+    did_not_restart(builder, event.node)
+    builder.put(event.node, pulling=pulls.still_pulling(record, event.pulls, builder.now), want_back=False)
     if left_alone:
-        draft.transition(event.node, ResolvedTrigger.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
+        transition(builder, event.node, ResolvedTrigger.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
     else:
-        draft.transition(event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
+        transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
 
 
-def _unseen(draft: StateBuilder, event: Answered) -> None:
+def _unseen(builder: StateBuilder, event: Answered) -> None:
     """It has no baseline, so it is not changed: it is queued again, or it has waited long enough and is left alone."""
-    record = draft.nodes[event.node]
-    unseen = baselines.still_unseen(record, draft.now)
-    draft.did_not_restart(event.node)
-    draft.put(event.node, unseen=unseen, want_back=False)
-    if baselines.is_over(unseen, draft.now):
-        draft.transition(event.node, ResolvedTrigger.STILL_UNSEEN, event.reference, event.message)
+    record = builder.nodes[event.node]
+    unseen = baselines.still_unseen(record, builder.now)
+    did_not_restart(builder, event.node)
+    builder.put(event.node, unseen=unseen, want_back=False)
+    if baselines.is_over(unseen, builder.now):
+        transition(builder, event.node, ResolvedTrigger.STILL_UNSEEN, event.reference, event.message)
         return
-    draft.transition(event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
+    transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
 
 
 _WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
 """What can prevent a change before anything was changed."""
 
 
-def _remember(draft: StateBuilder, event: Answered) -> None:
+def _remember(builder: StateBuilder, event: Answered) -> None:
     """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline."""
     if event.verb is Verb.DRAIN:
-        drain_rounds.went_on(draft, event)
+        drain_rounds.went_on(builder, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
-        draft.did_not_restart(event.node)
+        did_not_restart(builder, event.node)
     elif event.verb is Verb.APPLY:
-        took = event.seconds if event.trigger is Trigger.ARMED else draft.nodes[event.node].apply_seconds
-        draft.put(
+        took = event.seconds if event.trigger is Trigger.ARMED else builder.nodes[event.node].apply_seconds
+        builder.put(
             event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls
         )
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
-        draft.put(event.node, revert_seconds=event.seconds)
+        builder.put(event.node, revert_seconds=event.seconds)
 
 
 _LAST_WORDS = frozenset(
@@ -211,116 +214,120 @@ _LAST_WORDS = frozenset(
 )
 
 
-def _wave_opened(draft: StateBuilder, event: WaveOpened) -> None:
+def _wave_opened(builder: StateBuilder, event: WaveOpened) -> None:
     """A silence that was set is recorded even if the wave did not open: it must be lifted."""
-    draft.set(silences=(*draft.state.silences, *event.silences), gate_asked=False)
-    if draft.state.phase is not Phase.RUNNING or event.wave != draft.state.wave:
+    builder.set(silences=(*builder.state.silences, *event.silences), gate_asked=False)
+    if builder.state.phase is not Phase.RUNNING or event.wave != builder.state.wave:
         return
     if event.verdict is Verdict.PASS:  # if the wave had already begun, its first baseline counts
-        draft.set(opened=event.wave, baselines={event.wave: event.baseline, **draft.state.baselines})
+        builder.set(opened=event.wave, baselines={event.wave: event.baseline, **builder.state.baselines})
     else:
-        draft.halt(Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
+        halt(builder, Ending.HALTED, f"baseline-{event.verdict}", f"before the wave: {event.evidence}")
 
 
-def _wave_judged(draft: StateBuilder, event: WaveJudged) -> None:
-    draft.set(gate_asked=False)
-    if draft.state.phase is not Phase.SOAKING or event.wave != draft.state.wave:
+def _wave_judged(builder: StateBuilder, event: WaveJudged) -> None:
+    builder.set(gate_asked=False)
+    if builder.state.phase is not Phase.SOAKING or event.wave != builder.state.wave:
         return
     if event.verdict is Verdict.PASS:
-        draft.set(gate_passes=draft.state.gate_passes + 1)
+        builder.set(gate_passes=builder.state.gate_passes + 1)
     else:
-        draft.halt(Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
+        halt(builder, Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
 
 
-def _asked(draft: StateBuilder, event: Asked) -> None:
+def _asked(builder: StateBuilder, event: Asked) -> None:
     """Another terminal's request, each once. A request to a run that has ended or is halting changes nothing."""
-    if event.request <= draft.state.heard:
+    if event.request <= builder.state.heard:
         return
-    draft.set(heard=event.request)
-    if draft.state.halt is not None or draft.state.phase in (Phase.CLOSING, Phase.ENDED):
+    builder.set(heard=event.request)
+    if builder.state.halt is not None or builder.state.phase in (Phase.CLOSING, Phase.ENDED):
         return
     match event:
         case PauseAsked():
-            if draft.state.paused is None:
-                draft.set(paused=Pause(event.who, event.reason, draft.now))
+            if builder.state.paused is None:
+                builder.set(paused=Pause(event.who, event.reason, builder.now))
         case ContinueAsked():
-            _continue(draft)
+            _continue(builder)
         case AbortAsked():
-            _abort(draft, event)
+            _abort(builder, event)
 
 
-def _continue(draft: StateBuilder) -> None:
+def _continue(builder: StateBuilder) -> None:
     """A waiting soak gets all its rounds again, and pulls their full time: a long pause does not count against a node."""
-    paused = draft.state.paused
+    paused = builder.state.paused
     if paused is not None:
-        promoted = draft.state.reached if paused.held else draft.state.promoted  # ``wave`` may be an earlier one again
-        draft.set(paused=None, promoted=promoted, round=0)
-        for name, record in tuple(draft.nodes.items()):
+        promoted = (
+            builder.state.reached if paused.held else builder.state.promoted
+        )  # ``wave`` may be an earlier one again
+        builder.set(paused=None, promoted=promoted, round=0)
+        for name, record in tuple(builder.nodes.items()):
             if record.state is NodeState.PENDING and (record.pulling or record.unseen):
-                draft.put(name, pulling=None, unseen=None)
+                builder.put(name, pulling=None, unseen=None)
 
 
-def _abort(draft: StateBuilder, event: AbortAsked) -> None:
+def _abort(builder: StateBuilder, event: AbortAsked) -> None:
     why = f"aborted by {event.who}" + (f": {event.reason}" if event.reason else "")
-    ending = Ending.HALTED if draft.state.order.goal is Goal.APPLY else Ending.INTERRUPTED
-    draft.halt(ending, "aborted", why, event.revert)
+    ending = Ending.HALTED if builder.state.order.goal is Goal.APPLY else Ending.INTERRUPTED
+    halt(builder, ending, "aborted", why, event.revert)
 
 
-def _interrupt(draft: StateBuilder, _event: InterruptAsked) -> None:
-    draft.set(interrupted=True)
-    if draft.state.halt is None and draft.state.phase not in (Phase.CLOSING, Phase.ENDED):
-        halt = Halt(Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes end first", draft.now)
-        draft.set(halt=halt, phase=Phase.HALTING)
+def _interrupt(builder: StateBuilder, _event: InterruptAsked) -> None:
+    builder.set(interrupted=True)
+    if builder.state.halt is None and builder.state.phase not in (Phase.CLOSING, Phase.ENDED):
+        halt = Halt(
+            Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", builder.now
+        )
+        builder.set(halt=halt, phase=Phase.HALTING)
 
 
-def _resumed(draft: StateBuilder, event: Resumed) -> None:
+def _resumed(builder: StateBuilder, event: Resumed) -> None:
     """A new controller reads every node, then continues from where the run was.
 
     To resume a halt that had ended is to accept it: its nodes are no longer charged. Nodes that were reverted with others,
     or left alone because of pulls, pods or a missing baseline, are tried again. A halt that was still reverting nodes when
     its controller died continues to halt. The wave is opened again, because its silences may have ended.
     """
-    halt = draft.state.halt
+    halt = builder.state.halt
     halted = halt is not None and halt.ending is Ending.HALTED
-    accepted, halting = halted and draft.state.ending is not None, halted and draft.state.ending is None
-    draft.set(
+    accepted, halting = halted and builder.state.ending is not None, halted and builder.state.ending is None
+    builder.set(
         counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
         gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
-        started=(draft.now,) * burst(draft.state.order.limits),  # as if the last controller had just started as many as it may
+        started=(builder.now,) * burst(builder.state.order.limits),  # as if the last controller had just started as many as it may
     )  # fmt: skip
-    again = draft.state.order.goal is Goal.APPLY and not halting
-    for name, record in tuple(draft.nodes.items()):
+    again = builder.state.order.goal is Goal.APPLY and not halting
+    for name, record in tuple(builder.nodes.items()):
         if again and record.state is NodeState.REVERTED and record.cause is None:
-            draft.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
+            builder.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
-            draft.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
+            builder.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
         elif again and (pulls.was_skipped(record) or drains.was_skipped(record) or baselines.was_skipped(record)):
-            draft.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
-        if not pulls.was_skipped(draft.nodes[name]):
-            draft.put(name, pulling=None)
-        if not baselines.was_skipped(draft.nodes[name]):
-            draft.put(name, unseen=None)
+            builder.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
+        if not pulls.was_skipped(builder.nodes[name]):
+            builder.put(name, pulling=None)
+        if not baselines.was_skipped(builder.nodes[name]):
+            builder.put(name, unseen=None)
         accept = record.accepted or (accepted and bool(record.cause))
-        draft.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
+        builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
         if record.reference in FENCES:
-            draft.put(name, reference="", message="")  # its answer shows whether another run still has it
-        draft.transition(name, Trigger.RESUMED)
-    draft.first_open_wave()
+            builder.put(name, reference="", message="")  # its answer shows whether another run still has it
+        transition(builder, name, Trigger.RESUMED)
+    first_open_wave(builder)
 
 
-def _lifted(draft: StateBuilder, event: SilencesLifted) -> None:
-    draft.set(lifting=False, silences=(), leftovers=(*draft.state.leftovers, *event.leftovers))
+def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
+    builder.set(lifting=False, silences=(), leftovers=(*builder.state.leftovers, *event.leftovers))
 
 
-def _cordons_lifted(draft: StateBuilder, event: CordonsLifted) -> None:
+def _cordons_lifted(builder: StateBuilder, event: CordonsLifted) -> None:
     """Not from a command: a run that continues lifts its cordons itself and learns it from the answers."""
-    if draft.state.phase is Phase.ENDED:
+    if builder.state.phase is Phase.ENDED:
         for name in event.nodes:
-            if name in draft.nodes:
-                drain_rounds.without_cordon(draft, name)
+            if name in builder.nodes:
+                drain_rounds.without_cordon(builder, name)
 
 
-def _ticked(_draft: StateBuilder, _event: Ticked) -> None:
+def _ticked(_builder: StateBuilder, _event: Ticked) -> None:
     """Time passed; the phases decide what that means."""
 
 

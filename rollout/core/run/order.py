@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import EMERGENCY_LIMITS, GateScope, Limits, RevertScope
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, RevertScope
 from rollout.core.model.rollback_timing import SETTLE, way_back_seconds
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless

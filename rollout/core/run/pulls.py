@@ -1,6 +1,6 @@
-"""Pulls in flight before a node's change: a restart would cancel them, so the node waits its turn again, for a time.
+"""Pulls in flight before a node's change. A restart would cancel them, so the node is queued again, for a limited time.
 
-Such a node is unchanged and ``pending``: it takes no room from any limit, others go first, and its wave does not end
+Such a node is unchanged and ``pending``. It takes no room from any limit, and others go first. Its wave does not end
 while it waits. After ``Order.pulls.within`` seconds it is ``refused`` without a charge, or changed regardless. The time
 starts again with a new controller and after a pause, because the node was not asked meanwhile.
 """
@@ -63,5 +63,5 @@ def was_skipped(record: NodeRecord) -> bool:
 def words(images: tuple[str, ...]) -> str:
     """What a node pulls, for messages."""
     if images:
-        return f"it pulls {', '.join(images)}"
-    return "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked"
+        return f"it is pulling {', '.join(images)}"
+    return "it does not know whether it is pulling images; `pullsInFlight: override` skips this check"

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 5
+RULES = 6
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
@@ -173,15 +173,19 @@ class Unseen:
 class NodeRecord:
     """One node's state.
 
-    ``asked`` is the outstanding verb and ``serial`` its number: an answer with another number is stale. ``cause`` is
-    what the node is charged for (``None``: nothing, it may have been reverted with others). ``want_back``: the
-    change is to be reverted as soon as limits allow. ``orphaned``: its controller died, so a guard that fired is not
-    the node's fault. ``accepted``: an operator resumed after the halt this node led to. ``apply_seconds`` and
-    ``revert_seconds`` are how long its last apply and revert took, ``baseline`` is the API's answer before its apply.
-    ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline; ``cancelled`` are the images with pulls that its last apply cancelled.
-    ``cordoned``: it may have a cordon of ours, from before the first ask until it is known to have none; ``uncordons``
-    counts failed attempts in a row to lift it. ``drained_seconds`` is how long its last drain took. ``tx`` is the transaction
-    that a rollback reverts instead of the one in its order: it was made between the read and the claim.
+    * ``asked``: the outstanding verb; ``serial``: its number. An answer with another number is stale.
+    * ``cause``: what the node is charged for (``None``: nothing, it may have been reverted with others).
+    * ``want_back``: the change must be reverted as soon as limits allow.
+    * ``orphaned``: its controller died, so a guard that fired is not the node's fault.
+    * ``accepted``: an operator resumed after the halt that this node led to.
+    * ``apply_seconds``, ``revert_seconds``, ``drained_seconds``: how long its last apply, revert and drain took.
+    * ``baseline``: the API's answer before its apply.
+    * ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline.
+    * ``cancelled``: the images with pulls that its last apply cancelled.
+    * ``cordoned``: it may have a cordon of ours, from before the first request until it is known to have none.
+      ``uncordons`` counts failed attempts in a row to lift it.
+    * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
+      read and the claim.
     """
 
     state: NodeState = NodeState.PENDING
@@ -237,7 +241,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Who paused the run, why, and since when. ``held``: the playbook did, after a wave."""
+    """The operator who paused the run, why, and since when. ``held``: the playbook did, after a wave."""
 
     who: str
     reason: str
@@ -247,12 +251,14 @@ class Pause:
 
 @dataclass(frozen=True)  # no slots: see ``core.run.replace``
 class RunState:
-    """The whole of a run. ``started`` are the times of the restarts within the pace's window, oldest first.
+    """The whole state of a run.
 
-    ``reached`` is the furthest wave that has begun: after a resume ``wave`` may be an earlier one for a while. ``round``
-    counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed. ``opened`` is the wave
-    that this controller opened last, ``baselines`` the wave gates' results before each wave; ``promoted`` the last wave
-    with a hold that was lifted; ``heard`` the number of the last request taken from another terminal.
+    * ``started``: the times of the restarts within the pace's window, oldest first.
+    * ``reached``: the furthest wave that has begun. After a resume ``wave`` may be an earlier one for a while.
+    * ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed.
+    * ``opened``: the wave that this controller opened last; ``baselines``: the wave gates' results before each wave.
+    * ``promoted``: the last wave with a hold that was lifted.
+    * ``heard``: the number of the last request taken from another terminal.
     """
 
     order: Order

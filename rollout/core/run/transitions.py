@@ -6,12 +6,13 @@ impossible and raises: to ignore it would hide a bug. Everything that changes a 
 
 Seven rules shape the table:
 
-* An answer with the state of the transaction (``armed``, ``confirmed``, ``taken back``, ``untouched``) is believed over
+* An answer with the state of the transaction (``armed``, ``confirmed``, ``reverted``, ``untouched``) is believed over
   our own record: it was read from the node.
 * No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
-  its guard must long have fired; then it is ``unreachable`` and *owed* (pending recovery).
+  its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
-  A node with a revert that cannot complete (``stuck``) is ``failed`` and *owed*: its guard continues, and a new controller reads it.
+  A node with a revert that cannot complete (``stuck``) is ``failed`` with a pending recovery. Its guard continues, and a new
+  controller reads it.
 * A node that pulls images was not changed: it is ``pending`` again, and ``pulls`` decides when it is asked again.
 * The same holds for a node without a baseline; ``baselines`` decides for it.
 * A node being drained is ``applying`` and not changed yet: ``drains`` decides when it is asked again and when it is given up.

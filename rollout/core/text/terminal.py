@@ -10,6 +10,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2
 
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 _BLANKS = re.compile(r"[\t\r\n]+")
+_LINE_END = re.compile(r"\r*\n|\r+")
+_TAB = 8
 
 
 def printable(text: str, limit: int = 200) -> str:
@@ -19,6 +21,20 @@ def printable(text: str, limit: int = 200) -> str:
     if len(shown) > limit:
         return shown[: max(limit - 1, 0)] + "…"
     return shown if len(head) == len(text) else shown[: max(limit - 1, 0)] + "…"
+
+
+def printable_lines(text: str, longest: int) -> tuple[str, ...]:
+    """``text`` of many lines as lines that are safe to show, each of at most ``longest`` characters.
+
+    Indentation is kept and tabs become spaces: tables of programs stay readable.
+    """
+    lines = _LINE_END.split(text)
+    return tuple(_shown(line, longest) for line in (lines if lines[-1] else lines[:-1]))
+
+
+def _shown(line: str, longest: int) -> str:
+    shown = CONTROL.sub("", _SEQUENCE.sub("", line).expandtabs(_TAB)).rstrip()
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def counted(number: int, word: str) -> str:

@@ -25,7 +25,7 @@ LOADER = (
     'echo; echo "begin $1"; '
     "all=$(timeout 60 cat; echo .); all=${all%.}; "
     'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
-    '*) echo "refused torn-program what arrived is not what was sent"; echo "end $2"; exit 0;; esac; '
+    '*) echo "refused torn-program the program arrived incomplete or changed"; echo "end $2"; exit 0;; esac; '
     'shift; exec </dev/null; eval "$all"; main "$@"'
 )
 
@@ -39,7 +39,7 @@ _MACHINE = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A run's fencing token. ``force`` takes a node over from a run that still holds its claim (emergency, unlock)."""
+    """A run's fencing token. ``force`` takes a node over from a run that still has its claim (emergency, unlock)."""
 
     counter: int
     run: str
@@ -81,7 +81,7 @@ class ApplyOrder:
     """One node's transaction, complete. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
 
     ``unit`` is the kubelet's unit; its health counts whether it is restarted or not. ``hangups`` get SIGHUP before
-    ``units`` are restarted in their order; both may be empty. ``log_unread``: a kubelet whose log cannot be read may be
+    ``units`` are restarted in their order; both may be empty. ``log_unread``: a kubelet with an unreadable log may be
     healthy.
     """
 

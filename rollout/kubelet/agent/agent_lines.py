@@ -251,7 +251,7 @@ def _expected(reading: AgentReading, rest: str) -> None:
     tx, state, digest, mode, owner, path = _words(rest, 6)
     found = ReceiptState(state)
     if (digest == "-") is not (found in UNDER_WAY):
-        raise ValueError("a digest is expected of what is over, and only of that")
+        raise ValueError("a digest is expected for a finished transaction, and only there")
     reading.expected.append(
         Expected(
             path=_absolute(path),
@@ -311,10 +311,10 @@ def _content(reading: AgentReading, rest: str) -> None:
     for file in reading.promised:
         content, whole = whole[: file.size], whole[file.size :]
         if hashlib.sha256(content).hexdigest() != file.digest:
-            raise ValueError("it changed while it was read")
+            raise ValueError("the file changed while it was read")
         reading.files[file.path] = replace(file, content=content)
     if whole:
-        raise ValueError("more than was promised")
+        raise ValueError("more bytes than announced")
     reading.promised.clear()
 
 

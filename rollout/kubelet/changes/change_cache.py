@@ -1,7 +1,7 @@
 """Nodes that are alike get one proposal: 2,000 nodes have only a few versions, units, files and settings.
 
 The values that distinguish one node from another (its name, ids, processes, receipts, room) are removed before a change
-is computed, so they cannot get into it. A cached change therefore holds for every node that is alike.
+is computed, so they cannot get into it. A cached change is therefore valid for every node that is alike.
 """
 
 from __future__ import annotations

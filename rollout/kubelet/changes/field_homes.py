@@ -1,6 +1,6 @@
 """Which file a node's fields go into, the least invasive first.
 
-A node whose kubelet has ``--config-dir`` gets a drop-in of ours there, and its own file stays unchanged. Where a
+A kubelet with ``--config-dir`` gets a drop-in of ours there, and its own file stays unchanged. Where a
 drop-in cannot do it (a kubelet 1.28 merges no zero values), the fields go into the ``--config`` file. A kubelet with
 neither gets a new ``--config`` file if the playbook accepts that this changes defaults. ``--config-dir`` itself is
 never added: from 1.32 on it resets lists that are explicitly empty.

@@ -33,13 +33,13 @@ _NO_HOME = (
 
 
 def foreign_files(change: Change, blobs: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Each file that no change of ours writes: its path and why not. ``blobs``: digest → content."""
+    """Each file that no change of rollout writes: its path and why not. ``blobs``: digest → content."""
     found = ((file.path, _why_not(file, change, blobs)) for file in change.files)
     return tuple(f"{printable(path)}: {why}" for path, why in found if why)
 
 
 def foreign_units(change: Change) -> tuple[str, ...]:
-    """The units that no change of ours restarts or sends a SIGHUP."""
+    """The units that no change of rollout restarts or sends a SIGHUP."""
     units = [*(unit for unit in change.units if unit not in RESTARTED)]
     return tuple(printable(unit) for unit in [*units, *(unit for unit in change.hangups if unit not in HUNG_UP)])
 

@@ -175,7 +175,7 @@ def _in_the_first_home(
             return _attempt(found, wanted, asked, moved, home)
         except LayoutError as error:
             refused = refused or error
-    raise refused or LayoutError("no-config-file", "no file on the node can hold the fields")
+    raise refused or LayoutError("no-config-file", "no file on the node can contain the fields")
 
 
 def _attempt(

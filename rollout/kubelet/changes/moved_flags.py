@@ -18,7 +18,7 @@ from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import VARIABLE, Layout, LayoutError
 from rollout.kubelet.node.sources import Found
 
-# A flag overrides the file: which flags on a command line keep a field of the configuration file from taking effect.
+# A flag overrides the file: the flags on a command line that keep a field of the configuration file from taking effect.
 #
 # ``kubeletConfigFlagPrecedence`` parses the arguments again on top of the file (cmd/kubelet/app/server.go); feature
 # gates are merged key by key, and flags win.

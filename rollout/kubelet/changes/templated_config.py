@@ -24,7 +24,7 @@ from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.versions import Version
 
-# A ``--config`` file for a kubelet that has none: its side effects, and who accepts them.
+# A ``--config`` file for a kubelet that has none: its side effects, and whether they are accepted.
 #
 # Without ``--config`` a kubelet keeps the defaults of its flags (``applyLegacyDefaults``,
 # cmd/kubelet/app/options/options.go): anonymous requests allowed, authorization AlwaysAllow, the read-only port 10255.
@@ -37,7 +37,7 @@ DEFAULTS = (
     "authorization.mode",
     "readOnlyPort",
 )
-"""The fields whose default depends on whether there is a ``--config``.
+"""The fields with a default that depends on whether there is a ``--config``.
 
 Legacy flags keep the old defaults; a file gets the defaults of v1beta1: k8s ``cmd/kubelet/app/options/options.go``
 (``applyLegacyDefaults``) and ``pkg/kubelet/apis/config/v1beta1/defaults.go``, 1.20.2.
@@ -122,7 +122,7 @@ class Rendered:
     def refused(
         self, message: str, *, line: int = 0, words: tuple[str, ...] = (), about: tuple[str, ...] = ()
     ) -> LayoutError:
-        """A refusal, because the template does not contain what was set. It names the line that wrote ``line`` of the
+        """A refusal, because the template does not contain the setting. It names the line that wrote ``line`` of the
         output, else the first line with one of ``words``.
         """
         at = self._behind(line) if line else next(filter(None, map(self._line_of, words)), 1)
@@ -161,7 +161,7 @@ def _rendered(text: str, name: str, variables: str) -> Rendered:
     return Rendered(rendering.render(text, name, json_text.parse(variables)), text, name, variables)
 
 
-# Is a wanted field in force? Gates that nobody wrote are, too: each is on or off by its minor's default.
+# Is a wanted field in force? Gates that are not written are in force, too: each is on or off by its minor's default.
 
 
 _GATES = "featureGates"

@@ -1,3 +1,5 @@
-"""What a kubelet of a given version makes of its configuration: files, drop-ins and flags in; whether it starts, what it
-ignores and what is then in force out. A copy of the kubelet's own decoding, merging, defaulting and validation, per minor.
+"""Computes a kubelet's configuration, per version, from its files, drop-ins and flags.
+
+The result: whether it starts, which fields it ignores, and which values are in force. A copy of the kubelet's own
+decoding, merging, defaulting and validation.
 """

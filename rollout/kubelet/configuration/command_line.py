@@ -10,7 +10,7 @@ from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
 from rollout.kubelet.configuration.flags import FlagError, Flags, parse
 from rollout.kubelet.configuration.outcome import Sources
 
-# ``--node-labels``: in the namespaces of Kubernetes only what a kubelet may say about itself.
+# ``--node-labels``: in the namespaces of Kubernetes a kubelet may set only some labels on its own Node.
 #
 # Source: ``ValidateKubeletFlags`` (``cmd/kubelet/app/options/options.go``) and
 # ``pkg/kubelet/apis/well_known_labels.go``.
@@ -38,7 +38,7 @@ _LONGEST_PREFIX = 253
 
 
 def mistake(labels: Mapping[str, str], minor: int) -> str:
-    """What the kubelet says of its labels, or ``""``."""
+    """The kubelet's error about its labels, or ``""``."""
     unknown = sorted(key for key in labels if _of_kubernetes(key) and not _allowed(key))
     if unknown:
         return (
@@ -78,7 +78,7 @@ def _is_qualified(key: str) -> bool:
 
 
 _WRAPPED_SINCE = 24
-"""From this minor on errors carry what was being done, and end the process with one line."""
+"""From this minor on an error names the step that failed, and one line ends the process."""
 
 
 def wrapped(findings: Findings, doing: str, said: str) -> str:
@@ -117,7 +117,7 @@ def _validate_flags(flags: Flags, findings: Findings) -> None:
 
 
 def set_gates(written: dict[str, bool], findings: Findings) -> None:
-    """Every gate that cannot be set is told, and stops the kubelet."""
+    """Every gate that cannot be set is reported, and stops the kubelet."""
     mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
     for said in mistakes:
@@ -128,7 +128,7 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
 
 
 def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str, ...]:
-    """Gates that cannot be set. Where not all gates of this minor are known, ours is the doubt, and nothing is fatal."""
+    """Gates that cannot be set. Where rollout does not know all gates of a minor, they are doubts, not fatal."""
     mistakes = feature_gates.mistakes(written, findings.minor)
     if feature_gates.certain(findings.minor):
         return mistakes

@@ -1,7 +1,8 @@
 """One configuration file as the kubelet's loader reads it, up to and not including the defaults.
 
-A file that begins with ``{`` is read as JSON alone, any other as YAML. Strict decoding comes first; when only strictness
-failed (unknown fields, keys written twice) the kubelet warns and goes on. Source: ``kubeletconfig/util/codec/codec.go``.
+A file that begins with ``{`` is read as JSON alone, any other as YAML. Strict decoding comes first. When only
+strictness fails (unknown fields, duplicate keys), the kubelet warns and goes on. Source:
+``kubeletconfig/util/codec/codec.go``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SPACE = " \t\n\v\f\r\x85\xa0"
 
 
 class LoadError(ValueError):
-    """The kubelet cannot load the file; the text is its own. ``path`` is the field, ``line`` 0: no place in the file."""
+    """The kubelet cannot load the file; the text is its own. ``path`` is the field; ``line`` 0: no place in the file."""
 
     def __init__(self, reference: str, text: str, path: Path = (), line: int = 0, column: int = 0) -> None:
         super().__init__(text)
@@ -41,7 +42,7 @@ class LoadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TypeMeta:
-    """What the file says it is; encoding/json finds these two in any case of letters."""
+    """The kind and version that the file gives; encoding/json finds these two in any letter case."""
 
     api_version: str
     kind: str
@@ -59,12 +60,12 @@ def document(file: File) -> GoYamlDocument:
 
 
 def is_json(content: bytes) -> bool:
-    """Does the kubelet's recogniser take this for JSON?"""
+    """Does the kubelet's recogniser detect JSON?"""
     return content[:_PEEKED].decode("utf-8", "replace").lstrip(_SPACE).startswith("{")
 
 
 def type_meta(value: Json) -> TypeMeta:
-    """Kind and version, or ``LoadError`` when these cannot be read."""
+    """Kind and version; ``LoadError`` when they cannot be read."""
     if value is None:
         return TypeMeta("", "")
     if not isinstance(value, dict):
@@ -92,7 +93,7 @@ def _meta_text(value: Any, name: str) -> str:
 
 
 def check_kind(meta: TypeMeta) -> None:
-    """``LoadError`` unless this is a KubeletConfiguration of the one version that there is."""
+    """``LoadError`` unless this is a KubeletConfiguration of the only existing version."""
     if not meta.kind:
         raise LoadError("no-kind", "failed to decode: Object 'Kind' is missing in '...'")
     if not meta.api_version:
@@ -116,7 +117,7 @@ def decoded(value: Json, minor: int) -> Decoded:
 
 
 def with_absolute_paths(configuration: Object, file: File) -> Object:
-    """Relative paths begin where the file is (``KubeletConfigurationPathRefs``)."""
+    """Makes relative paths absolute: they are relative to the file's directory (``KubeletConfigurationPathRefs``)."""
     folder = posixpath.dirname(file.path)
     full = dict(configuration)
     for name in _PATHS:
@@ -160,14 +161,14 @@ def _json(content: bytes) -> GoYamlDocument:
 
 
 def _both(first: Any, second: Any) -> Any:
-    """JSON objects are decoded into one another; anything else is replaced."""
+    """JSON objects are decoded into one another; any other value is replaced."""
     if isinstance(first, dict) and isinstance(second, dict):
         return {**first, **{name: _both(first.get(name), value) for name, value in second.items()}}
     return first if second is None else second
 
 
 def _whole(digits: str) -> int | float:
-    """Python refuses to read longer numbers; no field takes one, whatever it is."""
+    """Python does not read longer numbers; no field accepts one of that length."""
     return int(digits) if len(digits) <= _MOST_DIGITS else float("inf")
 
 

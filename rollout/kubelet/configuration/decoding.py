@@ -1,8 +1,8 @@
-"""JSON into a KubeletConfiguration, by the types of one minor; names are case sensitive (kubernetes #64612).
+"""Decodes JSON into a KubeletConfiguration, by the types of one minor; names are case sensitive (kubernetes #64612).
 
-The object is a mapping by JSON names. A field that is not in it is nil or zero. Durations are kept as Go prints them, so
-that one that was written ``60s`` equals a default of ``1m0s``. ``null`` is "not written", except for a duration that is no
-pointer: to Go it is the text ``""``, which is no duration.
+The object is a mapping by JSON names. A field that is missing is nil or zero. Durations are kept as Go prints them, so
+a written ``60s`` equals a default of ``1m0s``. ``null`` is "not written", except for a duration that is no
+pointer: Go reads the text ``""``, which is no duration.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rollout.kubelet.configuration.go_values import GoValueError, duration
 from rollout.kubelet.configuration.schema import FieldType, Form
 from rollout.kubelet.configuration.yaml_document import Json, Path
 
-# How a kubelet says that a value is of the wrong type.
+# The kubelet's errors for a value of the wrong type.
 #
-# Up to 1.22 json-iterator decodes (``readUint32: unexpected character``), from 1.23 on sigs.k8s.io/json, which
-# speaks as encoding/json does. json-iterator also shows the Go names of fields and the bytes around the
-# mistake; here stands the path as it is written in the file.
+# Up to 1.22 json-iterator decodes (``readUint32: unexpected character``). From 1.23 on sigs.k8s.io/json decodes, with
+# the errors of encoding/json. json-iterator also shows the Go names of fields and the bytes around the mistake; these
+# texts have the path as it is written in the file.
 
 
 STANDARD_SINCE = 23
@@ -46,14 +46,14 @@ _NUMBERS = frozenset({Form.INT32, Form.INT64, Form.UINT32, Form.NANOSECONDS})
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A value's place in the object: its dotted path, and the Go type whose field holds it."""
+    """A value's place in the object: its dotted path, and the Go type that has the field."""
 
     path: str
     owner: str
 
 
 def wrong_type(value: Json, kind: FieldType, where: Where, minor: int) -> str:
-    """The kubelet's complaint about ``value`` where a ``kind`` belongs."""
+    """The kubelet's error for ``value`` where a ``kind`` is expected."""
     if minor >= STANDARD_SINCE:
         return f"json: cannot unmarshal {_said(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind)}"
     if kind.form is Form.DURATION:
@@ -134,7 +134,7 @@ _SPANS = {
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What the kubelet cannot decode: it does not start. ``text`` is its own."""
+    """A value that the kubelet cannot decode: it does not start. ``text`` is the kubelet's."""
 
     path: Path
     text: str
@@ -142,7 +142,7 @@ class Mistake:
 
 @dataclass(slots=True)
 class Decoded:
-    """``unknown`` are the paths of fields that no type has, ``mistakes`` those of values that do not fit."""
+    """``unknown`` are the paths of fields that no type has, ``mistakes`` are the values of a wrong type."""
 
     value: Object
     unknown: list[Path] = field(default_factory=list)
@@ -150,7 +150,7 @@ class Decoded:
 
 
 def decode(document: Json, minor: int) -> Decoded:
-    """A KubeletConfiguration 1.``minor``; keys in the order in which Go writes a map: sorted."""
+    """A KubeletConfiguration 1.``minor``; keys are sorted, as Go writes a map."""
     decoded = Decoded({})
     if isinstance(document, dict):
         decoded.value = _Decoder(minor, decoded).object(document, schema.ROOT, ())
@@ -214,7 +214,7 @@ class _Decoder:
         return [self._element(entry, element, (*path, at), owner) for at, entry in enumerate(entries)]
 
     def _element(self, value: Json, element: FieldType, path: Path, owner: str) -> Any:
-        """A ``null`` in a list or a map is the element's zero."""
+        """A ``null`` in a list or a map is the zero value of the element."""
         if value is None:
             self._null(element, path)
             return zero(element)
@@ -235,7 +235,7 @@ def zero(kind: FieldType) -> Any:
 
 
 def _scalar(value: Json, form: Form) -> Any:
-    """The value as kept; ``TypeError`` when it is of another type, ``GoValueError`` when its text is wrong."""
+    """The value as kept; ``TypeError`` when it is of another type, ``GoValueError`` when its text is invalid."""
     if isinstance(value, bool):
         return _fitting(value, form is Form.BOOL)
     if isinstance(value, str):

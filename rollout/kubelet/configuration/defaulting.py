@@ -1,6 +1,7 @@
-"""What nobody wrote, filled in: ``SetDefaults_KubeletConfiguration`` of each minor, and the default thresholds of eviction.
+"""Fills in unset fields: ``SetDefaults_KubeletConfiguration`` of each minor, and the default thresholds of eviction.
 
-A pointer is filled in when it is nil, anything else when it is zero: ``maxPods: 0`` means 110, ``registryPullQPS: 0`` means 0.
+A pointer is filled in when it is nil, any other field when it is zero: ``maxPods: 0`` means 110, ``registryPullQPS: 0``
+means 0.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from rollout.kubelet.configuration.decoding import Object
 from rollout.kubelet.configuration.feature_gates import enabled
 from rollout.kubelet.configuration.schema import FieldType, Form
 
-# What a kubelet takes for the fields that nobody set, by minor, in the form in which ``/configz`` shows it.
+# The defaults for unset fields, by minor, in the form in which ``/configz`` shows them.
 #
-# The data is ``kubelet_defaults.json`` in ``rollout/kubelet``; it says how it was derived. Source of the rules
-# below: ``SetDefaults_KubeletConfiguration`` in ``pkg/kubelet/apis/config/v1beta1/defaults.go`` and
-# ``loadConfigFile`` in ``cmd/kubelet/app/server.go``. What is not in the table because it hangs on other
-# values:
+# The data is ``kubelet_defaults.json`` in ``rollout/kubelet``; the file describes how it was derived. Source of the
+# rules below: ``SetDefaults_KubeletConfiguration`` in ``pkg/kubelet/apis/config/v1beta1/defaults.go`` and
+# ``loadConfigFile`` in ``cmd/kubelet/app/server.go``. The table does not contain what depends on other values:
 #
-# * A field that is no pointer (``schema.FieldType``) takes its default when it is zero, too; a map or list only
-# when it is null. * ``nodeStatusReportFrequency`` follows ``nodeStatusUpdateFrequency`` where only that is
-# written. * ``podPidsLimit`` below 0 becomes -1. * ``serializeImagePulls`` is false where only
-# ``maxParallelImagePulls`` of 2 or more is written (1.27). * ``mergeDefaultEvictionSettings`` (1.33) keeps the
-# default thresholds that ``evictionHard`` does not name. * Without ``serverTLSBootstrap``, ``tlsCertFile`` and
-# ``tlsPrivateKeyFile`` become ``kubelet.crt`` and ``kubelet.key`` under   ``--cert-dir`` where neither is
-# written (``InitializeTLS``).
+# * A field that is no pointer (``schema.FieldType``) takes its default when it is zero, too; a map or list only when
+#   it is null.
+# * ``nodeStatusReportFrequency`` follows ``nodeStatusUpdateFrequency`` where only that is written.
+# * ``podPidsLimit`` below 0 becomes -1.
+# * ``serializeImagePulls`` is false where only ``maxParallelImagePulls`` of 2 or more is written (1.27).
+# * ``mergeDefaultEvictionSettings`` (1.33) keeps the default thresholds that ``evictionHard`` does not name.
+# * Without ``serverTLSBootstrap``, ``tlsCertFile`` and ``tlsPrivateKeyFile`` become ``kubelet.crt`` and
+#   ``kubelet.key`` under ``--cert-dir`` where neither is written (``InitializeTLS``).
 
 
 @dataclass(frozen=True, slots=True)
 class GatedDefault:
-    """``value`` is taken for the field at ``path`` (``("a", "b")`` is ``a.b``) where ``gate`` is on, and nothing where it is off."""
+    """``value`` is the default of the field at ``path`` (``("a", "b")`` is ``a.b``) while ``gate`` is on, else none."""
 
     path: tuple[str, ...]
     gate: str
@@ -46,8 +47,9 @@ class GatedDefault:
 def defaults(minor: int) -> Mapping[str, Value]:
     """Top-level field → value (objects are nested mappings) of a kubelet 1.``minor`` given a file that sets nothing.
 
-    Fields whose default is "nothing" are not in it, unless ``/configz`` shows them all the same (``shutdownGracePeriod``
-    ``0s``); what hangs on a gate is in ``gated``. Empty for a minor without data. Callers do not change what they are given.
+    Fields with the default "nothing" are not in it, except those that ``/configz`` shows anyway
+    (``shutdownGracePeriod`` ``0s``). Defaults that depend on a gate are in ``gated``. Empty for a minor without data.
+    Callers must not change the result.
     """
     return _of_minor("defaults", minor)
 
@@ -55,7 +57,7 @@ def defaults(minor: int) -> Mapping[str, Value]:
 def legacy(minor: int) -> Mapping[str, Value]:
     """The same for a kubelet without ``--config``: anonymous, AlwaysAllow, no webhook, read-only port 10255.
 
-    From 1.26 on it has no ``evictionHard`` either: the default thresholds come with the file. Sources:
+    From 1.26 on it has no ``evictionHard`` either: the default thresholds apply only with a file. Sources:
     ``applyLegacyDefaults`` in ``cmd/kubelet/app/options/options.go`` and ``loadConfigFile``.
     """
     both = {**defaults(minor), **_of_minor("legacy", minor)}
@@ -63,7 +65,7 @@ def legacy(minor: int) -> Mapping[str, Value]:
 
 
 def gated(minor: int) -> tuple[GatedDefault, ...]:
-    """The defaults of a kubelet 1.``minor`` that hang on feature gates."""
+    """The defaults of a kubelet 1.``minor`` that depend on feature gates."""
     return tuple(
         GatedDefault(tuple(path.split(".")), span["gate"], span["value"])
         for path, span in _spans("gated", minor).items()
@@ -94,7 +96,7 @@ _LOADER_EVICTS_SINCE = 26
 
 
 def fill(written: Object, minor: int) -> Object:
-    """``written`` with every default of a kubelet 1.``minor`` that is given a file."""
+    """``written`` with every default of a kubelet 1.``minor`` that reads a file."""
     full = dict(written)
     _by_other_fields(full, minor)
     _by_gates(full, minor)
@@ -120,7 +122,7 @@ def _fill(into: Object, values: Mapping[str, Any], type_name: str, minor: int) -
 
 
 def is_set(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
-    """Did somebody write it, as far as the kubelet can tell?"""
+    """Is the field set, as far as the kubelet can detect it?"""
     if name not in fields:
         return False
     if kind.pointer or kind.form in {Form.LIST, Form.MAP, Form.OBJECT}:
@@ -147,14 +149,14 @@ def _by_gates(full: Object, minor: int) -> None:
 
 
 def without_file(minor: int) -> Object:
-    """What a kubelet without ``--config`` has before its flags: the legacy defaults, by the gates that are on by default."""
+    """A kubelet without ``--config``, before its flags: the legacy defaults, with the gates that are on by default."""
     full = dict(legacy(minor))
     _by_gates(full, minor)
     return full
 
 
 def with_file(minor: int, gates: Object) -> Object:
-    """What a kubelet has by a file that sets nothing but these gates: its defaults."""
+    """The defaults of a kubelet with a file that sets nothing but these gates."""
     full = {**defaults(minor), "featureGates": gates}
     _by_gates(full, minor)
     del full["featureGates"]
@@ -162,7 +164,7 @@ def with_file(minor: int, gates: Object) -> Object:
 
 
 def _put(into: Object, path: tuple[str, ...], value: Any) -> None:
-    """Set it where nothing stands yet."""
+    """Sets the value where none is set yet."""
     name, rest = path[0], path[1:]
     if rest:
         inner = dict(into.get(name) or {})

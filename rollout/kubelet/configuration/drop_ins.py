@@ -1,8 +1,9 @@
-"""``--config-dir``: which files count, and the three ways in which kubelets have merged them.
+"""``--config-dir``: which files are merged, and the three ways in which kubelets have merged them.
 
-1.28 merges whole configurations, defaults and all, and a zero never wins (mergo over the internal type). 1.29 to 1.31 patch
-the internal type, whose names differ in case, and in one case altogether. From 1.32 on it is a JSON merge patch of v1beta1,
-then the defaults again. Source: ``mergeKubeletConfigurations`` in ``cmd/kubelet/app/server.go`` of 1.28, 1.30 and 1.36.
+1.28 merges whole configurations including defaults, and a zero never wins (mergo over the internal type). 1.29 to 1.31
+patch the internal type: its names differ in letter case, and one differs entirely. From 1.32 on it is a JSON merge
+patch of v1beta1, then the defaults again. Source: ``mergeKubeletConfigurations`` in ``cmd/kubelet/app/server.go`` of
+1.28, 1.30 and 1.36.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ PATCH_SINCE = 29
 VERSIONED_SINCE = 32
 ENVIRONMENT = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
 ENVIRONMENT_UNTIL = 29
-"""The last minor that asks for ``ENVIRONMENT`` to be set."""
+"""The last minor that needs ``ENVIRONMENT`` to be set."""
 
 _SUFFIX = ".conf"
 _INTERNAL_NAMES = {"resolvConf": "ResolverConfig"}
 
 
 def in_order(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the files below the folder that a kubelet merges, in its order (``filepath.WalkDir``).
+    """The files in the folder that a kubelet merges, in its order (``filepath.WalkDir``).
 
-    ``paths`` are relative to the folder. It looks into sub-folders, but follows no link to a folder.
+    ``paths`` are relative to the folder. It looks into sub-folders, but does not follow a link to a folder.
     """
     counted = [path for path in paths if path.rpartition("/")[2].endswith(_SUFFIX)]
     return tuple(sorted(counted, key=lambda path: [part.encode() for part in path.split("/")]))
@@ -42,7 +43,7 @@ def in_order(paths: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Patched:
-    """A configuration with patches on it; ``unknown`` are the fields of each file that no type has."""
+    """A configuration with patches applied; ``unknown`` are the fields of each file that no type has."""
 
     configuration: Object
     unknown: list[Path] = field(default_factory=list)
@@ -50,7 +51,7 @@ class Patched:
 
 
 def patch_of(file: File, minor: int) -> Object:
-    """What a drop-in says (1.29 and later), or ``LoadError``. A key that is written twice is fatal here."""
+    """The content of a drop-in (1.29 and later), or ``LoadError``. A duplicate key is fatal here."""
     found = document(file)
     meta = type_meta(found.value)
     if not isinstance(found.value, dict) or not meta.kind:
@@ -67,7 +68,7 @@ def patch_of(file: File, minor: int) -> Object:
 
 
 def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -> Patched:
-    """All drop-ins over the base; decoded once, after the last of them."""
+    """Merges all drop-ins into the base and decodes the result once."""
     if minor >= VERSIONED_SINCE:
         return _versioned(base, patches, minor)
     overlay: Object = {}
@@ -88,7 +89,7 @@ def _versioned(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -
 
 
 def typed_names(patch: Object, minor: int) -> dict[str, str]:
-    """Each top-level name that the kubelet finds → the field it takes it for."""
+    """Each top-level name that the kubelet finds → the field that it sets."""
     exact, folded = _names(schema.fields_of(schema.ROOT, minor), _renamed(minor))
     found = ((name, exact.get(name) or folded.get(name.casefold())) for name in patch)
     return {name: typed for name, typed in found if typed}
@@ -104,7 +105,7 @@ def _names(types: Iterable[str], renamed: Mapping[str, str]) -> tuple[dict[str, 
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
-    """RFC 7386: maps are merged, ``null`` takes away, anything else replaces."""
+    """RFC 7386: maps are merged, ``null`` removes a key, any other value replaces."""
     merged = dict(target)
     for name, value in patch.items():
         if value is None:
@@ -118,7 +119,7 @@ def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Object:
 
 
 def _decoded(merged: Object, minor: int) -> Patched:
-    """encoding/json finds a field in any case of letters, and drops what it does not find without a word."""
+    """encoding/json finds a field in any letter case, and drops unknown fields without a message."""
     unknown: list[Path] = []
     entries = _names_as_typed(merged, schema.ROOT, minor, (), unknown)
     found = decoded(entries, minor)
@@ -146,7 +147,7 @@ def _both_maps(first: Any, second: Any) -> bool:
 
 
 def _over(base: Mapping[str, Any], patch: Mapping[str, Any], type_name: str, minor: int) -> Object:
-    """Decoding into a struct that is there already: maps gain keys, objects are filled, the rest is replaced."""
+    """Decodes into an existing struct: maps gain keys, objects are filled, the rest is replaced."""
     full = dict(base)
     types = schema.fields_of(type_name, minor)
     for name, value in patch.items():
@@ -175,5 +176,5 @@ def merge_whole(base: Mapping[str, Any], drop_in: Mapping[str, Any], type_name: 
 
 
 def _as_value(kind: FieldType) -> FieldType:
-    """mergo looks through pointers."""
+    """mergo dereferences pointers."""
     return FieldType(kind.form, kind.type_name, kind.element)

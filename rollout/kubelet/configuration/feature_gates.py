@@ -1,7 +1,7 @@
-"""Which feature gates a kubelet's binary registers, by minor, and how each is set when nobody says anything.
+"""Which feature gates a kubelet's binary registers, by minor, and the default of each.
 
 A gate that is not registered is fatal to the kubelet, and so is a locked gate set to the other value. The data is
-``feature_gates.json`` in ``rollout/kubelet``; it says how it was derived and what of it is not certain.
+``feature_gates.json`` in ``rollout/kubelet``; the file describes how it was derived and which parts are uncertain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALL_BETA = "AllBeta"
 
 
 class Stage(StrEnum):
-    """How far a feature has come."""
+    """The maturity of a feature."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -38,24 +38,24 @@ class FeatureGate:
 
 
 def known_gates(minor: int) -> Mapping[str, FeatureGate]:
-    """The gates that a kubelet 1.``minor`` takes, ``AllAlpha`` and ``AllBeta`` among them; empty for a minor without data."""
+    """The gates that a kubelet 1.``minor`` accepts, also ``AllAlpha`` and ``AllBeta``; empty without data."""
     return _of_minor(minor)
 
 
 def certain(minor: int) -> bool:
-    """Are all gates of this minor known? Where not, one that ``known`` lacks, or a stage of it, proves nothing."""
+    """Are all gates of this minor known? If not, a gate missing in ``known_gates``, or its stage, proves nothing."""
     return minor not in _data()["uncertain"] and bool(known_gates(minor))
 
 
 def default(name: str, minor: int) -> bool:
-    """What the gate is when nobody sets it. Raises ``KeyError`` when that minor does not know it."""
+    """The gate's default. Raises ``KeyError`` when that minor does not know the gate."""
     return _of_minor(minor)[name].default
 
 
 def required(name: str, minor: int) -> tuple[str, ...]:
-    """The gates that must be on where this one is: from 1.35 a kubelet that has it on without them does not start.
+    """The gates that must be on where this one is: from 1.35 a kubelet without them does not start.
 
-    Source: ``Validate`` in ``component-base/featuregate/feature_gate.go`` (1.35), whose words are ``A is enabled, but
+    Source: ``Validate`` in ``component-base/featuregate/feature_gate.go`` (1.35), which prints ``A is enabled, but
     depends on features that are disabled: [B C]``. Sorted; the kubelet prints them in the order of its own table.
     """
     spans = _data()["requires"].get(name, ())
@@ -82,16 +82,16 @@ def _of_minor(minor: int) -> Mapping[str, FeatureGate]:
 # Which feature gates are on, as ``featuregate.SetFromMap`` sets them: key by key over the defaults.
 #
 # An unknown gate and a locked one set to the other value are fatal. ``AllAlpha`` and ``AllBeta`` set the gates
-# of their stage that nobody named. Source: component-base ``featuregate/feature_gate.go``.
+# of their stage that are not set by name. Source: component-base ``featuregate/feature_gate.go``.
 
 
 _STAGES = {ALL_ALPHA: Stage.ALPHA, ALL_BETA: Stage.BETA}
 
 
 def mistakes(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
-    """What the kubelet says of each gate it cannot set; the first one it meets stops it.
+    """The kubelet's error for each gate that it cannot set; the kubelet stops at the first one.
 
-    Where not all gates of a minor are known, this is no more than a suspicion (``gates.certain``).
+    Where not all gates of a minor are known, an error is only a suspicion (``certain``).
     """
     known = known_gates(minor)
     return tuple(said for name in sorted(written) if (said := _mistake(name, written[name], known)))
@@ -108,7 +108,7 @@ def _mistake(name: str, value: bool, known: Mapping[str, FeatureGate]) -> str:  
 
 
 def enabled(name: str, written: Mapping[str, bool], minor: int) -> bool:
-    """Is the gate on? One that this minor does not know is off: what hangs on it does not exist yet, or no longer asks."""
+    """Is the gate on? A gate that this minor does not know is off: the feature is newer, or has lost its gate."""
     if name in written:
         return written[name]
     gate = known_gates(minor).get(name)

@@ -1,4 +1,4 @@
-"""What there is to say about one start: messages with their places, fields that are ignored, and who said each field."""
+"""The findings about one start: messages with their places, ignored fields, and the layer that sets each field."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _STRUCTURED_SINCE = 21
 
 
 class KubeletStoppedError(Exception):
-    """The kubelet does not start; why stands among the messages."""
+    """The kubelet does not start; the messages contain the reason."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """Gathered on the way; ``origins`` by top-level field."""
+    """Collected during the start; ``origins`` by top-level field."""
 
     minor: int
     messages: list[Message] = field(default_factory=list)
@@ -33,16 +33,16 @@ class Findings:
     files: dict[str, File] = field(default_factory=dict)
 
     def fatal(self, reference: str, text: str, where: Place | None = None, about: str = "") -> None:
-        """The kubelet stops here, or will when it has read what it reads at once."""
+        """The kubelet stops here, or after the step that it is in."""
         self.messages.append(Message(MessageLevel.FATAL, reference, text, where, about))
 
     def stop(self, reference: str, text: str, where: Place | None = None, about: str = "") -> KubeletStoppedError:
-        """The kubelet stops here: raise what this returns."""
+        """The kubelet stops here: raise the error that this returns."""
         self.fatal(reference, text, where, about)
         return KubeletStoppedError()
 
     def doubt(self, reference: str, text: str, name: str) -> None:
-        """Ours: what we know of this minor is not enough to call it fatal. Told once."""
+        """Ours: rollout does not know enough of this minor to call it fatal. Reported once."""
         message = Message(MessageLevel.POLICY, reference, text, self.place_of(name))
         if message not in self.messages:
             self.messages.append(message)
@@ -53,7 +53,7 @@ class Findings:
         return self.stop(error.reference, said, known or Place(file.path, 1, 1))
 
     def unknown_field(self, file: File, path: Path) -> None:
-        """The kubelet warns and drops it."""
+        """The kubelet warns and drops the field."""
         name = dotted(path)
         self.ignored.append(name)
         where = place(file, path)
@@ -61,17 +61,17 @@ class Findings:
         self.dropped_field(file, path)
 
     def dropped_field(self, file: File, path: Path) -> None:
-        """Ours: the kubelet says nothing, or nothing that anybody reads."""
+        """Ours: the kubelet gives no message, or none that anybody reads."""
         said = f"`{dotted(path)}` is not a field of kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
         self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, path)))
 
     def wrong_case(self, file: File, name: str, typed: str) -> None:
-        """Ours: in a drop-in a name in other letters is sometimes taken for the field, and sometimes not."""
+        """Ours: in a drop-in a name in another letter case sometimes sets the field, and sometimes does not."""
         said = f"`{name}` must be written `{typed}`; whether a kubelet reads it in a drop-in is not defined"
         self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, (name,))))
 
     def duplicate_key(self, file: File, path: Path, line: int) -> None:
-        """The kubelet warns and takes the last one."""
+        """The kubelet warns and uses the last one."""
         where = place(file, path)
         said = f'yaml: unmarshal errors:\n  line {line}: key "{path[-1]}" already set in map'
         self._warn("duplicate-key", said, said, where)
@@ -89,7 +89,7 @@ class Findings:
         self.messages.append(Message(MessageLevel.WARNING, reference, text, where))
 
     def place_of(self, name: str) -> Place | None:
-        """Where the layer that wins says this top-level field; ``None`` for a flag and a default."""
+        """Where the winning layer sets this top-level field; ``None`` for a flag and a default."""
         origin = self.origins.get(name)
         file = self.files.get(origin.where) if origin and origin.layer in {Layer.FILE, Layer.DROP_IN} else None
         return place(file, (name,)) if file else None
@@ -102,7 +102,7 @@ class Findings:
         return f" (did you mean `{meant}`?)" if meant else ""
 
     def _siblings(self, path: Path) -> tuple[str, ...]:
-        """The fields that may stand where ``path`` stands."""
+        """The fields that are allowed where ``path`` is."""
         type_name = schema.ROOT
         for part in path[:-1]:
             if isinstance(part, int):
@@ -117,7 +117,7 @@ class Findings:
 
 @lru_cache(maxsize=1024)
 def _closest(name: str, known: tuple[str, ...]) -> str | None:
-    """The same mistake is on many nodes."""
+    """Cached: the same mistake is on many nodes."""
     return closest(name, known)
 
 

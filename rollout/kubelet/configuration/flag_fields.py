@@ -1,4 +1,4 @@
-"""Which field a flag sets, and the flags over a configuration: ``kubeletConfigFlagPrecedence``."""
+"""Which field a flag sets, and flags applied to a configuration: ``kubeletConfigFlagPrecedence``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _UNNAMED: Mapping[str, tuple[str, ...]] = {
     "--v": ("logging", "verbosity"),
     "--vmodule": ("logging", "vmodule"),
 }
-"""Flags that the table of flags gives no field, since they had none in 1.20 or have one in 1.20 alone."""
+"""Flags without a field in the table of flags: they had none in 1.20, or have one in 1.20 alone."""
 
 
 def target(name: str, minor: int) -> tuple[str, ...]:
-    """The path of the field that a flag sets; ``()`` for one that lives on the command line alone."""
+    """The path of the field that a flag sets; ``()`` for a flag without a field."""
     flag = fields.flag(name)
     named = tuple(flag.field.split(".")) if flag is not None and flag.field else ()
     path = _UNNAMED.get(name, named)
@@ -34,7 +34,7 @@ def target(name: str, minor: int) -> tuple[str, ...]:
 
 
 def over(configuration: Mapping[str, Any], flags: Flags, minor: int) -> dict[str, Any]:
-    """The configuration with the flags on top; feature gates key by key."""
+    """The configuration with the flags applied; feature gates are merged key by key."""
     full = dict(configuration)
     for name, value in flags.values.items():
         path = target(name, minor)

@@ -1,7 +1,7 @@
-"""What each kind of kubelet flag takes, and what it makes of being given more than once.
+"""What each kind of kubelet flag accepts, and what happens when it is given more than once.
 
-Sources: pflag 1.0.5, component-base ``cli/flag``, ``pkg/util/flag`` and ``pkg/util/taints`` of 1.20.2. A flag that is a map or a
-list replaces the file's value when it is first given and adds to itself after that.
+Sources: pflag 1.0.5, component-base ``cli/flag``, ``pkg/util/flag`` and ``pkg/util/taints`` of 1.20.2. A flag that is a
+map or a list replaces the file's value when it is first given; each further one adds to it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import go_values, quantities
 from rollout.kubelet.configuration.go_values import GoValueError
 
-# One line as encoding/csv reads it: what pflag's lists of texts go through.
+# One line as encoding/csv reads it: pflag parses its lists of strings with it.
 
 
 def comma_separated(text: str) -> list[str]:
-    """The fields of the first line; ``GoValueError`` for a quote in the wrong place."""
+    """The fields of the first line; ``GoValueError`` for a misplaced quote."""
     line = text.lstrip("\n").partition("\n")[0] if '"' not in text else text
     if not line:
         raise GoValueError("EOF")
@@ -59,7 +59,7 @@ def _quoted(line: str, start: int) -> tuple[str, int]:
 
 
 Set = Callable[[str, Any], Any]
-"""Text as given and the value so far (``None`` at first) → the value now; ``GoValueError`` in Go's words."""
+"""The given text and the value so far (``None`` at first) → the new value; ``GoValueError`` with Go's text."""
 
 _TAINT_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _TAINT_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
@@ -80,7 +80,7 @@ def _strings(text: str, before: Any) -> list[str]:
 
 
 def _ip(text: str, before: Any) -> str | None:
-    """``IPVar``: an empty text leaves the value as it is."""
+    """``IPVar``: an empty text leaves the value unchanged."""
     return go_values.ip_address(text) if text else before
 
 
@@ -100,7 +100,7 @@ def _map(text: str, before: Any) -> dict[str, str]:
 
 
 def _one_pair(text: str, before: Any) -> dict[str, str]:
-    """``MapStringStringNoSplit``: commas belong to the value."""
+    """``MapStringStringNoSplit``: commas are part of the value."""
     name, separated, value = text.partition("=")
     if not separated:
         raise GoValueError("malformed pair, expect string=string")
@@ -135,12 +135,12 @@ def _labels(text: str, before: Any) -> dict[str, str]:
 
 
 def _taints(text: str, _: Any) -> list[dict[str, str]]:
-    """The last ``--register-with-taints`` is the whole list."""
+    """The last ``--register-with-taints`` replaces the whole list."""
     return [_taint(part) for part in text.split(",")] if text else []
 
 
 def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
-    """``ParseTaints``: each has an effect, none comes twice; what ends in ``-`` would take one away, and is dropped."""
+    """``ParseTaints``: each has an effect and is unique; an entry with ``-`` at its end removes a taint: dropped."""
     found = [_taint(part.removesuffix("-")) for part in text.split(",")] if text else []
     added = [taint for part, taint in zip(text.split(","), found, strict=False) if not part.endswith("-")]
     seen: set[tuple[str, str]] = set()
@@ -197,7 +197,7 @@ def _version(text: str, _: Any) -> str:
 
 
 def _plain_flag(read: Callable[[str], Any]) -> Set:
-    """A flag of Go's own ``flag`` package: it does not say more than this."""
+    """A flag of Go's own ``flag`` package: its errors contain no more than this."""
 
     def set_(text: str, _: Any) -> Any:
         try:
@@ -273,7 +273,7 @@ KINDS: Mapping[str, Set] = {
     "uint64": _uint64,
     "version": _version,
 }
-"""By the kind that the table of flags gives."""
+"""By the kind in the table of flags."""
 
 _PLAIN_SWITCHES = (
     "--add-dir-header",
@@ -300,7 +300,7 @@ _BY_NAME: Mapping[str, Set] = {
 
 
 def setter(name: str, kind: str, minor: int) -> Set:
-    """How a flag takes its text."""
+    """How a flag parses its text."""
     if kind == "taints" and minor >= _TAINTS_ADD_SINCE:
         return _added_taints
     return _BY_NAME.get(name) or KINDS[kind]

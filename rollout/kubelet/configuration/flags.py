@@ -1,6 +1,6 @@
-"""A kubelet's command line, as pflag reads it: all of it or nothing, since one mistake is fatal.
+"""A kubelet's command line, as pflag reads it: one mistake is fatal, and no flag is then used.
 
-Words that are no flags are fatal later. How words become flags is in ``pflag``.
+Words that are no flags are fatal in a later step.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from rollout.kubelet import fields
 from rollout.kubelet.configuration.flag_values import setter
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 
-# Words of a command line as pflag takes them for flags. The one place that knows its grammar.
+# Splits a command line into flags as pflag does. The one place that knows pflag's grammar.
 #
 # ``--flag=value`` and ``--flag value``; a switch takes no following word; ``_`` in a long name is ``-``
-# (component-base's WordSepNormalizeFunc); a short name may have its value behind it (``-v=2``, ``-v2``, ``-v
-# 2``), short names of switches may stand together (``-hv2``); ``--`` ends the flags; ``-test.…`` is passed
-# over, as Go's own tests write it. A word is read once and never looked back at. Source: ``parseArgs``,
-# ``parseLongArg`` and ``parseSingleShortArg`` of pflag 1.0.5 to 1.0.9 (1.20 to 1.36), which agree.
+# (component-base's WordSepNormalizeFunc); a value may follow a short name (``-v=2``, ``-v2``, ``-v 2``);
+# short names of switches may be combined (``-hv2``); ``--`` ends the flags; ``-test.…`` is skipped, as in
+# Go's own tests. Each word is read once. Source: ``parseArgs``, ``parseLongArg`` and ``parseSingleShortArg``
+# of pflag 1.0.5 to 1.0.9 (1.20 to 1.36), which agree.
 #
-# Whether a flag takes a word is the kubelet's matter. pflag ends at a flag that it does not know; whoever reads
-# on (words of another minor, or of cri-dockerd and dockerd) is told what the next word looks like: a flag, or a
-# value.
+# Whether a flag takes a word depends on the kubelet. pflag ends at a flag that it does not know. A caller that
+# reads on (flags of another minor, or of cri-dockerd and dockerd) gets a guess by the form of the next word: a flag,
+# or a value.
 
 
 _LONG = {"v": "--v", "h": "--help"}
@@ -32,10 +32,10 @@ _LONG = {"v": "--v", "h": "--help"}
 
 @dataclass(frozen=True, slots=True)
 class FlagToken:
-    """One flag: words ``start`` to ``end`` (exclusive). ``value`` ``None``: it needs one, and there is no word left.
+    """One flag: words ``start`` to ``end`` (exclusive). ``value`` ``None``: it needs one, but no word is left.
 
-    ``name`` is the long one, with dashes; that of an unknown letter is ``-x``. ``shorts`` is what pflag has before it of a word
-    of short names: ``v2`` of ``-v2`` (``""``: it was given by its long name).
+    ``name`` is the long one, with dashes; that of an unknown letter is ``-x``. ``shorts`` is the rest of a word of
+    short names that pflag reads: ``v2`` of ``-v2`` (``""``: it was given by its long name).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A word that no flag can be written as: ``---x``, ``--=x``."""
+    """A word that cannot be a flag: ``---x``, ``--=x``."""
 
     at: int
 
@@ -83,7 +83,7 @@ def tokens(words: Sequence[str]) -> Iterator[FlagToken | Stray | Malformed]:
 
 
 def takes_word(flag: fields.Flag) -> bool:
-    """Whether a flag that is given without ``=`` takes the following word for its value."""
+    """Whether a flag that is given without ``=`` takes the following word as its value."""
     return flag.kind != "bool" and flag.name != "--version"
 
 
@@ -116,7 +116,7 @@ def _shorts(words: Sequence[str], at: int) -> Iterator[FlagToken]:
 
 
 def _following(words: Sequence[str], at: int, flag: fields.Flag | None) -> tuple[str | None, int, int]:
-    """The value of a flag that was given without one, and the words that are the flag."""
+    """The value of a flag that was given without ``=``, and the span of its words."""
     if flag is not None and not takes_word(flag):
         return "true", at, at + 1
     following = words[at + 1] if at + 1 < len(words) else None
@@ -139,7 +139,7 @@ class FlagError(ValueError):
 
 @dataclass(slots=True)
 class Flags:
-    """What the flags say: ``values`` by flag name, ``given`` the words of the last of each name, ``words`` that are none."""
+    """Parsed flags: ``values`` by name, ``given`` the words of the last of each name, ``words`` that are no flags."""
 
     values: dict[str, Any] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Texts as Go's standard library reads them, with its error texts: what flags and string fields go through.
+"""Texts as Go's standard library reads them, with its error texts: for flags and string fields.
 
 Sources: strconv and time of Go 1.15 to 1.24, pflag 1.0.5. Errors are ``GoValueError`` with Go's own text.
 """
@@ -19,7 +19,7 @@ _FLOAT = re.compile(
 )
 _DECIMAL = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _MOST_DIGITS = 4000
-"""Python reads no longer number; Go's would be out of range long before, but for zeros ahead."""
+"""Python reads no longer number. Go's is out of range much earlier, except for leading zeros."""
 _INTEGER = re.compile(r"[-+]?(?:0[xX]_?[0-9a-fA-F_]+|0[bB]_?[01_]+|0[oO]?_?[0-7_]*|[1-9][0-9_]*|0)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
@@ -31,7 +31,7 @@ class GoValueError(ValueError):
 
 
 def quoted(text: str) -> str:
-    """Go's ``%q`` for what people write: double quotes, escapes as in JSON."""
+    """Go's ``%q`` for text without exotic characters: double quotes, escapes as in JSON."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -90,7 +90,7 @@ def duration(text: str) -> int:
 
 
 def _duration_mistake(text: str) -> str:
-    """Which of its three complaints Go makes, read from left to right as it does."""
+    """Which of its three errors Go gives; it reads from left to right."""
     invalid = f"invalid duration {quoted(text)}"
     rest = text[1:] if text[:1] in {"-", "+"} else text
     if not rest:
@@ -111,7 +111,7 @@ def _duration_mistake(text: str) -> str:
 
 
 def ip_address(text: str) -> str:
-    """``net.ParseIP``, which knows no zones; the text stays as it was written."""
+    """``net.ParseIP``, which accepts no zones; the text stays as written."""
     try:
         if "%" in text:
             raise ValueError(text)

@@ -1,4 +1,4 @@
-"""The files of a start: what ``--config`` names, with its defaults, and the drop-ins over it."""
+"""The files of a start: the file of ``--config`` with its defaults, and the drop-ins over it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
 from rollout.kubelet.configuration.places import place
 
 _PANIC_SINCE = 32
-"""From this minor on defaults hang on gates, and a gate in the file that cannot be set panics there."""
+"""From this minor on defaults depend on gates; a gate in the file that cannot be set makes the kubelet panic there."""
 
 
 def base(config: File | None, flags: Flags, findings: Findings) -> Object:
-    """What drop-ins and flags lie over; without a file the flags are in it already."""
+    """The base for drop-ins and flags; without a file it already contains the flags."""
     if config is None:
         return over(without_file(findings.minor), flags, findings.minor)
     written = _loaded(config, _loading(config, findings.minor), findings)
@@ -35,7 +35,7 @@ def base(config: File | None, flags: Flags, findings: Findings) -> Object:
 
 
 def _loading(file: File, minor: int) -> str:
-    """What stands before every error of the main file."""
+    """The prefix of every error of the main file."""
     said = f"failed to load Kubelet config file {file.path}, error"
     if minor >= 28:
         return f"failed to load kubelet config file, path: {file.path}, error: {said}"
@@ -90,7 +90,7 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
 
 
 def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findings: Findings) -> Object:
-    """The base with ``files`` merged into it, as this minor merges."""
+    """The base with ``files`` merged into it, in the way of this minor."""
     minor = findings.minor
     if minor < drop_ins.SINCE:
         said = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
@@ -105,7 +105,7 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
 
 
 def _merged_whole(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
-    """1.28: defaults that a drop-in was filled with win as well as what it says."""
+    """1.28: the defaults that fill a drop-in win, just like its written values."""
     for file in files:
         loading = f"failed to load Kubelet config file {file.path}, error"
         written = _loaded(file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings)

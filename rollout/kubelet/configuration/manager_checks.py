@@ -1,10 +1,11 @@
-"""What the managers of CPUs, memory and topology ask of the configuration when they are made.
+"""What the managers of CPUs, memory and topology require of the configuration at their start.
 
-Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/cm/cpumanager/policy_options.go``, ``…/topologymanager/policy_options.go``
-and ``…/memorymanager/memory_manager.go`` of 1.22, 1.26 and 1.34; the stages of options and whom ``none`` asks also of 1.23, 1.25 and
-each minor from 1.27 to 1.36. Those were read in trees that github.com/openshift/microshift vendors; its 1.31 has
-``prefer-align-cpus-by-uncorecache`` already, which Kubernetes documents since 1.32. No tree of 1.24 was at hand: it is taken
-to have what 1.23 has. What depends on the host's topology is not asked.
+Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/cm/cpumanager/policy_options.go``,
+``…/topologymanager/policy_options.go`` and ``…/memorymanager/memory_manager.go`` of 1.22, 1.26 and 1.34; the stages of
+options and which options ``none`` checks also of 1.23, 1.25 and each minor from 1.27 to 1.36. Those were read in
+trees that github.com/openshift/microshift vendors; its 1.31 has ``prefer-align-cpus-by-uncorecache`` already, which
+Kubernetes documents since 1.32. No tree of 1.24 was available: it is assumed to have the options of 1.23. Checks that
+depend on the host's topology are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rollout.kubelet.configuration.validation.checked import Checked, Complaint
 
 
 class _Stage(StrEnum):
-    """Alpha and beta options have a gate each; a stable one has none."""
+    """Alpha and beta options have a gate each; a stable option has none."""
 
     ALPHA = "Alpha"
     BETA = "Beta"
@@ -30,10 +31,10 @@ class _Stage(StrEnum):
 
 _NUMA_NODES = "max-allowable-numa-nodes"
 _FEWEST = 8
-"""``defaultMaxAllowableNUMANodes``: the option only raises it."""
+"""``defaultMaxAllowableNUMANodes``: the option can only raise it."""
 _A, _B, _G = _Stage.ALPHA, _Stage.BETA, _Stage.STABLE
 Stages = Mapping[str, tuple[tuple[int, _Stage], ...]]
-"""Option → the minors from which it is in a stage, the last one first."""
+"""Option → the minors from which it is in a stage, the newest first."""
 
 _CPU_OPTIONS: Stages = {
     "full-pcpus-only": ((33, _G), (23, _B), (22, _G)),  # 1.22 has no gates for single options
@@ -54,11 +55,11 @@ _NOT_TOGETHER = (
     (32, "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
 )
 _NONE_ASKS_NOTHING = 28
-"""From here on a topology manager of policy ``none`` looks at no option."""
+"""From this minor on a topology manager of policy ``none`` ignores all options."""
 
 
 def options_without_gate(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Options where options are off altogether."""
+    """Options while the gate for options is off."""
     field, gate = "cpuManagerPolicyOptions", "CPUManagerPolicyOptions"
     options = checked.inner(field)
     if options and checked.gate_off(gate) and not checked.gate_off("CPUManager"):
@@ -74,7 +75,7 @@ def options_without_gate(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Options that are unknown, not enabled, or not of their kind."""
+    """Options that are unknown, not enabled, or of the wrong type."""
     field = "topologyManagerPolicyOptions"
     none = checked.text("topologyManagerPolicy") in {"", "none"}
     if checked.minor < 26 or checked.gate_off("TopologyManager") or (none and checked.minor >= _NONE_ASKS_NOTHING):
@@ -84,7 +85,7 @@ def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Options of a policy that has none; options that are unknown, not enabled, not of their kind, or in each other's way."""
+    """Options of a policy without options; options that are unknown, not enabled, of the wrong type, or in conflict."""
     field, policy = "cpuManagerPolicyOptions", checked.text("cpuManagerPolicy")
     options = checked.inner(field)
     if not options or checked.minor < 22 or checked.gate_off("CPUManager"):
@@ -105,7 +106,7 @@ def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """``Static`` wants each kind of memory in ``reservedMemory`` to be what the node reserves of it in all."""
+    """``Static`` requires ``reservedMemory`` to equal the node's total reservation for each kind of memory."""
     field, policy = "memoryManagerPolicy", checked.text("memoryManagerPolicy")
     if checked.minor < 21 or checked.gate_off("MemoryManager") or policy in {"", "None"}:
         return
@@ -115,7 +116,7 @@ def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     counts = not flags.values.get("--experimental-allocatable-ignore-eviction")
     threshold = str(checked.inner("evictionHard").get("memory.available", "0")) if counts else "0"
     if threshold.endswith("%"):
-        return  # of the host's memory
+        return  # depends on the host's memory
     kept = (checked.inner(name).get("memory", "0") for name in ("kubeReserved", "systemReserved"))
     wanted = Counter({"memory": sum((_amount(each) for each in (*kept, threshold)), Fraction(0))})
     reserved = Counter[str]()

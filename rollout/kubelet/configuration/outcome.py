@@ -1,4 +1,4 @@
-"""What goes in and what comes out: ``Sources`` and ``KubeletOutcome``."""
+"""The input and the output: ``Sources`` and ``KubeletOutcome``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Everything a kubelet starts from. ``config`` ``None``: it has no ``--config``; ``drop_ins`` ``None``: no ``--config-dir``.
+    """All input of a kubelet's start. ``config`` ``None``: no ``--config``; ``drop_ins`` ``None``: no ``--config-dir``.
 
-    ``drop_ins`` come in the order in which the kubelet merges them. ``flags`` are the words of its command line without the
-    program; ``--config`` and ``--config-dir`` among them say nothing more. ``environment`` holds what it looks up
-    (``KUBELET_CONFIG_DROPIN_DIR_ALPHA``). ``cgroup_v1`` is the host's, ``None``: not known.
+    ``drop_ins`` are in the order in which the kubelet merges them. ``flags`` are the words of its command line without
+    the program; ``--config`` and ``--config-dir`` among them are ignored here. ``environment`` holds the variables that
+    it reads (``KUBELET_CONFIG_DROPIN_DIR_ALPHA``). ``cgroup_v1`` is the host's; ``None``: not known.
     """
 
     config: File | None = None
@@ -35,7 +35,7 @@ class Sources:
 
 
 class Layer(StrEnum):
-    """Who says a field's value, from low to high."""
+    """The layers that can set a field, from low to high."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -45,24 +45,24 @@ class Layer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The layer that wins and where in it: a path, or the flag as given."""
+    """The layer that wins and the place in it: a path, or the flag as given."""
 
     layer: Layer
     where: str = ""
 
 
 class MessageLevel(StrEnum):
-    """Whose word a message is."""
+    """What a message means, and whether it is the kubelet's."""
 
     FATAL = "fatal"  # the kubelet's: it does not start
-    WARNING = "warning"  # the kubelet's: it starts, and does not do what was written
-    POLICY = "policy"  # ours: the kubelet would take it, people should not
+    WARNING = "warning"  # the kubelet's: it starts, but ignores what was written
+    POLICY = "policy"  # ours: the kubelet would accept it, but operators should not use it
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``text`` is in the kubelet's words where it is the kubelet's. ``reference`` is stable: ``unknown-field``, ``bad-value``,
-    ``unknown-gate`` … ``about``: the top-level field that a fatal one is about, where that is known."""
+    """A kubelet's message has the kubelet's own ``text``. ``reference`` is stable: ``unknown-field``, ``bad-value``,
+    ``unknown-gate`` … ``about``: the top-level field of a fatal message, where that is known."""
 
     level: MessageLevel
     reference: str
@@ -76,7 +76,7 @@ class KubeletOutcome:
     """``starts`` is the kubelet's verdict alone. ``ignored`` are paths (``a.b``) that it drops with a warning.
 
     ``effective`` is top-level field → value as ``/configz`` shows it (durations as Go prints them; defaults where known);
-    empty when it does not start. ``origins`` tells for each field of ``effective`` who said it.
+    empty when it does not start. ``origins`` names the origin of each field of ``effective``.
     """
 
     starts: bool

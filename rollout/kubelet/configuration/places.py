@@ -1,4 +1,4 @@
-"""Where in a file a field stands: looked up only when there is something to say about it."""
+"""Where a field is in a file: looked up only when there is a message about it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 
 
 def place(file: File, path: Path, *, last: bool = True) -> Place | None:
-    """The key (or the list's entry) at ``path``; of a key that is written twice the ``last``, else the first one.
+    """The place of the key (or the list's entry) at ``path``; of a duplicate key the ``last``, else the first one.
 
-    ``None`` when the file cannot be walked there: an alias, a merged key, JSON that is no YAML.
+    ``None`` when the path cannot be followed in the file: an alias, a merged key, JSON that is no YAML.
     """
     found = _walk(_root(file.content), path, last=last)
     return Place(file.path, found.line + 1, found.column + 1) if found else None

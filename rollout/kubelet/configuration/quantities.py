@@ -1,4 +1,4 @@
-"""Resource quantities as ``resource.ParseQuantity`` reads them: ``500m``, ``1.5Gi``, ``1e3``; exact, errors in its words.
+"""Resource quantities as ``resource.ParseQuantity`` reads them: ``500m``, ``1.5Gi``, ``1e3``; exact, with its errors.
 
 Source: apimachinery ``pkg/api/resource/quantity.go`` and ``suffix.go`` of 1.20.2; later minors have the same grammar.
 """
@@ -16,12 +16,12 @@ _SCANNED = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_MOST_EXPONENT = 10_000  # what is larger is infinite or nothing to the kubelet as well
+_MOST_EXPONENT = 10_000  # the kubelet also treats larger ones as infinite or as zero
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """``amount`` is exact. ``whole`` is what ``AsInt64`` answers: ``None`` where Go keeps no int64."""
+    """``amount`` is exact. ``whole`` is the result of ``AsInt64``: ``None`` where Go keeps no int64."""
 
     amount: Fraction
     whole: int | None

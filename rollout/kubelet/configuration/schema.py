@@ -1,7 +1,7 @@
-"""The types of KubeletConfiguration by minor: what a kubelet's decoder takes and what its ``/configz`` shows.
+"""The types of KubeletConfiguration by minor: what a kubelet decodes and what its ``/configz`` shows.
 
-The data is ``kubelet_types.json`` in ``rollout/kubelet``; it says how it was derived. Minors outside ``known_minors`` of
-``rollout.kubelet.fields`` have no types: every function here then answers with nothing.
+The data is ``kubelet_types.json`` in ``rollout/kubelet``; the file describes how it was derived. Minors outside
+``known_minors`` of ``rollout.kubelet.fields`` have no types: every function here then returns an empty result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = "KubeletConfiguration"
 
 
 class Form(StrEnum):
-    """What JSON a value of the kind is; all but the last three are scalars."""
+    """The JSON form of a value; all but the last three are scalars."""
 
     BOOL = "bool"
     STRING = "string"
@@ -41,16 +41,16 @@ class WhenShown(StrEnum):
 
     ALWAYS = "always"
     NONEMPTY = "nonempty"  # not when it is "", 0, false, [] or {}
-    SET = "set"  # not when nobody set it; a zero that was written is printed
+    SET = "set"  # not when it is not set; a written zero is printed
     NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """``type_name`` names an OBJECT's type, ``element`` is what a LIST or a MAP (its keys are texts) holds.
+    """``type_name`` names an OBJECT's type; ``element`` is the type of a LIST's or a MAP's values (its keys are texts).
 
-    ``pointer``: the kubelet tells "not written" from a written zero, so a written zero is not replaced by the default.
-    Of an ``element``, ``pointer`` and ``shown`` say nothing.
+    ``pointer``: the kubelet distinguishes "not written" from a written zero, so a written zero is not replaced by the
+    default. For an ``element``, ``pointer`` and ``shown`` have no meaning.
     """
 
     form: Form
@@ -61,7 +61,7 @@ class FieldType:
 
 
 def fields_of(type_name: str, minor: int) -> Mapping[str, FieldType]:
-    """The fields of a type in a kubelet 1.``minor``, by their exact JSON names; none when it has no such type.
+    """The fields of a type in a kubelet 1.``minor``, by their exact JSON names; none where the minor has no such type.
 
     ``kind`` and ``apiVersion`` are fields of ``ROOT``. Raises ``KeyError`` for a type that no minor has.
     """

@@ -1,4 +1,4 @@
-"""What a kubelet's own server, its locks and its cloud ask of the configuration."""
+"""What a kubelet's server, locks and cloud provider require of the configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout.kubelet.configuration.flags import Flags
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint
 
-# Names that Go's TLS knows: ``component-base/cli/flag/ciphersuites_flag.go``. The secure and the insecure ones
+# Names that Go's TLS knows: ``component-base/cli/flag/ciphersuites_flag.go``. The secure and the insecure names
 # together.
 
 
@@ -47,12 +47,12 @@ CIPHER_SUITES = frozenset({
 VERSIONS = frozenset({"VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"})
 
 REQUIRED_BY_HTTP2 = frozenset({"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"})
-"""RFC 7540, 9.2.2: golang.org/x/net/http2 wants one of them in a list of suites."""
+"""RFC 7540, 9.2.2: golang.org/x/net/http2 requires one of them in a list of suites."""
 
 
 _CLOUDS = {"aws": 26, "openstack": 25, "azure": 29, "vsphere": 29, "gce": 30}
 _BUILT_IN_UNTIL, _CLOUDS_UNTIL = 30, 33
-"""The last minor in which a provider is built in: openstack went in 1.26, aws in 1.27, azure and vsphere by 1.30."""
+"""The last minor with a provider built in: openstack was removed in 1.26, aws in 1.27, azure and vsphere by 1.30."""
 
 
 def tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -66,7 +66,7 @@ def tls(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Go's HTTP/2 server asks for one of two suites, unless TLS 1.3 makes the list meaningless."""
+    """Go's HTTP/2 server requires one of two suites, except with TLS 1.3, which ignores the list."""
     suites = checked.entries("tlsCipherSuites")
     asked = checked.flag("enableServer") and checked.text("tlsMinVersion") != "VersionTLS13"
     if suites and asked and not REQUIRED_BY_HTTP2.intersection(suites):
@@ -76,7 +76,7 @@ def http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def lock(_: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Whose contention?"""
+    """``--exit-on-lock-contention`` needs a lock file."""
     if flags.values.get("--exit-on-lock-contention") and not flags.text("--lock-file"):
         yield Complaint("", "cannot exit on lock file contention: no lock file specified")
 
@@ -91,7 +91,7 @@ def authorization(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Until 1.30 a name that no provider of this minor has; 1.31 to 1.33 take none but ``external``, later ones any."""
+    """Until 1.30 providers missing in the minor are refused; 1.31 to 1.33 accept only ``external``, later ones any."""
     name = flags.text("--cloud-provider")
     if name in {"", "external"} or checked.minor > _CLOUDS_UNTIL:
         return
@@ -104,7 +104,7 @@ def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 
 def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """``--node-ip``: one address, or one of each family where two may be. What is no address is left out with a warning."""
+    """``--node-ip``: one address, or one of each family where two are allowed. Other words only cause a warning."""
     said, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
     found = [known for word in said.split(",") if (known := _address(word.strip())) is not None]
     if len(found) < 2:
@@ -126,7 +126,7 @@ def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 
 _GATED_UNTIL = 31
-"""The gate CloudDualStackNodeIPs, stable and on since 1.30, is gone after this."""
+"""The gate CloudDualStackNodeIPs, stable and on since 1.30, is removed after this minor."""
 
 
 def _address(word: str) -> IPv4Address | IPv6Address | None:
@@ -144,7 +144,7 @@ def seccomp(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
-    """Runtime and image service are asked through Unix sockets only (``GetAddressAndDialer``)."""
+    """Runtime and image service are reached through Unix sockets only (``GetAddressAndDialer``)."""
     for field, flag in (
         ("containerRuntimeEndpoint", "--container-runtime-endpoint"),
         ("imageServiceEndpoint", "--image-service-endpoint"),
@@ -164,7 +164,7 @@ def address(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def ports(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Two servers on one port (a port of healthz that is taken is only logged)."""
+    """Two servers on one port (a healthz port in use is only logged)."""
     port = checked.number("port")
     if checked.flag("enableServer") and port and port == checked.number("readOnlyPort"):
         yield Complaint("readOnlyPort", f"listen tcp {checked.text('address')}:{port}: bind: address already in use")

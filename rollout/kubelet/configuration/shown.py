@@ -11,7 +11,7 @@ from rollout.kubelet.configuration.schema import FieldType, Form, WhenShown
 
 
 def shown(configuration: Mapping[str, Any], minor: int) -> Object:
-    """Every field that a reader of ``/configz`` sees; ``kind`` and ``apiVersion`` where the defaults have them (1.35)."""
+    """Every field that ``/configz`` shows; ``kind`` and ``apiVersion`` where the defaults have them (1.35)."""
     return _object(configuration, schema.ROOT, minor)
 
 

@@ -1,8 +1,8 @@
-"""What a kubelet refuses after validation, on its way up: ``run`` and ``NewMainKubelet`` stop at the first of these.
+"""What a kubelet refuses after validation, during its start: ``run`` and ``NewMainKubelet`` stop at the first of these.
 
-Only what follows from the configuration and the flags alone. Whether a certificate, a cgroup, a CPU or a runtime is there is
-the host's business. Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/kubelet.go`` and the managers they build, 1.20.2;
-what 1.20.2 really said.
+Only what follows from the configuration and the flags alone. Whether a certificate, a cgroup, a CPU or a runtime exists
+depends on the host. Sources: ``cmd/kubelet/app/server.go``, ``pkg/kubelet/kubelet.go`` and the managers they build,
+1.20.2, and recorded messages of 1.20.2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checke
 #
 # Sources: ``parseResourceList`` (``cmd/kubelet/app/server.go``), ``ParseThresholdConfig``
 # (``pkg/kubelet/eviction/helpers.go``), ``ParseQOSReserved`` (``pkg/kubelet/cm/container_manager.go``) of
-# 1.20.2. Go walks maps in no order; here it is sorted.
+# 1.20.2. Go iterates over maps in random order; here the order is sorted.
 
 
 _RESERVED = frozenset({"cpu", "memory", "ephemeral-storage", "pid"})
@@ -36,7 +36,7 @@ Texts = Mapping[str, str]
 
 
 def reservation(amounts: Texts) -> str:
-    """``kubeReserved`` or ``systemReserved``: what is wrong, or ``""``."""
+    """``kubeReserved`` or ``systemReserved``: the error, or ``""``."""
     for name, amount in sorted(amounts.items()):
         if name not in _RESERVED:
             return f"cannot reserve {quoted(name)} resource"
@@ -64,7 +64,7 @@ def qos_reservation(amounts: Texts) -> str:
 
 
 def eviction(hard: Texts, soft: Texts, grace: Texts, reclaim: Texts, minor: int) -> str:
-    """The four maps of eviction together: what is wrong, or ``""``."""
+    """The four maps of eviction together: the error, or ``""``."""
     try:
         for _ in _thresholds(hard, minor):
             pass
@@ -83,7 +83,7 @@ def _known(signal: str, minor: int) -> None:
 
 
 def _thresholds(statements: Texts, minor: int) -> Iterator[str]:
-    """The signals that count: 0 % and 100 % are no thresholds."""
+    """The signals with a threshold: 0 % and 100 % are no thresholds."""
     for signal, value in sorted(statements.items()):
         _known(signal, minor)
         if value in {"0%", "100%"}:
@@ -99,12 +99,12 @@ def _percentage(signal: str, value: str) -> None:
     percent = go_values.decimal(value.rstrip("%"))
     if percent < 0:
         raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
-    if percent / 100 > 100:  # the kubelet compares the hundredth part of it
+    if percent / 100 > 100:  # the kubelet compares a hundredth of it
         raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
 
 
 def over_capacity(hard: Texts) -> bool:
-    """More than all of the node's memory or disk is kept free: nothing can be allocated, whatever the node."""
+    """Thresholds over all of the node's memory or disk: nothing can be allocated on any node."""
     values = (hard.get(signal, "") for signal in ("memory.available", "nodefs.available"))
     return any(value.endswith("%") and not go_values.decimal(value.rstrip("%")) <= 100 for value in values)
 
@@ -128,10 +128,10 @@ def _reclaims(statements: Texts, minor: int) -> None:
 
 _REMOTE_ONLY_SINCE = 24
 _ANSWERABLE = MILLISECOND
-"""No runtime answers in less: a kubelet 1.20.2 with 100µs never got up."""
+"""No runtime answers faster: a kubelet 1.20.2 with 100µs never started."""
 
 _SLASHES_SINCE = 23
-"""From here on ``net/ipv4/x`` is ``net.ipv4.x``: normalized before it is looked at."""
+"""From here on ``net/ipv4/x`` is ``net.ipv4.x``: normalized before the look-up."""
 
 _NAMESPACED = ("kernel.shm", "kernel.msg", "fs.mqueue.", "net.")
 _SEGMENT = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -142,7 +142,7 @@ Check = Callable[[Checked, Flags], Iterator[Complaint]]
 
 
 def refusal(checked: Checked, flags: Flags) -> Complaint | None:
-    """The first thing that stops it, or ``None``."""
+    """The first reason why it stops, or ``None``."""
     said = (
         Complaint(complaint.field, ahead + complaint.text)
         for ahead, checks in _STEPS
@@ -157,7 +157,7 @@ def _remote(checked: Checked, flags: Flags) -> bool:
 
 
 def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Parts that name no CPU leave an empty list, and the kubelet takes its first entry: a panic."""
+    """Parts that name no CPU leave an empty list, and the kubelet reads its first entry: a panic."""
     listed = checked.text("reservedSystemCPUs")
     if listed and not cpus(listed):
         yield Complaint("reservedSystemCPUs", "panic: runtime error: index out of range [0] with length 0")
@@ -183,7 +183,7 @@ def _qos(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _cpu_policy(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Unknown policies, and ``static`` with no CPU kept for the system."""
+    """Unknown policies, and ``static`` without a CPU reserved for the system."""
     policy = checked.text("cpuManagerPolicy")
     if policy == "none" or checked.gate_off("CPUManager"):
         return
@@ -205,7 +205,7 @@ def _sync(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _iptables(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Since 1.28 the kubelet leaves these two alone (KEP 3178)."""
+    """Since 1.28 the kubelet does not use these two (KEP 3178)."""
     same = checked.number("iptablesMasqueradeBit") == checked.number("iptablesDropBit")
     if checked.minor < 28 and checked.flag("makeIPTablesUtilChains") and same:
         yield Complaint("iptablesDropBit", "iptables-masquerade-bit and iptables-drop-bit must be different")
@@ -217,7 +217,7 @@ def _allocatable(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _system_cgroups(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Processes that are in no container are not moved into the root, where they are."""
+    """Processes that are in no container cannot be moved into the root cgroup: they are in it already."""
     if checked.text("systemCgroups") == "/":
         yield Complaint("systemCgroups", 'Failed to start ContainerManager system container cannot be root ("/")')
 
@@ -240,7 +240,7 @@ def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _change_detection(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """Newer kubelets ask only when they have an API server, as every node of a cluster has."""
+    """Newer kubelets check it only with an API server, which every node of a cluster has."""
     mode = checked.text("configMapAndSecretChangeDetectionStrategy")
     if mode not in {"Watch", "Cache", "Get"}:
         yield Complaint(
@@ -299,13 +299,13 @@ def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 
 def _dotted(name: str) -> str:
-    """sysctl takes a dot or a slash between the parts, whichever comes first; the other one is a part's own letter."""
+    """sysctl separates by the first of dot and slash; the other one is then a letter of a part."""
     first = next((letter for letter in name if letter in "./"), ".")
     return name if first == "." else name.translate(str.maketrans("./", "/."))
 
 
 def _run_once(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    """It ends when it has looked once for pods; where there are none at all, with this."""
+    """It exits after one look for pods; without any pod, it exits with this error."""
     if checked.flag("runOnce"):
         yield Complaint("runOnce", "runonce failed: no pod manifest update after 1s")
 
@@ -324,4 +324,4 @@ _STEPS: tuple[tuple[str, tuple[Check, ...]], ...] = (
     (_RUN, (_run_once,)),
     ("", (serving_checks.address, serving_checks.ports)),
 )
-"""In the order of the kubelet, each with what it puts in front of its words."""
+"""In the order of the kubelet, each with the prefix of its error."""

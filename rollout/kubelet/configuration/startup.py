@@ -1,7 +1,8 @@
-"""What a kubelet makes of all it is started from, step by step as ``NewKubeletCommand`` does it.
+"""The start of a kubelet from its configuration, step by step as in ``NewKubeletCommand``.
 
-Flags, gates and labels of the command line; the file; drop-ins; flags again, over both; gates; validation; what is refused
-on the way up. The first step that fails ends it, with everything that step has to say. Source: ``cmd/kubelet/app/server.go``.
+Flags, gates and labels of the command line; the file; drop-ins; flags again, over both; gates; validation; the checks
+of the start. The first step that fails ends the start, with all messages of that step. Source:
+``cmd/kubelet/app/server.go``.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from rollout.kubelet.configuration.validation.checked import Checked
 from rollout.kubelet.configuration.validation.rules import complaints
 from rollout.kubelet.versions import Version
 
-# What a kubelet itself changes in its configuration on the way up, as ``/configz`` shows it afterwards.
+# What a kubelet itself changes in its configuration during its start; ``/configz`` shows it afterwards.
 
 
 _CERTIFICATES = "/var/lib/kubelet/pki"
 
 
 def as_started(configuration: Object, flags: Flags) -> Object:
-    """The configuration of a kubelet that runs."""
+    """The configuration of a running kubelet."""
     return _reserved_cpus(_own_certificate(configuration, flags))
 
 
 def _own_certificate(configuration: Object, flags: Flags) -> Object:
-    """It makes one for itself when it is given none (``InitializeTLS``)."""
+    """It makes a certificate for itself when none is given (``InitializeTLS``)."""
     given = configuration.get("tlsCertFile") or configuration.get("tlsPrivateKeyFile")
     if given or configuration.get("serverTLSBootstrap") is True:
         return configuration
@@ -44,9 +45,9 @@ def _own_certificate(configuration: Object, flags: Flags) -> Object:
 
 
 def _reserved_cpus(configuration: Object) -> Object:
-    """``reservedSystemCPUs`` takes the place of the CPU in both reservations (``run`` in ``cmd/kubelet/app/server.go``).
+    """``reservedSystemCPUs`` replaces the CPU in both reservations (``run`` in ``cmd/kubelet/app/server.go``).
 
-    ``/configz`` was filled before, but shares the maps; one that was nil then is not shown.
+    ``/configz`` was filled earlier, but shares the maps; a map that was nil then is not shown.
     """
     listed = configuration.get("reservedSystemCPUs")
     if not listed:
@@ -60,11 +61,11 @@ def _reserved_cpus(configuration: Object) -> Object:
 
 
 class UnknownMinorError(ValueError):
-    """There is nothing to tell about kubelets of this minor."""
+    """rollout has no data for kubelets of this minor."""
 
 
 def is_known(minor: int) -> bool:
-    """Are types, defaults and gates of this minor all there? Without one of them every answer would be a guess."""
+    """Are types, defaults and gates of this minor all known? Without one of them every result would be a guess."""
     return minor in fields.known_minors() and bool(defaults(minor)) and bool(feature_gates.known_gates(minor))
 
 

@@ -1,9 +1,9 @@
-"""YAML bytes as a kubelet turns them into JSON: sigs.k8s.io/yaml over yaml.v2, first without, then with its strictness.
+"""YAML bytes as a kubelet converts them to JSON: sigs.k8s.io/yaml over yaml.v2, first lenient, then strict.
 
-The first document alone is read, whatever follows it. Anchors, aliases and merge keys (``<<``) work; the last of two equal
-keys wins, and each one that came before is reported, since only the strict reading objects. Keys become text as Go does it
-(``yes:`` is ``"true"``). Source: ``vendor/gopkg.in/yaml.v2/decode.go`` and ``vendor/sigs.k8s.io/yaml/yaml.go`` of 1.20.2.
-libyaml, which yaml.v2 is a port of, does the parsing; ``yaml_scanner`` knows where the two differ.
+Only the first document is read. Anchors, aliases and merge keys (``<<``) work. The last of two equal keys wins, and
+each earlier one is reported, since only the strict reading refuses it. Keys become text as in Go (``yes:`` is
+``"true"``). Source: ``vendor/gopkg.in/yaml.v2/decode.go`` and ``vendor/sigs.k8s.io/yaml/yaml.go`` of 1.20.2. libyaml,
+of which yaml.v2 is a port, does the parsing; ``yaml_words`` handles the differences between the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import yaml
 from rollout.kubelet.configuration import yaml_words
 from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
 
-# Floats as Go prints them where a YAML key is one.
+# Floats as Go prints them in a YAML key.
 
 
 def float_key(value: float) -> str:
@@ -45,13 +45,13 @@ Json = Scalar | list[Any] | dict[str, Any]
 Path = tuple[str | int, ...]
 
 _FLOATS_IN_FULL = 1e21  # encoding/json writes floats below this without an exponent
-_MOST_DEPTH = 200  # Python answers for the rest; no configuration has more than five levels
+_MOST_DEPTH = 200  # protects Python's stack; no configuration has more than five levels
 _MOST_VALUES = 100_000
 _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class DocumentError(ValueError):
-    """The kubelet cannot read this; the text is its own. ``line`` and ``column`` count from 1."""
+    """The kubelet cannot read this; the text is the kubelet's. ``line`` and ``column`` count from 1."""
 
     def __init__(self, text: str, line: int = 1, column: int = 1) -> None:
         super().__init__(text)
@@ -62,7 +62,7 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A key written again: where, and the line from 1 as yaml.v2 counts it (that of the value)."""
+    """A duplicate key: its path, and the line of its value from 1 as yaml.v2 counts it."""
 
     path: Path
     line: int
@@ -70,7 +70,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class GoYamlDocument:
-    """What JSON it becomes, and the keys that were written more than once."""
+    """The resulting JSON, and the duplicate keys."""
 
     value: Json
     duplicates: tuple[Duplicate, ...] = ()
@@ -92,7 +92,7 @@ def read(content: bytes) -> GoYamlDocument:
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> DocumentError:
-    """yaml.v2 counts lines from 0 in errors of its parser and from 1 in those of its scanner, and leaves out line 0."""
+    """yaml.v2 counts lines from 0 in errors of its parser and from 1 in those of its scanner, and omits line 0."""
     mark = error.problem_mark or error.context_mark
     said = error.problem or error.context or "unknown problem parsing YAML content"
     if mark is None:
@@ -109,7 +109,7 @@ class _Merge:
 
 @dataclass(slots=True)
 class _Anchor:
-    """What an alias stands for. ``whole`` is false until its end was read; ``size`` counts the values in it."""
+    """The value of an anchor. ``whole`` is false until its end was read; ``size`` counts the values in it."""
 
     value: Json = None
     whole: bool = False
@@ -117,16 +117,16 @@ class _Anchor:
 
 
 class _Reader:
-    """Events in, JSON out. Follows yaml.v2's decoder step by step, so that its errors come in its order."""
+    """Events in, JSON out. Follows yaml.v2's decoder step by step, so that errors come in the same order."""
 
     def __init__(self, next_event: Callable[[], Any]) -> None:
         self._next = next_event
-        self._inside: list[str] = []  # the brackets that close the flow collections around
+        self._inside: list[str] = []  # the closing brackets of the open flow collections
         self._anchors: dict[str, _Anchor] = {}
         self._duplicates: list[Duplicate] = []
         self._path: list[str | int] = []
         self._values = 0
-        self._depth = 0  # of maps and lists, those that stand as a key among them
+        self._depth = 0  # of maps and lists, also of those used as a key
 
     def document(self) -> GoYamlDocument:
         self._next()  # the stream's start
@@ -136,7 +136,7 @@ class _Reader:
         if event.version is not None and tuple(event.version) != (1, 1):
             raise self._error("found incompatible YAML document", event)
         value = self._value(self._next())
-        self._next()  # the document's end: an error right behind the document is one of the document
+        self._next()  # the document's end: an error directly after the document belongs to the document
         return GoYamlDocument(as_json(value), tuple(self._duplicates))
 
     def _value(self, event: Any) -> Json:
@@ -211,7 +211,7 @@ class _Reader:
         entries[key] = value
 
     def _merge(self, entries: dict[str, Json], value: Json, event: Any) -> None:
-        """Later maps of a list give way to earlier ones: they are set first."""
+        """Earlier maps of a list override later ones: they are set last."""
         maps = value[::-1] if isinstance(value, list) else [value]
         for merged in maps:
             if not isinstance(merged, dict):
@@ -250,7 +250,7 @@ def _at(event: Any) -> tuple[int, int]:
 
 
 def _counted(event: Any) -> str:
-    """The line as yaml.v2 counts it in errors of its parser: from 0, and line 0 is left out."""
+    """The line as yaml.v2 counts it in errors of its parser: from 0, and line 0 is omitted."""
     return f"line {event.start_mark.line}: " if event.start_mark.line else ""
 
 
@@ -259,7 +259,7 @@ def _is_merge(tag: str | None) -> bool:
 
 
 def key_text(value: Scalar) -> str:
-    """A key as Go makes a text of it; ``None`` is none, which the reader refuses."""
+    """A key as Go converts it to text; the reader refuses ``None``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -268,7 +268,7 @@ def key_text(value: Scalar) -> str:
 
 
 def as_json(value: Json) -> Json:
-    """encoding/json writes whole floats without a point, so that they pass for integers; NaN and infinity it refuses."""
+    """encoding/json writes whole floats without a point, so they pass as integers; it refuses NaN and infinity."""
     if isinstance(value, dict):
         return {key: as_json(inner) for key, inner in value.items()}
     if isinstance(value, list):

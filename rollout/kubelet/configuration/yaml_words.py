@@ -1,8 +1,8 @@
-"""What Go's yaml.v2 makes of one scalar: the kubelet's reader in every minor, through sigs.k8s.io/yaml.
+"""How Go's yaml.v2 resolves one scalar: every minor's kubelet reads YAML with it, through sigs.k8s.io/yaml.
 
 YAML 1.1 with Go's own numbers: ``yes`` and ``on`` are true, ``010`` is 8, ``08`` is the float 8, ``0b11`` and ``1_000``
-are numbers, ``1:30`` and dates stay text. Source: ``vendor/gopkg.in/yaml.v2/resolve.go`` of 1.20.2; sigs.k8s.io/yaml 1.4
-and later carry the same rules as their own copy.
+are numbers, ``1:30`` and dates stay text. Source: ``vendor/gopkg.in/yaml.v2/resolve.go`` of 1.20.2; sigs.k8s.io/yaml
+1.4 and later contain a copy of the same rules.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ import base64
 import binascii
 import re
 
-# Where Go's YAML scanner reads a plain word in braces or brackets otherwise than libyaml, of which it is an
-# older copy.
+# Where Go's YAML scanner reads a plain word in braces or brackets differently from libyaml. Go's scanner is an
+# older copy of libyaml.
 #
-# * A colon ends a word only where a blank follows: ``[fd00::]`` holds the text ``fd00::``. libyaml stops there.
-# * A question mark ends a word everywhere: ``[a?b]`` is an error. libyaml takes it for a part of the word.
+# * A colon ends a word only before a blank: ``[fd00::]`` contains the text ``fd00::``. libyaml ends the word there.
+# * A question mark ends a word everywhere: ``[a?b]`` is an error. libyaml reads it as a part of the word.
 #
-# So each such colon is replaced before libyaml reads, by a letter of the private use area, and put back
+# So each such colon is replaced by a letter of the private use area before libyaml reads, and restored
 # afterwards. All positions stay. In block style, in quotes and in comments the replacement changes nothing, so
 # it needs no context. Source: ``yaml_parser_scan_plain_scalar`` in ``vendor/gopkg.in/yaml.v2/scannerc.go`` of
 # 1.20.2.
 
 
 STAND_IN = "\ue000"
-"""A document that holds this letter itself cannot be prepared."""
+"""A document that contains this letter cannot be prepared."""
 _COLON = re.compile(rb"""(?<=[^\s,\[\]{}"'?]):(?=[,\[\]{}])""")
 
 
 def prepared(content: bytes) -> bytes:
-    """What libyaml is to read in place of ``content``."""
+    """The input for libyaml in place of ``content``."""
     return _COLON.sub(STAND_IN.encode(), content)
 
 
 def restored(text: str) -> str:
-    """A word of a prepared document as it stands in the document."""
+    """A word of a prepared document as it is in the original document."""
     return text.replace(STAND_IN, ":")
 
 
 def stops_at(text: str) -> bool:
-    """Whether Go's scanner ends this plain word of a flow collection early, which its parser does not take."""
+    """Whether Go's scanner ends this plain word of a flow collection early; its parser refuses that."""
     return "?" in text
 
 
@@ -67,15 +67,15 @@ _PREFIXED = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]
 _DECIMAL_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _LARGEST = 2**64 - 1
 _SMALLEST = -(2**63)
-_MOST_DIGITS = 4000  # Python refuses to read longer numbers; Go makes them a float that is too large, so: text
+_MOST_DIGITS = 4000  # Python does not read longer numbers; Go makes them a float that is too large, so: text
 
 
 class ScalarError(ValueError):
-    """A tag that does not fit its value; the text is yaml.v2's."""
+    """A tag that does not match its value; the text is yaml.v2's."""
 
 
 def resolve(tag: str, text: str) -> Scalar:
-    """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` for a tag that does not fit."""
+    """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` when the tag does not match."""
     if tag == _BINARY:
         return _binary(text)
     if tag == _STR or tag not in _RESOLVABLE:

@@ -1,5 +1,5 @@
-"""What ``rollout explain`` says: of a setting by its name, and of its value on one node.
+"""The content of ``rollout explain``: a setting by its name, and its value on one node.
 
-Names, types, versions and twins come from the table that decides where a setting may be written
-(``kubelet_fields.json``); ``words.json`` beside this file adds what people should know besides.
+Names, types, versions and twins come from the table that defines where a setting may be written
+(``kubelet_fields.json``); ``words.json`` beside this file adds purposes, traps and sources.
 """

@@ -1,4 +1,4 @@
-"""One name explained, from the tables that also decide where it is written."""
+"""One name explained, from the tables that also define where it is written."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import Row
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 
-# What people should know of settings beyond what the tables hold: purpose, traps, source (``words.json``).
+# Facts on settings that the tables do not contain: purpose, traps, source (``words.json``).
 
 
 @dataclass(frozen=True, slots=True)
 class SettingWords:
-    """``defaults`` are a flag's, (first minor it holds for, text), in order; fields' are in ``kubelet_defaults.json``."""
+    """``defaults`` are a flag's, (first minor, text), in order; defaults of fields are in ``kubelet_defaults.json``."""
 
     what: str = ""
     defaults: tuple[tuple[int, str], ...] = ()
@@ -36,7 +36,7 @@ class SettingWords:
 
 @dataclass(frozen=True, slots=True)
 class IntentWords:
-    """``aliases`` are the names that an intent's homes give it; ``runtime_traps`` are by the runtime's name."""
+    """``aliases`` are the names of an intent in its homes; ``runtime_traps`` are by the runtime's name."""
 
     kind: str
     aliases: tuple[str, ...]
@@ -52,19 +52,19 @@ def _data() -> Mapping[str, Any]:
 
 
 def words_of(name: str) -> SettingWords:
-    """What is said of a field or flag; empty for most of them."""
+    """The entry of a field or flag in ``words.json``; empty for most of them."""
     entry = _data()["settings"].get(name)
     return _words(entry) if entry else SettingWords()
 
 
 def said() -> tuple[str, ...]:
-    """The fields and flags that more is said of."""
+    """The fields and flags in ``words.json``."""
     return tuple(_data()["settings"])
 
 
 @cache
 def intent_words() -> Mapping[str, IntentWords]:
-    """Every intent that something is said of, by name."""
+    """Every intent in ``words.json``, by name."""
     return {name: _words_of_intent(entry) for name, entry in _data()["intents"].items()}
 
 
@@ -78,14 +78,14 @@ def _words(entry: Mapping[str, Any]) -> SettingWords:
     return SettingWords(entry["what"], defaults, tuple(entry["traps"]), entry["source"])
 
 
-# A field's default over the minors, from the table that the effective configuration is worked out with.
+# A field's default by minor, from the table that also computes the effective configuration.
 
 
 NOT_SET = "not set"
 
 
 def field_defaults(path: str) -> tuple[tuple[int, str], ...]:
-    """(first minor, text) of each default in turn; ``()`` for what is no field.
+    """(first minor, text) of each default in turn; ``()`` for a name that is no field.
 
     ``path`` is a field, or one inside it (``authentication.anonymous.enabled``).
     """
@@ -111,7 +111,7 @@ def _text(path: str, minor: int) -> str:
 
 
 def _by_gate(path: str, minor: int) -> Iterator[str]:
-    """What the default is where the gate that it hangs on is set otherwise."""
+    """The default while its gate has the other value."""
     for rule in gated(minor):
         if path in (rule.path[0], ".".join(rule.path)):
             on = feature_gates.default(rule.gate, minor)
@@ -137,7 +137,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``since`` and ``last`` are minors (``None``: no such bound is known; doubtful minors are not in between). ``here`` speaks of the kubelet asked about."""
+    """``since``, ``last``: minors (``None``: no known bound; doubtful minors are left out). ``here``: for one minor."""
 
     name: str
     what: What
@@ -145,7 +145,7 @@ class Explanation:
     purpose: str
     since: int | None
     last: int | None
-    gone: str  # when it went, as far as that is known: "1.24", "after 1.20, by 1.36"; "" = it is still there
+    gone: str  # when it was removed, as far as known: "1.24", "after 1.20, by 1.36"; "" = it still exists
     here: str
     defaults: tuple[tuple[int, str], ...]
     lives: str
@@ -163,10 +163,10 @@ class Explanation:
 def explain(
     name: str, minor: int | None = None, runtime: Runtime | None = None, version: RuntimeVersion | None = None
 ) -> Explanation:
-    """What there is to say of ``name``, narrowed to a kubelet 1.``minor`` and a runtime (and its version) where they are said.
+    """Explains ``name``, for a kubelet 1.``minor`` and a ``runtime`` (and its ``version``) where they are given.
 
     ``UsageError`` ``setting-unknown`` for a name that no kubelet and no intent has, ``kubelet-unknown`` for a minor that the
-    table does not speak about.
+    table does not contain.
     """
     if minor is not None and minor not in fields.known_minors():
         known = fields.known_minors()
@@ -182,7 +182,7 @@ def explain(
 
 
 def every_name() -> tuple[str, ...]:
-    """All that can be explained."""
+    """All names that can be explained."""
     aliases = (alias for words in intent_words().values() for alias in words.aliases)
     return (*intents.INTENTS, *aliases, *fields.every_name(), *_inner())
 
@@ -208,8 +208,9 @@ def _found(name: str) -> Explanation:
 
 
 def _inner() -> dict[str, tuple[str, ...]]:
-    """``authentication.anonymous.enabled`` → the flags that beat it: fields inside of fields that a flag or a default of a
-    gate names.
+    """``authentication.anonymous.enabled`` → the flags that override it.
+
+    These are the fields inside other fields that a flag or a default of a gate names.
     """
     found: dict[str, tuple[str, ...]] = dict.fromkeys(_gated(), ())
     for name in fields.every_name():
@@ -220,7 +221,7 @@ def _inner() -> dict[str, tuple[str, ...]]:
 
 
 def _gated() -> dict[str, str]:
-    """The fields inside of fields whose default hangs on a gate, with their kinds."""
+    """The fields inside other fields with a default that depends on a gate, with their kinds."""
     rules = {rule.path: minor for minor in fields.known_minors() for rule in gated(minor) if rule.path[1:]}
     return {".".join(path): _kind_at(path, minor) for path, minor in rules.items()}
 

@@ -1,4 +1,4 @@
-"""What ``rollout explain NAME`` prints, for people and for programs."""
+"""The output of ``rollout explain NAME``, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 from rollout.kubelet.intents import Row, dotted
 from rollout.kubelet.runtime_versions import Runtime
 
-# What ``rollout explain NAME --node NODE`` prints besides, for people and for programs.
+# The additional output of ``rollout explain NAME --node NODE``, for people and for programs.
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigzAnswer:
-    """What ``/configz`` says; ``not_asked`` is why it says nothing. ``agrees`` ``None``: there is nothing to compare."""
+    """The answer of ``/configz``; ``not_asked`` is why there is none. ``agrees`` ``None``: nothing to compare."""
 
     value: Value = None
     agrees: bool | None = None
@@ -29,7 +29,7 @@ class ConfigzAnswer:
 
 
 def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
-    """Lines for people: what is in force, the layers from low to high, what the kubelet shows."""
+    """Lines for people: the value in force, the layers from low to high, the value in ``/configz``."""
     yield f"on {here.node}, kubelet {here.kubelet}, {here.runtime}"
     if here.home:
         yield f"  home on this node: {here.home}"

@@ -1,7 +1,7 @@
-"""A setting on one node: every layer that says it, the one that wins, and what is in force then.
+"""A setting on one node: every layer that sets it, the layer that wins, and the value in force.
 
 The kubelet's own order, from low to high: defaults, the ``--config`` file, each drop-in of ``--config-dir``, flags. A layer's
-value is as it is written there; what is in force is worked out for the whole (``configuration.startup``).
+value is as it is written there; the value in force is computed for the whole configuration (``configuration.startup``).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rollout.kubelet.node.sources import Found
 from rollout.kubelet.runtime_versions import Runtime
 
 NOWHERE = "nowhere"
-"""How the home of an intent begins that has none on this node."""
+"""The first word of an intent's home when it has none on this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerValue:
-    """What one layer says of a setting. ``where``: a path, or for a flag where it is written; ``""`` for defaults."""
+    """A setting's value in one layer. ``where``: a path, or for a flag where it is written; ``""`` for defaults."""
 
     layer: Layer
     where: str
@@ -38,9 +38,9 @@ class LayerValue:
 
 @dataclass(frozen=True, slots=True)
 class OnNode:
-    """``layers`` from low to high. ``home`` is where an intent lives on this node; ``""`` for what is the kubelet's own.
+    """``layers`` from low to high. ``home`` is the home of an intent on this node; ``""`` for a kubelet's own setting.
 
-    ``runtime`` is for people: ``containerd 2.1.4``. ``field`` is the field that it is or sets, ``""``: none.
+    ``runtime`` is for people: ``containerd 2.1.4``. ``field`` is the field that it is or sets; ``""``: none.
     """
 
     node: str
@@ -51,11 +51,11 @@ class OnNode:
     value: Value
     layers: tuple[LayerValue, ...]
     home: str = ""
-    late: tuple[str, ...] = ()  # what the files say of it and the running process has not loaded: ``maxPods: 110 → 1``
+    late: tuple[str, ...] = ()  # values in files that the running process has not loaded: ``maxPods: 110 → 1``
 
 
 def on_node(here: Found, found: Explanation) -> OnNode:
-    """Where the setting's value comes from on this node."""
+    """The sources of the setting's value on this node."""
     version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
     runtime = f"{here.runtime.value} {version.text}" if version else here.runtime.value
     path = _field(found)
@@ -67,19 +67,19 @@ def on_node(here: Found, found: Explanation) -> OnNode:
 
 
 def _flags(found: Explanation, path: str) -> tuple[str, ...]:
-    """The flags that say it."""
+    """The flags that set it."""
     if not path:
         return (DEADLINE_FLAG,) if found.name == DEADLINE else (found.name,)
     return _setting(path)
 
 
 def _setting(path: str) -> tuple[str, ...]:
-    """The flags for a field or a part of it."""
+    """The flags that set a field or a part of it."""
     return tuple(name for name in fields.every_name() if (flag := fields.flag(name)) and _sets(flag.field, path))
 
 
 def _late_flags(here: Found, names: tuple[str, ...]) -> Iterator[str]:
-    """What the unit's files ask for and the running process was not given, or the other way."""
+    """Flags that differ between the unit's files and the running process."""
     for name in names:
         asked, runs = (arguments.last(words, name) for words in (here.layout.asked, here.layout.running[1:]))
         old, new = (given.value if given else "not set" for given in (runs, asked))
@@ -99,7 +99,7 @@ def _late(here: Found, path: str, home: str) -> Iterator[str]:
 
 
 def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
-    """Is what the kubelet shows of the field what was worked out?"""
+    """Does ``/configz`` show the computed value of the field?"""
     return in_force.holds(at(shown, here.field), here.value, tuple(here.field.split(".")))
 
 
@@ -133,7 +133,7 @@ def _of_field(here: Found, path: str) -> Iterator[LayerValue]:
 
 
 def _defaults(config: File | None, minor: int) -> Mapping[str, Value]:
-    """Those that hang on gates are by the gates of the file."""
+    """The defaults; those that depend on gates follow the gates in the file."""
     if config is None:
         return without_file(minor)
     gates = _written(config, "featureGates")
@@ -141,7 +141,7 @@ def _defaults(config: File | None, minor: int) -> Mapping[str, Value]:
 
 
 def _sets(field: str, path: str) -> bool:
-    """Whether a flag for ``field`` says ``path`` or a part of it."""
+    """Whether a flag for ``field`` sets ``path`` or a part of it."""
     return field == path or field.startswith(f"{path}.")
 
 
@@ -161,7 +161,7 @@ def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[LayerValue]:
 
 
 def _won(layers: tuple[LayerValue, ...]) -> tuple[LayerValue, ...]:
-    """The last one said it over all others."""
+    """Marks the last layer: it overrides all others."""
     return (*layers[:-1], replace(layers[-1], wins=True)) if layers else ()
 
 

@@ -1,1 +1,1 @@
-"""What is measured of a node after its change, against what it should be: PASS, FAIL or UNKNOWN."""
+"""A node's measurements after its change, compared with the expected values: PASS, FAIL or UNKNOWN."""

@@ -1,13 +1,13 @@
-"""The gates of a node that the API server is asked for: is the node back, and did nothing on it suffer by our restart?
+"""The gates of a node that ask the API server: is the node back, and did the restart harm anything on it?
 
-What a restart does by itself is no harm: running containers keep running, a pod with a readiness probe is not ready for
-a while (up to 1.34), the Node may be NotReady for one status update (up to 1.30). Harm is what is judged here:
+Some effects of a restart are normal: running containers keep running, a pod with a readiness probe is not ready for
+a while (up to 1.34), the Node may be NotReady for one status update (up to 1.30). These gates judge harm:
 
-* every pod goes through admission again, and one that no longer fits is failed and its containers are killed;
-* a container whose hash differs from what the kubelet makes of its spec is killed and started anew;
-* the pull queue begins anew, and what cannot be pulled now could be before.
+* every pod is admitted again; a pod that no longer fits is set to Failed and its containers are killed;
+* a container is killed and started again when its hash differs from the kubelet's hash of its spec;
+* the pull queue starts empty, and an image that could be pulled before cannot be pulled now.
 
-Only what is *new* since the baseline counts. Times are compared only where one clock wrote both: a node's own.
+Only *new* harm since the baseline counts. Times are compared only where one clock wrote both: the node's own.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from rollout.core.model.gates import GateKind
 from rollout.core.model.live import Container, Lease, Pod, Sight
-from rollout.core.model.playbook import GateKind
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text
 from rollout.core.text.terminal import counted, printable
 
-# What the API said of a node right before its change, as one short line: it is journaled once for every node.
+# The API's answer on a node right before its change, as one short line: the journal stores one for every node.
 #
-#     {"v": 1, "at": 81034, "lease": "2026-11-20T19:00:00.000000Z", "ended": ["77b0…"], "pods": {"1f3a…": ["app
-# 9c1e… 0", "side - 3!"]}}
+#     {"v": 1, "at": 81034, "lease": "2026-11-20T19:00:00.000000Z", "ended": ["77b0…"],
+#      "pods": {"1f3a…": ["app 9c1e… 0", "side - 3!"]}}
 #
-# Pods that had ended by then, and the others by the beginning of their uid, containers with the beginning of
-# their id and their restart count. ``!`` marks a container that was not steady then (waiting, ended, or
-# restarted within ten minutes): what it does next is not our doing. ``~`` marks one whose image could not be
-# pulled then.
+# ``ended``: the pods that had ended by then. ``pods``: the others, by the beginning of their uid; each container with
+# the beginning of its id and its restart count. ``!`` marks a container that was unstable then (waiting, ended, or
+# restarted within ten minutes): its later restarts do not count. ``~`` marks a container that could not pull its
+# image then.
 
 
 VERSION = 1
@@ -40,15 +40,15 @@ STEADY = 600.0
 """Seconds without a restart after which a container that was restarted before counts as steady."""
 
 PULL_FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed"})
-"""Reasons of waiting that mean that a pull failed. ``InvalidImageName`` and ``ErrImageNeverPull`` are the pod's own fault."""
+"""Waiting reasons that mean a failed pull. ``InvalidImageName`` and ``ErrImageNeverPull`` are the pod's own errors."""
 
 
 ENDED = frozenset({"Failed", "Succeeded"})
-"""Phases of pods that run no more."""
+"""Phases of pods that have ended."""
 
 
 class BaselineError(ValueError):
-    """A baseline that this version of ours did not write."""
+    """A baseline that this version of rollout did not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """``lease`` is when it was renewed, by the node's own clock. Pods by the beginning of their uid; ``ended``: over by then.
+    """``lease`` is its renewal time by the node's own clock. Pods by the start of their uid; ``ended``: over by then.
 
     ``at`` is the resourceVersion of that list of pods (0: not known).
     """
@@ -74,7 +74,7 @@ class Baseline:
     at: int = 0
 
     def knew(self, pod: Pod) -> Mapping[str, Then] | None:
-        """The pod's containers before the change; ``None``: it was not there, or had ended."""
+        """The pod's containers before the change; ``None``: the pod did not exist, or had ended."""
         return self.pods.get(short(pod.uid))
 
     def over(self, pod: Pod) -> bool:
@@ -83,7 +83,7 @@ class Baseline:
 
 
 def baseline_of(sight: Sight) -> str:
-    """The baseline to write down."""
+    """The baseline as it is stored."""
     lease = sight.lease.renewed if sight.lease else ""
     going = [pod for pod in sight.pods if pod.phase not in ENDED]
     found = {
@@ -97,7 +97,7 @@ def baseline_of(sight: Sight) -> str:
 
 
 def read_baseline(text: str) -> Baseline:
-    """The baseline that was written down, or ``BaselineError``."""
+    """Reads a stored baseline, or raises ``BaselineError``."""
     try:
         found = json_text.parse(text)
         if found["v"] != VERSION:
@@ -109,7 +109,7 @@ def read_baseline(text: str) -> Baseline:
 
 
 def short(identity: str) -> str:
-    """The telling part of a uid or a container's id: ``containerd://9c1e…`` without the runtime."""
+    """The distinctive part of a uid or a container's id: ``containerd://9c1e…`` without the runtime."""
     return identity.rpartition("://")[2].replace("-", "")[:SHORT]
 
 
@@ -142,11 +142,11 @@ def _read(entry: str) -> tuple[str, Then]:
 Judged = tuple[Verdict, str]
 
 STATUS_EVERY = 10.0
-"""Seconds between two status updates of a kubelet: a Node may say False that long whatever its version."""
+"""Seconds between two status updates of a kubelet: a Node may report False that long whatever its version."""
 
 OURS = 300.0
-"""Seconds after the baseline in which a container's restart is put down to ours: apply, its guard, a pod's grace period.
-Later ones are the workload's own, or for wave gates to judge: a soak may be held for a night."""
+"""Seconds after the baseline in which a container's restart counts as ours: apply, its guard, a pod's grace period.
+Later restarts are the workload's own, or for wave gates to judge: a soak can take a night."""
 
 REJECTIONS = frozenset(
     {
@@ -164,7 +164,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What is remembered since the restart: the first lease seen, whether another was, and for how long it is asked."""
+    """Kept since the restart: the first lease seen, whether a newer one was seen, and the seconds of watching."""
 
     lease: Lease | None
     renewed: bool
@@ -173,9 +173,9 @@ class Since:
 
 
 def is_renewal(known: Lease, now: Lease) -> bool:
-    """Whether the lease was written since ``known``: versions only grow, so an older one is a server's that is behind.
+    """Whether the lease was written after ``known``: versions only grow, so an older one is from a server that lags.
 
-    A version that is no number may only be another one; then the node's own clock must have gone on, too.
+    A version that is no number can only be different; then the node's own clock must also be later.
     """
     if known.version.isdecimal() and now.version.isdecimal():
         return int(now.version) > int(known.version)
@@ -183,7 +183,7 @@ def is_renewal(known: Lease, now: Lease) -> bool:
 
 
 def judge_sight(kind: GateKind, sight: Sight, baseline: Baseline, since: Since) -> Judged:
-    """What an API gate says of a node."""
+    """The verdict of an API gate on a node."""
     if kind is GateKind.NODE_READY:
         return node_ready(sight, since)
     return _JUDGES[kind](sight, baseline)
@@ -214,10 +214,10 @@ def _pods_kept(sight: Sight, baseline: Baseline) -> Judged:
 
 
 def _ended(pod: Pod, baseline: Baseline) -> str:
-    """Why a pod counts as harmed, or ``""``. One that somebody deletes, or that had ended before, does not.
+    """Why a pod counts as harmed, or ``""``. A pod that is being deleted, or that had ended before, does not count.
 
     New pods count when they were rejected: controllers replace a rejected pod within seconds, often on the same node. A
-    pod that is to run for ever counts however it ended: some kubelets leave a rejected one as Succeeded.
+    pod that must run without an end counts however it ended: some kubelets leave a rejected one as Succeeded.
     """
     if pod.phase not in ENDED or pod.deleting or baseline.over(pod):
         return ""
@@ -249,13 +249,13 @@ def _containers_kept(sight: Sight, baseline: Baseline) -> Judged:
 
 
 def _another(pod: Pod, container: Container, then: Then) -> bool:
-    """Whether it is not the instance that ran before, or that one has ended and is to be started anew."""
+    """Whether it is another instance than before, or has ended and must be started again."""
     ended = container.state != "running" and pod.forever
     return ended or (then.id, then.restarts) != (short(container.id), container.restarts)
 
 
 def _by_us(container: Container, baseline: Baseline) -> bool:
-    """Whether its end can be our doing; where no clock tells, it is."""
+    """Whether our restart can be the cause; without a readable time, it can."""
     apart = seconds_between(baseline.lease, container.since)
     return apart is None or apart <= OURS
 

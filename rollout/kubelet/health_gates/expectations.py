@@ -1,7 +1,7 @@
-"""The node gates: is what was measured on a node what its change promised? PASS, FAIL or UNKNOWN, with evidence.
+"""The node gates compare a node's measurement with the expected result of its change: PASS, FAIL or UNKNOWN.
 
 ``/healthz`` is a bare ping and ``systemctl restart`` returns 0 for a kubelet in a crash loop (Type=simple, RestartSec=10),
-so each gate looks at something else and none is enough alone.
+so each gate measures something else and none is sufficient alone.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rollout.core.model.gates import Gate, GateKind
 from rollout.core.model.plan import Change
-from rollout.core.model.playbook import Gate, GateKind
 from rollout.core.model.snapshot import FileState, Measurement, Snapshot, UnitState
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text
@@ -19,9 +19,9 @@ from rollout.core.text.terminal import counted
 from rollout.kubelet import in_force
 from rollout.kubelet.node import arguments
 
-# Where a node's kubelet is asked for its health, by what was read of the node: no plan is needed.
+# The healthz port of a node's kubelet, from the node's snapshot: no plan is needed.
 #
-# Only the place to ask: a wrong one is not answered, which proves nothing.
+# It is only used for requests: a wrong port does not answer, which proves nothing.
 
 
 DEFAULT_HEALTHZ_PORT = 10248
@@ -30,7 +30,7 @@ _FIELD = re.compile(rb"""^\s*,?\s*["']?healthzPort["']?\s*:\s*([0-9]{1,5})\b""",
 
 
 def healthz_port(snapshot: Snapshot) -> int:
-    """By the flag, which beats files; else by the last file that says it, as drop-ins come after the file; else 10248."""
+    """The flag, which overrides files; else the last file that sets it, as drop-ins come after the file; else 10248."""
     process = snapshot.measurement.process
     words = process.command_line[1:] if process else ()
     said = _given(words, _FLAG)
@@ -44,7 +44,7 @@ def healthz_port(snapshot: Snapshot) -> int:
 
 
 def _given(words: Sequence[str], flag: str) -> str:
-    """``""``: not given."""
+    """``""``: the flag is not given."""
     found = arguments.last(words, flag)
     return found.value if found else ""
 
@@ -52,21 +52,21 @@ def _given(words: Sequence[str], flag: str) -> str:
 Judged = tuple[Verdict, str]
 
 _SIGNALLED = 128
-"""An exit status above it is a shell's word for a command that a signal killed: it has measured nothing."""
+"""A higher exit status is a shell's status for a command that a signal killed: it has measured nothing."""
 
 _NOT_ASKED = frozenset({124, 126, 127})
 """Exit statuses of a command that timed out, could not be executed, or was not found."""
 
 
 def judge(gate: Gate, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
-    """What ``gate`` says of this reading; ``previous`` is the node's last reading since its restart, if there was one."""
+    """The verdict of ``gate`` on this reading; ``previous`` is the node's last reading since its restart, if any."""
     if gate.kind is GateKind.COMMAND:
         return _command(gate, measurement)
     return _JUDGES[gate.kind](change, measurement, previous)
 
 
 def _unit(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
-    """The kubelet's unit runs, and so does each unit beside it that the change concerns: the first that does not is told."""
+    """The kubelet's unit runs, and so do the change's other units: the first that does not run is reported."""
     if measurement.unit is None:
         return Verdict.UNKNOWN, "systemd did not answer"
     judged = [_running(measurement.unit.name, measurement.unit)]
@@ -89,7 +89,7 @@ def _running(name: str, unit: UnitState | None) -> Judged:
 
 
 def _beside(change: Change, measurement: Measurement) -> tuple[str, ...]:
-    """The units of the change that are not the kubelet's, once each."""
+    """The units of the change without the kubelet's, once each."""
     kubelet = measurement.unit.name if measurement.unit else ""
     return tuple(dict.fromkeys(name for name in (*change.units, *change.hangups) if name != kubelet))
 
@@ -120,7 +120,7 @@ def _process(change: Change, measurement: Measurement, previous: Measurement | N
 
 
 def _exchanged(change: Change, measurement: Measurement, previous: Measurement | None) -> str:
-    """Which unit's process is not the one of the last reading, or of a moment ago."""
+    """Which unit's process changed since the last reading, or during this one."""
     pid = _identity(measurement.unit)[0]
     if measurement.process is not None and str(measurement.process.pid) != pid:
         return f"MainPID changed from {measurement.process.pid} to {pid} during the measurement"
@@ -148,7 +148,7 @@ def _identity(unit: UnitState | None) -> tuple[str, ...]:
 
 
 def _ignoring(change: Change, measurement: Measurement) -> str:
-    """A kubelet that the change did not restart said such lines of what it was started with before."""
+    """Only a kubelet that the change restarts counts: another one logged such lines about its earlier configuration."""
     restarted = measurement.unit is not None and measurement.unit.name in change.units
     if not measurement.lenient or not restarted:
         return ""
@@ -185,7 +185,7 @@ def _effective_config(change: Change, measurement: Measurement, _previous: Measu
 
 
 def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
-    """Does ``/configz`` show each field as it was planned?"""
+    """Does ``/configz`` show each field as planned?"""
     for name, text in change.effective:
         planned = json_text.parse(text)
         if not in_force.holds(shown.get(name), planned, (name,)):

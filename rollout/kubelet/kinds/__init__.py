@@ -1,1 +1,1 @@
-"""The kinds of nodes that an inventory can have, before any node was read."""
+"""The kinds of nodes that an inventory can contain, before any node was read."""

@@ -1,8 +1,8 @@
-"""Which kinds of nodes there can be, by what an inventory says of its API server and of its nodes.
+"""Which kinds of nodes are possible, by the API server and the node labels of an inventory.
 
-A node's labels may say its kubelet, its runtime and how its kubelet was installed (``kubeletVersion``,
-``containerRuntime``, ``containerRuntimeVersion``, ``layout``), as those of nodes from the API server do. What they do not
-say may be anything that the inventory's other nodes and Kubernetes' version skew allow.
+A node's labels may give its kubelet, its runtime and how its kubelet was installed (``kubeletVersion``,
+``containerRuntime``, ``containerRuntimeVersion``, ``layout``); nodes read from the API server have the first three.
+Without a label, every value is possible that the inventory's other nodes and Kubernetes' version skew allow.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rollout.core.model.inventory import Node
 from rollout.kubelet import fields, versions
 from rollout.kubelet.runtime_versions import Runtime
 
-# Kinds of nodes for people: all of them, or what the ones that are meant have in common.
+# Kinds of nodes for people: all of them, or the common properties of some.
 
 
 def kinds_told(some: Collection[NodeKind], every: Collection[NodeKind]) -> str:
-    """``every kind of node``, or ``kubelets 1.22 and 1.23 over containerd (plain)``. What holds of all is left out."""
+    """``every kind of node``, or ``kubelets 1.22 and 1.23 over containerd (plain)``; properties of all are left out."""
     if set(some) == set(every):
         return "every kind of node"
     minors = sorted({kind.minor for kind in some})
@@ -65,7 +65,7 @@ _VERSIONS = {
     Runtime.CONTAINERD: "1.7.28",
     Runtime.CRIO: "1.30.14",
 }
-"""For runtimes whose version is not said: one of those for which most settings have a home."""
+"""For runtimes without a known version: a version in which most settings have a home."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -81,7 +81,7 @@ class NodeKind:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What the nodes of a cluster can be where they do not say it themselves."""
+    """The possible kinds of a cluster's nodes where their labels do not give them."""
 
     minors: tuple[int, ...]
     installed: tuple[Installed, ...]
@@ -106,8 +106,10 @@ class Kinds:
 
 
 def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:
-    """Minors from the oldest that this API server may have up to its own. Where some nodes say how their kubelet was
-    installed the others have Debian packages of kubeadm; where none does there may be plain units too.
+    """The minors are those that this API server allows, up to its own.
+
+    Where some nodes have the label ``layout``, the others have Debian packages of kubeadm; where none has, plain units
+    are possible too.
     """
     server = versions.known(api_server).minor
     oldest = server - (_SKEW if server >= _WIDER_SINCE else _SKEW_BEFORE)

@@ -1,7 +1,7 @@
-"""A node of a kind as its installer left it, told as a snapshot tells it: what can be said of nodes that nobody has read.
+"""A node of a kind as its installer left it, in the form of a snapshot: for checks before any node was read.
 
-Units and environment files are those of the packages (kubernetes/release, ``10-kubeadm.conf``), the configuration is what
-kubeadm writes. The runtime's own files are left out: they differ too much from site to site to say anything of them.
+Units and environment files are those of the packages (kubernetes/release, ``10-kubeadm.conf``); the configuration is
+kubeadm's. The runtime's own files are left out: they differ too much between sites.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _REMOTE_UNTIL = 26
 
 
 def model_node(kind: NodeKind) -> Snapshot:
-    """A healthy node of this kind on which nothing was changed by hand."""
+    """A healthy node of this kind without changes by hand."""
     runtime = " ".join(_runtime_words(kind))
     if kind.installed is Installed.PLAIN:
         command = f"/usr/bin/kubelet --config={_CONFIG} --kubeconfig=/etc/kubernetes/kubelet.conf {runtime}".strip()

@@ -1,7 +1,8 @@
-"""The flags of a command line, whoever's it is, and words as systemd splits and quotes them.
+"""The flags of any program's command line, and words as systemd splits and quotes them.
 
-Which words are flags is in ``pflag``; mistakes are passed over here, and the last flag of a name wins. systemd: ``extract_first_word`` of
-systemd 252 with EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a backslash takes the next character.
+``configuration.flags`` defines which words are flags; mistakes are ignored here, and the last flag of a name wins.
+systemd: ``extract_first_word`` of systemd 252 with EXTRACT_UNQUOTE: quotes of both kinds anywhere in a word, a
+backslash takes the next character.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentWord:
-    """One word of a line after unquoting, and where it stood: characters ``start`` to ``end`` (exclusive)."""
+    """One word of a line after unquoting, and its place: characters ``start`` to ``end`` (exclusive)."""
 
     text: str
     start: int
@@ -46,7 +47,7 @@ def _given(words: tuple[str, ...]) -> tuple[Given, ...]:
 
 
 def last(words: Sequence[str], name: str) -> Given | None:
-    """The one that counts: pflag lets the last win."""
+    """The flag that counts: pflag uses the last one."""
     return next((flag for flag in reversed(given(words)) if flag.name == name), None)
 
 
@@ -97,16 +98,16 @@ def _quoting(here: str, quote: str, text: list[str]) -> tuple[str, list[str]]:
 
 
 def quote(word: str) -> str:
-    """``word`` so that ``split`` gives it back as one word."""
+    """``word`` so that ``split`` returns it as one word."""
     if word and not any(mark in word for mark in " \t\n\r\"'\\"):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def merge(line: str, ours: Sequence[str]) -> str:
-    """``line`` with each of our ``--flag=value`` in force: in the place of the last one of its name, else at the end.
+    """``line`` with each of our ``--flag=value``: in place of the last flag of its name, else at the end.
 
-    Words of the line that are not ours keep their bytes.
+    All other words keep their bytes.
     """
     for argument in ours:
         words = split(line)

@@ -51,7 +51,7 @@ def others(words: tuple[str, ...], ours: Collection[str]) -> list[tuple[str, str
 
 
 EVICTION = 300.0
-"""Seconds a node may be gone before its pods are evicted (tolerationSeconds of the unreachable taint, admission plugin
+"""Seconds a node may be away before its pods are evicted (tolerationSeconds of the unreachable taint, admission plugin
 defaulttolerationseconds)."""
 
 START = 30.0
@@ -60,7 +60,7 @@ START = 30.0
 LEAST_ROOM_KIB = 1024
 
 OLDEST_SYSTEMD = 236
-"""The first whose ``systemd-run`` knows ``--collect`` (NEWS of systemd 236)."""
+"""The first version with ``systemd-run --collect`` (NEWS of systemd 236)."""
 
 _DEFAULT_STOP = 90.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

@@ -59,19 +59,19 @@ class Layout:
 
     name: str
     start: unit_file.UnitStart
-    pieces: tuple[unit_file.Piece, ...]  # the command line the files ask for, program first
-    running: tuple[str, ...]  # the command line that runs, program first
+    pieces: tuple[unit_file.Piece, ...]  # the command line in the files, program first
+    running: tuple[str, ...]  # the running command line, program first
     texts: Mapping[str, str]
     environments: Mapping[str, str]
     flags_home: EnvHome | DropInHome
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The arguments the files ask for."""
+        """The arguments in the files."""
         return tuple(piece.text for piece in self.pieces[1:])
 
     def flag(self, name: str) -> str | None:
-        """The value of a flag on the command line the files ask for."""
+        """The value of a flag on the command line in the files."""
         found = arguments.last(self.asked, name)
         return found.value if found else None
 
@@ -210,7 +210,7 @@ def _flags_home(
         return EnvHome(sources[VARIABLE])
     named = [entry for entry in start.files if entry.path in FLAG_FILES]
     if not named:
-        raise LayoutError("layout-not-understood", f"the unit uses ${VARIABLE} but reads no file that could hold it")
+        raise LayoutError("layout-not-understood", f"the unit uses ${VARIABLE} but reads no file that could set it")
     return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))
 
 

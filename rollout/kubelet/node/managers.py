@@ -13,7 +13,7 @@ from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import Snapshot
 from rollout.core.model.verification import KUBEADM_CONFIG
 
-# kubeadm, which owns the file that it made.
+# kubeadm owns the file that it has written.
 #
 # ``kubeadm upgrade node`` rewrites ``/var/lib/kubelet/config.yaml`` from the ConfigMap ``kubelet-config`` in
 # ``kube-system`` (``kubelet-config-1.N`` before 1.24). It applies the patches of ``--patches`` (target
@@ -23,7 +23,7 @@ from rollout.core.model.verification import KUBEADM_CONFIG
 
 
 FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
-"""Only kubeadm makes it."""
+"""Only kubeadm writes it."""
 
 REMARK = "kubeadm-rewrites"
 REMARK_TEXT = (
@@ -33,7 +33,7 @@ REMARK_TEXT = (
 
 
 def rewrites(snapshot: Snapshot, change: Change) -> bool:
-    """Whether kubeadm would undo the change: it edits the file that kubeadm made."""
+    """Whether kubeadm would undo the change: it edits the file that kubeadm has written."""
     flags = snapshot.files.get(FLAGS_FILE)
     ours = any(file.path == KUBEADM_CONFIG for file in change.files)
     return ours and flags is not None and flags.kind == "regular"

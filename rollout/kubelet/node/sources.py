@@ -163,6 +163,6 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
 
 
 def fatal(outcome: KubeletOutcome) -> str:
-    """Why the kubelet does not start, in its own words."""
+    """Why the kubelet does not start, with its own messages."""
     said = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
     return "; ".join(said) or "no reason given"

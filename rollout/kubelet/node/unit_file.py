@@ -1,8 +1,8 @@
-"""The parts of a systemd service unit that say how a kubelet is started (systemd.syntax(7), systemd.service(5)).
+"""The parts of a systemd service unit that define how a kubelet is started (systemd.syntax(7), systemd.service(5)).
 
 Fragment first, then drop-ins in the order systemd applies them; an empty assignment resets a list. Lines may be
 continued with a backslash; comment lines inside a continued line are skipped (``config_parse`` in
-src/shared/conf-parser.c, systemd 252). What versions of systemd read differently is ``ValueError``.
+src/shared/conf-parser.c, systemd 252). Text that versions of systemd read differently is a ``ValueError``.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Piece:
 
     text: str
     origin: str
-    variable: str  # the variable whose splitting made it, or ""
+    variable: str  # the split variable that contains it, or ""
     file: str  # the environment file that sets the variable, or the unit's file
 
 
 @dataclass(frozen=True, slots=True)
 class UnitStart:
-    """What the unit says as a whole: the ``ExecStart=`` in force and its file, and the environment."""
+    """The unit as a whole: the ``ExecStart=`` in force and its file, and the environment."""
 
     command: str
     file: str

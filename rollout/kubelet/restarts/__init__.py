@@ -1,1 +1,1 @@
-"""What a restart does to a node besides what it is for: pods, pulls, registries."""
+"""The side effects of a restart on a node: pods, pulls, registries."""

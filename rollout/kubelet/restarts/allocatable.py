@@ -1,7 +1,7 @@
-"""What a node offers to pods, from its Node object and what its kubelet's configuration keeps back.
+"""What a node offers to pods: its Node object, and the reservations in its kubelet's configuration.
 
 ``GetNodeAllocatableReservation`` (pkg/kubelet/cm/node_container_manager_linux.go): kubeReserved + systemReserved + the hard
-eviction thresholds of memory.available and nodefs.available. ``reservedSystemCPUs`` takes the place of both reserved CPUs
+eviction thresholds of memory.available and nodefs.available. ``reservedSystemCPUs`` replaces both reserved CPUs
 (cmd/kubelet/app/server.go). Pods are ``maxPods``, or fewer by ``podsPerCore`` (pkg/kubelet/nodestatus/setters.go).
 """
 
@@ -21,21 +21,21 @@ Effective = Mapping[str, Value]
 """Field → its value in force, as ``/configz`` shows it."""
 
 FIELDS = ("evictionHard", "kubeReserved", "maxPods", "podsPerCore", "reservedSystemCPUs", "systemReserved")
-"""All that is looked at here."""
+"""All fields that this module reads."""
 
 _SIGNALS = {"memory": "memory.available", "ephemeral-storage": "nodefs.available"}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """How many pods, and how much of each resource."""
+    """The number of pods, and the amount of each resource."""
 
     pods: int
     amounts: Amounts
 
 
 def room_now(node: LiveNode) -> NodeRoom | None:
-    """As the Node says; ``None``: it does not, or not in numbers."""
+    """As the Node reports; ``None``: it reports nothing, or no numbers."""
     said = dict(node.allocatable)
     try:
         return NodeRoom(whole(said["pods"]), amounts(tuple(said.items()))) if "pods" in said else None
@@ -44,7 +44,7 @@ def room_now(node: LiveNode) -> NodeRoom | None:
 
 
 def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -> LessRoom:
-    """What the change takes from its pods: by what the configuration keeps back, and by the limit of pods.
+    """What the change takes from pods: through its reservations, and through the limit of pods.
 
     ``ValueError`` for an amount that cannot be read.
     """
@@ -58,14 +58,14 @@ def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -
 
 
 def room_after(now: NodeRoom, less: LessRoom) -> NodeRoom:
-    """What the node will say."""
+    """What the Node will report."""
     cpu, memory, storage = now.amounts
     left = (max(0, cpu - less.cpu), max(0, memory - less.memory), max(0, storage - less.storage))
     return NodeRoom(now.pods if less.pods is None else less.pods, left)
 
 
 def is_less(now: NodeRoom, less: LessRoom) -> bool:
-    """Whether there is less of anything: else whoever fits now fits then."""
+    """Whether there is less of anything; else every pod that fits now still fits."""
     then = room_after(now, less)
     return then.pods < now.pods or any(after < before for before, after in zip(now.amounts, then.amounts, strict=True))
 
@@ -90,7 +90,7 @@ def _threshold(text: str, capacity: int) -> int:
 
 
 def _cpus(value: Value) -> int:
-    """How many are in a CPU list: ``0-3,8``."""
+    """The number of CPUs in a list: ``0-3,8``."""
     if not isinstance(value, str) or not value:
         return 0
     ranges = (part.partition("-") for part in value.split(","))

@@ -1,17 +1,17 @@
-"""What a change does to a node besides what it is for, by what is known of kubelets and runtimes of its version.
+"""The side effects of a change on a node, as known of kubelets and runtimes of its version.
 
-A restart alone keeps containers: the runtime owns them. What else it does is told here, each with its reference:
+A restart alone keeps containers: the runtime owns them. Its other effects are listed here, each with its reference:
 
 =========================  ============================================================================================
 readiness-flap             up to 1.34 pods with a readiness probe are NotReady until it has passed again (kubernetes
                            #78733; from 1.35 on readiness is kept, gate ChangeContainerStatusOnKubeletRestart)
-not-ready-flip             up to 1.30 the Node can say NotReady until its next status update (#122338)
-pulls-cancelled            image pulls under way: the kubelet's or the runtime's end cancels them; layers that are there stay
-back-offs-emptied          back-offs and the pull queue are in memory: all that waits pulls at once
+not-ready-flip             up to 1.30 the Node can be NotReady until its next status update (#122338)
+pulls-cancelled            the end of the kubelet or the runtime cancels image pulls in progress; complete layers stay
+back-offs-emptied          back-offs and the pull queue are in memory: everything that waits is pulled at once
 sessions-break             exec, attach, logs -f and port-forward go through the kubelet
 devices-register-again     device plugins must register again; pods that need one can be rejected meanwhile (#133382)
-containers-restart         the kubelet on disk is of another minor than the one that runs: containers whose hash differs are
-                           killed and started anew (1.31 hashes name and image only: #129385, #124220)
+containers-restart         the kubelet on disk has another minor than the running one: containers with another hash
+                           are killed and started again (1.31 hashes name and image only: #129385, #124220)
 pull-qps                   pulls that would fail by the kubelet's own limit, see ``pull_rates``
 pods-rejected              pods that would not be admitted again, see ``readmission``
 =========================  ============================================================================================
@@ -42,9 +42,10 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class NodeImpact:
-    """One node that is to be changed, and what the API server says of it; ``None``: it was not asked.
+    """One node to be changed, and the API server's answer about it; ``None``: the API server was not asked.
 
-    ``minor`` is that of the kubelet whose rules count, ``lost`` the pods that would not survive the restart.
+    ``minor`` is that of the kubelet with the rules that apply; ``lost`` are the pods that would not survive the
+    restart.
     """
 
     snapshot: Snapshot
@@ -58,17 +59,17 @@ class NodeImpact:
 
     @property
     def pulls_cancelled(self) -> tuple[str, ...]:
-        """The images that were being pulled when the node was read, where the change cancels them."""
+        """The images that were being pulled when the node was read, if the change cancels the pulls."""
         return (self.snapshot.measurement.pulls or ()) if self.change.disruption.restarts else ()
 
 
 def settle(minor: int) -> float:
-    """Seconds a restarted node counts as unavailable, by what its version is known to do."""
+    """Seconds for which a restarted node counts as unavailable, by the known behaviour of its version."""
     return 20.0 if minor < READY_KEPT else 10.0 if minor < READINESS_KEPT else 0.0
 
 
 def of_node(here: NodeImpact) -> Iterator[Said]:
-    """What the change does to one node that is alike on others: without names or numbers of its own."""
+    """The effects that are the same on similar nodes: without names or numbers of this node."""
     if here.fails:
         yield "pull-qps", here.fails
     if UNIT in here.change.units:
@@ -102,7 +103,7 @@ def _devices(here: NodeImpact) -> Iterator[Said]:
 
 
 def _containers(here: NodeImpact) -> Iterator[Said]:
-    """Known only where the API server says which kubelet runs; the snapshot has the one on disk."""
+    """Known only where the API server reports the running kubelet; the snapshot has the version on disk."""
     running = versions.parse(here.live.kubelet_version) if here.live else None
     on_disk = versions.parse(here.snapshot.kubelet_version)
     if running is None or on_disk is None or running.minor == on_disk.minor:
@@ -112,7 +113,10 @@ def _containers(here: NodeImpact) -> Iterator[Said]:
     if crossed:
         yield "containers-restart", f"{upgrade}, and every container is restarted (kubernetes #129385)"
     elif on_disk.minor < HASH_OF_NAME_AND_IMAGE:
-        yield "containers-restart", f"{upgrade}, and containers whose definition it reads differently are restarted"
+        yield (
+            "containers-restart",
+            f"{upgrade}, and containers with definitions that it reads differently are restarted",
+        )
     else:
         yield "containers-restart", f"{upgrade}; drain the node first, as for a minor upgrade"
 

@@ -1,8 +1,9 @@
-"""What one pod takes of a node, as the kubelet's admission adds it up (scheduler ``noderesources/fit.go`` and, newer, component-helpers).
+"""What one pod takes of a node, as the kubelet's admission computes it.
 
-A pod takes the sum of its containers or the most that an init container takes, whichever is larger, and its overhead. From
-1.28 on an init container that stays counts with the containers, and under the init containers after it. What is said for
-the pod as a whole beats that (``spec.resources``; the API has it only where the feature is on).
+Source: scheduler ``noderesources/fit.go`` and, newer, component-helpers. A pod takes its overhead and the larger of
+two: the sum of its containers, or the most that an init container takes. From 1.28 on a restartable init container
+counts with the containers, and with each init container after it. Requests of the pod as a whole override that
+(``spec.resources``; the API has it only where the feature is on).
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from rollout.kubelet.configuration.quantities import parse
 
 @lru_cache(maxsize=4096)
 def milli(text: str) -> int:
-    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for what is no quantity."""
+    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for an invalid quantity."""
     return ceil(parse(text).amount * 1000)
 
 
 @lru_cache(maxsize=4096)
 def whole(text: str) -> int:
-    """As ``Quantity.Value``; ``ValueError`` for what is no quantity."""
+    """As ``Quantity.Value``; ``ValueError`` for an invalid quantity."""
     return ceil(parse(text).amount)
 
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""What a kubelet's configuration takes from pods, in the order in which admission looks. Of cpu thousandths, else bytes."""
+"""What a kubelet's configuration takes from pods, in the order of admission. CPU in thousandths, others in bytes."""
 
 Amounts = tuple[int, int, int]
 """One number for each of ``RESOURCES``."""
@@ -41,7 +42,7 @@ ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - a host port's address, not one to list
 
 
 def taken(pod: PlacedPod, minor: int) -> Amounts:
-    """The pod's requests; ``ValueError`` for a quantity that is none."""
+    """The pod's requests; ``ValueError`` for an invalid quantity."""
     running, most, staying = NOTHING, NOTHING, NOTHING
     for ask in pod.asks:
         asked = amounts(ask.requests)
@@ -57,7 +58,7 @@ def taken(pod: PlacedPod, minor: int) -> Amounts:
 
 @lru_cache(maxsize=4096)
 def amounts(pairs: Pairs) -> Amounts:
-    """Of a list of requests those that count here."""
+    """The requests in a list that count here."""
     said = dict(pairs)
     cpu, memory, storage = (said.get(name, "0") for name in RESOURCES)
     return milli(cpu), whole(memory), whole(storage)
@@ -69,7 +70,7 @@ def plus(one: Amounts, other: Amounts) -> Amounts:
 
 
 def ports(asks: Iterable[ContainerRequest]) -> Iterable[tuple[str, str, int]]:
-    """The node's ports that its containers take (not its init containers): address, protocol, port."""
+    """The node's ports that its containers (not its init containers) use: address, protocol, port."""
     for ask in asks:
         if not ask.init:
             yield from ((each.address or ALL_ADDRESSES, each.protocol or "TCP", each.port) for each in ask.ports)

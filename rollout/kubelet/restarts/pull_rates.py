@@ -1,6 +1,6 @@
-"""What one kubelet lets itself ask of registries, by its values in force.
+"""The limit of one kubelet on its pulls from registries, by its values in force.
 
-Source: pkg/kubelet/images/image_manager.go, puller.go and helpers.go. A token bucket that is empty refuses at once
+Source: pkg/kubelet/images/image_manager.go, puller.go and helpers.go. An empty token bucket refuses at once
 (``TryAccept``): a pull over ``registryPullQPS`` fails, it does not wait.
 """
 
@@ -22,7 +22,7 @@ DEFAULT_BURST = 10
 
 
 def rate_of(effective: Mapping[str, Value]) -> PullRate | None:
-    """``effective`` is field → value in force; ``None``: it says nothing, for the kubelet would not start."""
+    """``effective`` is field → value in force; ``None``: it is empty, because the kubelet would not start."""
     if not effective:
         return None
     serial = effective.get("serializeImagePulls", True) is not False
@@ -37,7 +37,7 @@ def rate_of(effective: Mapping[str, Value]) -> PullRate | None:
 
 
 def rate_now(snapshot: Snapshot, node: Node, assumed: int | None = None) -> PullRate | None:
-    """What a node's kubelet lets itself ask today; ``None``: its version or its files are not understood."""
+    """A node's limit on pulls today; ``None``: its version or its files are not understood."""
     version = versions.parse(snapshot.kubelet_version)
     if version is None:
         return None
@@ -51,7 +51,7 @@ def rate_now(snapshot: Snapshot, node: Node, assumed: int | None = None) -> Pull
 
 
 def newly_failing(before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
-    """Why pulls can fail by the limit that a change leaves, or ``""``: they cannot, or could before just the same."""
+    """Why pulls can fail by the limit after a change; ``""``: they cannot, or the limit is the same as before."""
     was, will = rate_of(before), rate_of(after)
     return would_fail(will) if will is not None and will != was else ""
 

@@ -1,12 +1,13 @@
 """Which pods a node's kubelet would reject when it starts again, and which of them because of a change.
 
-After a restart every pod that has not ended is admitted anew, the oldest first, with what its kubelet then offers
-(``HandlePodAdditions`` in pkg/kubelet/kubelet.go, the checks in pkg/kubelet/lifecycle/predicate.go, 1.20 and 1.36). A pod
-that fails is set to Failed and its containers are killed (kubernetes #105523, #123859). What cannot be computed from here is
-left out: devices, and the policies of CPU, memory and topology.
+After a restart every pod that has not ended is admitted again, the oldest first, with the resources that its kubelet
+then offers (``HandlePodAdditions`` in pkg/kubelet/kubelet.go, the checks in pkg/kubelet/lifecycle/predicate.go, 1.20
+and 1.36). A pod that fails is set to Failed and its containers are killed (kubernetes #105523, #123859). Not computed
+here: devices, and the policies of CPU, memory and topology.
 
-Of pods made in the same second the kubelet's order is open; here it is that of their names. Where a critical pod lacks
-room the kubelet kills others for it (pkg/kubelet/preemption); that is told as ``Preempting``, under the critical pod's name.
+For pods created in the same second the kubelet's order is undefined; here it is that of their names. Where a critical
+pod lacks room, the kubelet kills others for it (pkg/kubelet/preemption). That is reported as ``Preempting``, under the
+critical pod's name.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from rollout.core.model.pods import PlacedPod, Requirement, Toleration
 from rollout.kubelet.restarts.allocatable import Effective, NodeRoom, less_room, room_after, room_now
 from rollout.kubelet.restarts.pod_requests import ALL_ADDRESSES, NOTHING, RESOURCES, Amounts, plus, ports, taken
 
-# Whether a node still is where a pod may be: labels by nodeSelector and required node affinity, and
+# Whether a node still matches a pod: its labels by nodeSelector and required node affinity, and its
 # ``NoExecute`` taints.
 #
-# As component-helpers' ``scheduling/corev1/nodeaffinity`` and ``helpers.go`` have it.
+# As in component-helpers' ``scheduling/corev1/nodeaffinity`` and ``helpers.go``.
 
 
 CHECKS_TAINTS = 24
-"""The first minor whose kubelet looks at taints when it admits a pod (kubernetes #101218; not in 1.23, in 1.24)."""
+"""The first minor with a kubelet that checks taints at admission (kubernetes #101218; not in 1.23, in 1.24)."""
 
 
 def selected(pod: PlacedPod, node: LiveNode) -> bool:
@@ -86,7 +87,7 @@ PREEMPTING = "Preempting"
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A pod, the kubelet's reason, and whether it is the change's doing: else any restart would reject it."""
+    """A pod, the kubelet's reason, and whether the change causes it; otherwise any restart would reject the pod."""
 
     pod: str
     reason: str  # "OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "NodeAffinity", "NodePorts", …
@@ -96,7 +97,7 @@ class Rejected:
 def rejected(
     node: LiveNode, pods: Iterable[PlacedPod], minor: int, before: Effective, after: Effective
 ) -> tuple[Rejected, ...] | None:
-    """The pods that would not survive the restart; ``None``: the Node or a pod does not say enough to tell.
+    """The pods that would not survive the restart; ``None``: the Node or a pod lacks the data to compute it.
 
     ``before`` and ``after`` are the kubelet's values in force, of ``allocatable.FIELDS`` at least.
     """
@@ -107,7 +108,7 @@ def rejected(
 
 
 def rejected_with(node: LiveNode, pods: Iterable[PlacedPod], less: LessRoom) -> tuple[Rejected, ...] | None:
-    """The same, where it is known what the change takes from them."""
+    """The same, for known reductions by the change."""
     now = room_now(node)
     if now is None:
         return None
@@ -123,7 +124,7 @@ def rejected_with(node: LiveNode, pods: Iterable[PlacedPod], less: LessRoom) -> 
 
 @dataclass(slots=True)
 class _Admitted:
-    """What those admitted so far have taken."""
+    """What the pods admitted so far have taken."""
 
     pods: int = 0
     amounts: Amounts = NOTHING
@@ -148,7 +149,7 @@ def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: NodeR
 
 
 def _lacking(asked: Amounts, admitted: _Admitted, room: NodeRoom) -> str:
-    """``OutOf…`` of the first thing that there is too little of; who asks for nothing needs only a place."""
+    """``OutOf…`` of the first resource that is too small; a pod without requests needs only a free pod slot."""
     if admitted.pods + 1 > room.pods:
         return "OutOfpods"
     if asked == NOTHING:

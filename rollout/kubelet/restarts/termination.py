@@ -1,18 +1,18 @@
-"""How long a kubelet may take to end a pod that was deleted, by its own arithmetic, which is another one in each of four ages.
+"""How long a kubelet may take to end a deleted pod; the computation differs between four ranges of minors.
 
 Source: ``killContainer`` and ``executePreStopHook`` in pkg/kubelet/kuberuntime/kuberuntime_container.go,
-``calculateEffectiveGracePeriod`` in pkg/kubelet/pod_workers.go (1.22 on), kuberuntime_termination_order.go beside the first
-(1.29 on); what is granted is the API server's, ``CheckGracefulDelete`` in pkg/registry/core/pod/strategy.go.
+``calculateEffectiveGracePeriod`` in pkg/kubelet/pod_workers.go (from 1.22), kuberuntime_termination_order.go beside the
+first (from 1.29). The API server sets the granted period, ``CheckGracefulDelete`` in pkg/registry/core/pod/strategy.go.
 
-* up to 1.21: a preStop hook counts against the grace period, and the runtime is given what is left, 2 s at least; an override
-  (only kubelets themselves pass one) replaces that number unchecked, so that a negative one reaches the runtime;
-* 1.22 to 1.27: the grace period itself is always such an override, 1 s at least: what the hook took comes on top
-  (kubernetes #115817, #117798), and the floor of 2 s is lost;
-* 1.28: the override comes first, then the hook is deducted, then the floor of 2 s;
-* 1.29 on: a pod with sidecars (restartable init containers) ends in order: each of them waits for the others within the same
-  grace period, and all that still wait when it is over are given the 2 s at the same moment.
+* up to 1.21: a preStop hook counts against the grace period, and the runtime gets the rest, at least 2 s; an override
+  (only kubelets themselves pass one) replaces that number unchecked, so a negative one reaches the runtime;
+* 1.22 to 1.27: the grace period itself is always such an override, at least 1 s: the time of the hook is added to it
+  (kubernetes #115817, #117798), and the minimum of 2 s is lost;
+* 1.28: the override comes first, then the hook is deducted, then the minimum of 2 s applies;
+* from 1.29: a pod with sidecars (restartable init containers) ends in order: each of them waits for the others within
+  the same grace period, and all that still wait at its end get the 2 s at the same moment.
 
-Hooks and waits are deducted in whole seconds, cut off: of a sidecar that has a hook and then waits a second may be given twice.
+Hooks and waits are deducted in whole seconds, rounded down: a sidecar with a hook and a wait may get one second twice.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from rollout.core.model.playbook import EvictToo
 from rollout.core.model.pods import ContainerEnd, LeavingPod
 
-# Which pods a drain does not evict by itself, because what they are or hold ends with them.
+# Pods that a drain does not evict by itself, because the pod or its data would be lost.
 #
-# The same two that ``kubectl drain`` asks ``--force`` and ``--delete-emptydir-data`` for.
+# The same two kinds for which ``kubectl drain`` needs ``--force`` and ``--delete-emptydir-data``.
 
 
 def kept_back(pod: LeavingPod, evict_too: Collection[EvictToo]) -> str:
-    """Why a pod may not be evicted, with what would let it; ``""``: it may, or it stays anyway."""
+    """Why a pod may not be evicted, and the setting that allows it; ``""``: it may be evicted, or it stays anyway."""
     if pod.stays:
         return ""
     if not pod.controlled and EvictToo.BARE not in evict_too:
@@ -40,21 +40,21 @@ def kept_back(pod: LeavingPod, evict_too: Collection[EvictToo]) -> str:
 
 
 FLOOR = 2
-"""Seconds every container gets where anything is checked at all (``minimumGracePeriodInSeconds``)."""
+"""Seconds that every container gets in minors with a minimum (``minimumGracePeriodInSeconds``)."""
 OVERRIDDEN, DEDUCTED, ORDERED = 22, 28, 29
-"""The minors that always pass an override, that deduct hooks from it, and that end sidecars last."""
+"""The first minors that always pass an override, that deduct hooks from it, and that end sidecars last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """Seconds from a pod's deletion until its last container has been killed, at worst (``None``: no bound), and why so many."""
+    """The most seconds from a pod's deletion until its last container is killed (``None``: no bound), and the cause."""
 
     seconds: float | None
     text: str
 
 
 def budget(pod: LeavingPod, minor: int) -> Termination:
-    """What a pod's end may take on a kubelet of this minor; what it was granted counts more than what it asks for."""
+    """The time that a pod's end may take on a kubelet of this minor; a granted period overrides the pod's own."""
     ends = [_end(pod, each, minor) for each in pod.containers or (ContainerEnd(""),)]
     if minor >= ORDERED and any(each.sidecar for each in pod.containers):
         ends.append(_last(pod))
@@ -62,15 +62,16 @@ def budget(pod: LeavingPod, minor: int) -> Termination:
 
 
 def worst(pods: Iterable[LeavingPod], minor: int) -> tuple[Termination, LeavingPod] | None:
-    """Of the pods that a drain makes go, the first of those that may take longest; ``None``: none is to go."""
+    """The longest end among the pods that a drain evicts, and the first such pod; ``None``: it evicts none."""
     budgets = [(budget(pod, minor), pod) for pod in pods if not pod.stays]
     return max(budgets, key=lambda found: _length(found[0]), default=None)
 
 
 def timeout(minor: int, grace: int, hook: int = 0, override: int | None = None) -> int | None:
-    """The seconds a runtime is given to stop a container whose hook took ``hook`` of them.
+    """The seconds that a runtime gets to stop a container with a hook that took ``hook`` seconds.
 
-    ``None``: a negative number, with which docker waits for ever and kills nothing (daemon/stop.go in moby 20.10).
+    ``None``: a negative number, with which docker waits without a limit and kills nothing (daemon/stop.go in moby
+    20.10).
     """
     if minor < DEDUCTED and override is not None:
         return override if override >= 0 else None
@@ -119,19 +120,19 @@ def _last(pod: LeavingPod) -> Termination:
 
 
 def _granted(pod: LeavingPod) -> int:
-    """What the API server grants or has granted: of a negative grace period 1 s from 1.22 on; before, none, which is sooner."""
+    """The period from the API server. A negative one is 1 s from 1.22 on; before, it was none, which is shorter."""
     if pod.deletion_grace is not None:
         return pod.deletion_grace
     return pod.grace if pod.grace >= 0 else 1
 
 
 def _effective(granted: int, pod: LeavingPod) -> int:
-    """``calculateEffectiveGracePeriod``: nothing granted means what the pod asks for, and 1 s is the least."""
+    """``calculateEffectiveGracePeriod``: without a granted period the pod's own, and at least 1 s."""
     return max(granted or pod.grace, 1)
 
 
 def _hook(container: ContainerEnd, grace: int) -> int:
-    """What the hook takes at worst; it is cut off with the grace period, and not begun without one."""
+    """The longest time of the hook; the grace period ends it, and it does not start without one."""
     if not container.hook or grace <= 0:
         return 0
     return min(container.hook_sleeps or grace, grace)

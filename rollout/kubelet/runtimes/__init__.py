@@ -1,1 +1,1 @@
-"""The files of container runtimes: what each is set by, edited with every other byte kept."""
+"""The files of container runtimes: which keys set what; every other byte is kept."""

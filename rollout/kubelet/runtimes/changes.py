@@ -1,4 +1,4 @@
-"""What must happen to a node's container runtime so that the intents that live there are in force."""
+"""The changes of a node's container runtime that put the intents with a home there in force."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def runtime_change(
     version: Version,
     runtime: Runtime,
 ) -> RuntimeChange:
-    """The change that puts ``wanted`` in force on this node, or ``LayoutError``: the node is refused, and why."""
+    """The change that puts ``wanted`` in force on this node; ``LayoutError`` with the reason for a refused node."""
     if not wanted:
         return RuntimeChange()
     change = _RUNTIMES.get(runtime)
@@ -42,7 +42,7 @@ def runtime_change(
 
 
 def _unloaded(snapshot: Snapshot, units: set[str]) -> RuntimeChange:
-    """The restarts that are missing although the files are as wanted: what the processes have of them is not known."""
+    """Missing restarts of units with the wanted files: it is not known what their processes have loaded."""
     edits = edited(snapshot, units)
     late = tuple(dict.fromkeys(entry.unit for entry in edits))
     if not late:
@@ -86,7 +86,7 @@ _READERS: Mapping[tuple[Runtime, str], str] = {
     (Runtime.CONTAINERD, DEADLINE): containerd.UNIT,
     (Runtime.CRIO, DEADLINE): crio.UNIT,
 }
-"""Who reads the configuration file that an intent lives in when it starts. Flags and hosts.toml are not read that way."""
+"""The unit that reads an intent's configuration file at its start. Flags and hosts.toml are read in other ways."""
 
 _RUNTIMES: Mapping[Runtime, Callable[[Snapshot, Wanted], RuntimeChange]] = {
     Runtime.DOCKERSHIM: _dockerd,

@@ -22,13 +22,13 @@ _TRANSFER_DEADLINE = (
     " it does not end a pull that hangs before the first layer"
 )
 _TRANSFER_TABLE = (
-    "maxConcurrentDownloads goes to the transfer service's table: in the CRI's, containerd 2.1 and later would fall back"
-    " to local pulls"
+    "maxConcurrentDownloads is set in the transfer service's table: in the CRI's, containerd 2.1 and later would fall"
+    " back to local pulls"
 )
 
 
 def change(snapshot: Snapshot, wanted: Mapping[str, Setting], version: RuntimeVersion) -> RuntimeChange:
-    """The change for these intents on this containerd. config.toml is read at its start only; hosts.toml at each pull."""
+    """The change for these intents on this containerd: config.toml is read at its start, hosts.toml at each pull."""
     config = containerd_config.load(snapshot, service.find(snapshot, UNIT), version)
     parts = [_part(snapshot, config, setting) for _, setting in sorted(wanted.items())]
     assignments = tuple(each for part in parts for each in part.assignments)
@@ -56,7 +56,7 @@ def _deadline(config: Config, setting: Setting, row: Row) -> Part:
 
 
 def _downloads(config: Config, setting: Setting, row: Row) -> Part:
-    """Into the table that this containerd reads it from: the transfer service's, or the CRI's where it pulls locally."""
+    """Sets the table that this containerd reads: the transfer service's, or the CRI's where it pulls locally."""
     local = containerd_config.local_because(config)
     if not local:
         return _key(setting, row, config.transfer_key(row.key), (_TRANSFER_TABLE,))
@@ -70,7 +70,7 @@ def _downloads(config: Config, setting: Setting, row: Row) -> Part:
 
 
 def _key(setting: Setting, row: Row, place: KeyPlace, traps: tuple[str, ...]) -> Part:
-    """One key to its value, or nothing where it says so already, by the file or by default."""
+    """Sets one key; nothing where the file or the default already has the value."""
     if place.value is not None and direction.same(setting, place.value):
         return Part()
     if place.value is None and direction.same(setting, row.default) and not setting.pin:
@@ -88,7 +88,7 @@ _KEYS: Mapping[str, Callable[[Config, Setting, Row], Part]] = {DEADLINE: _deadli
 
 
 def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]:
-    """Each file once, with every key that goes there."""
+    """One edit for each file, with all its keys."""
     edits = []
     for file in config.files:
         ours = [each for each in assignments if each.path == file.path]

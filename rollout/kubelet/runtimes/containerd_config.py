@@ -1,9 +1,9 @@
-"""containerd's configuration as containerd loads it: the main file and what it imports, and which file a key is decided in.
+"""containerd's configuration as containerd loads it: the main file, its imports, and the file that decides a key.
 
 ``LoadConfig`` (1.x ``services/server/config``, 2.x ``cmd/containerd/server/config``): the main file, then its imports in
 order, then theirs; the later file wins. In 1.x a plugin's table in a later file replaces the whole table of an earlier
 one; in 2.x tables are merged key by key. In 2.x each file is migrated from its own ``version``: the table of version 2
-becomes that of version 3, and beats it where both are in one file.
+becomes that of version 3, and overrides it where both are in one file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rollout.kubelet.runtimes import node_files, toml_edit
 from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.runtimes.toml_edit import KeyPath
 
-# Does this containerd pull through its transfer service, or as a client of its own ("local pull")?
+# Whether this containerd pulls through its transfer service, or as a client of its own ("local pull").
 #
 # From 2.1 the transfer service is the default, and some keys of the CRI's image table make containerd fall back
-# with a warning (``CheckLocalImagePullConfigs``, ``internal/cri/config/config.go`` of 2.1.0 and 2.3.4). It
-# decides which table a limit of downloads is read from, and whether a ``config_path`` of several directories
+# with a warning (``CheckLocalImagePullConfigs``, ``internal/cri/config/config.go`` of 2.1.0 and 2.3.4). This
+# decides from which table a limit of downloads is read, and whether a ``config_path`` of several directories
 # works (containerd #12415).
 
 
@@ -45,7 +45,7 @@ _UNDER_CONTAINERD = frozenset({"disable_snapshot_annotations", "discard_unpacked
 
 
 def local_because(config: Config) -> tuple[str, ...]:
-    """The keys that make this containerd pull locally, or the version that knows nothing else; ``()``: transfer service."""
+    """The keys that make this containerd pull locally, or the version without another way; ``()``: transfer service."""
     if config.containerd.number < (2, 1, 0):
         return ("containerd before 2.1",)
     return tuple(".".join(keys) for keys, falls_back in _FALLBACKS if _any(config, keys, falls_back))
@@ -57,7 +57,7 @@ def _any(config: Config, keys: tuple[str, ...], falls_back: Callable[[Any], bool
 
 
 def _values(file: ConfigFile, keys: tuple[str, ...]) -> tuple[Any, ...]:
-    """The values of one file, as 2.x migrates them: what version 2 has under ``containerd`` moves, if it names runtimes."""
+    """The values of one file as 2.x migrates them: keys of version 2 under ``containerd`` move if it names runtimes."""
     v3 = toml_edit.value_at(file.document, (*CRI_V3, *keys))
     if keys[0] in _ONLY_V3:
         return (v3,)
@@ -76,7 +76,7 @@ _MOST_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """One file; ``version`` is the one it gives itself, 0 when it gives none."""
+    """One file; ``version`` is the one in the file, 0 when it contains none."""
 
     path: str
     text: str
@@ -90,7 +90,7 @@ class ConfigFile:
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """Where a key is decided: a file, the key's path in it, and its value there (``None``: not set anywhere)."""
+    """The place that decides a key: a file, the key's path in it, and its value there (``None``: not set anywhere)."""
 
     path: str
     keys: KeyPath
@@ -99,7 +99,7 @@ class KeyPlace:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every file in load order, main file first; ``made``: there is none, containerd runs on its defaults."""
+    """Every file in load order, main file first; ``made``: no file exists and containerd runs on its defaults."""
 
     containerd: RuntimeVersion
     files: tuple[ConfigFile, ...]
@@ -112,11 +112,11 @@ class Config:
 
     @property
     def images(self) -> KeyPath:
-        """The CRI's image table as a new key is written."""
+        """The CRI's image table for new keys."""
         return CRI_V2 if self.files[0].version == 2 else CRI_V3
 
     def image_key(self, *keys: str) -> KeyPlace:
-        """Where a key of the CRI's image table is decided."""
+        """The place that decides a key of the CRI's image table."""
         if not self.merges:
             return self._in_last_table(CRI_V2, keys)
         found = [(file, table) for file in self.files for table in (CRI_V2, CRI_V3) if _holds(file, (*table, *keys))]
@@ -127,7 +127,7 @@ class Config:
         return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
 
     def transfer_key(self, key: str) -> KeyPlace:
-        """Where a key of the transfer service's table is decided (2.x)."""
+        """The place that decides a key of the transfer service's table (2.x)."""
         file = next((file for file in reversed(self.files) if _holds(file, (*TRANSFER, key))), self.files[0])
         return KeyPlace(file.path, (*TRANSFER, key), toml_edit.value_at(file.document, (*TRANSFER, key)))
 
@@ -136,7 +136,7 @@ class Config:
         return KeyPlace(file.path, (*table, *keys), toml_edit.value_at(file.document, (*table, *keys)))
 
     def _check_table(self, file: ConfigFile, table: KeyPath, *, twice: bool) -> None:
-        """A table that does not fit its file's version is read by some containerds and not by others."""
+        """A table of another version than its file is read by some versions of containerd and not by others."""
         fits = file.version < 2 or (table == CRI_V2) == (file.version == 2)
         if twice or not fits:
             name = f'[plugins."{table[1]}"]'
@@ -180,7 +180,7 @@ def _with_imports(snapshot: Snapshot, main: ConfigFile, containerd: RuntimeVersi
 
 
 def _imports(snapshot: Snapshot, file: ConfigFile, containerd: RuntimeVersion) -> list[str]:
-    """The files this one imports, in containerd's order (``resolveImports``): only ``*`` makes a pattern.
+    """The files that this one imports, in containerd's order (``resolveImports``): only ``*`` is a pattern.
 
     A relative pattern is below containerd's working directory in 1.6.20 and 1.7.0, beside the file in 1.6.39 and 1.7.24.
     """
@@ -217,7 +217,7 @@ def _holds(file: ConfigFile, keys: KeyPath) -> bool:
 
 
 def _check_version(config: Config) -> None:
-    """1.x goes by the last version given, 2.x by each file's own; below 2 the plugins have other names."""
+    """1.x uses the last version given, 2.x each file's own; below version 2 the plugins have other names."""
     main, versions = config.files[0], [file.version for file in config.files if file.version]
     latest = 2 if not config.merges else 4 if config.containerd.number >= (2, 3, 0) else 3
     if main.version < 2:

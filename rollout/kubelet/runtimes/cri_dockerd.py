@@ -1,4 +1,4 @@
-"""The progress deadline on cri-dockerd: its own flag, in an environment file that its unit reads, or in a drop-in of ours.
+"""The progress deadline on cri-dockerd: its own flag, in an environment file that its unit reads, or in our drop-in.
 
 Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it with a plain ``ExecStart=``
 (``packaging/systemd/cri-docker.service``), so the usual home is a drop-in that restates that line.
@@ -25,14 +25,12 @@ DROP_IN = f"/etc/systemd/system/{UNIT}.d/90-rollout.conf"
 DEFAULT = "1m0s"
 _OURS = frozenset({DEADLINE_FLAG})
 _EXTRACTING = "cri-dockerd does not apply the deadline while a layer is extracted (from 0.3.15)"
-_VERIFYING = (
-    "this cri-dockerd (before 0.3.15) also cuts pulls whose layers take longer than the deadline to verify or extract"
-)
+_VERIFYING = "this cri-dockerd (before 0.3.15) also cuts pulls with layers that take longer than the deadline to verify or extract"
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A file's new text and the command line that it brings."""
+    """A file's new text and the resulting command line."""
 
     path: str
     text: str
@@ -81,7 +79,7 @@ def _traps(version: RuntimeVersion | None) -> tuple[str, ...]:
 
 
 def _written(command: Command, argument: str) -> _Written:
-    """Into the environment file that gives the flag, or else the last that gives any argument, or else a drop-in."""
+    """The home is the environment file with the flag, else the last one with any argument, else a drop-in."""
     try:
         name = _variable(command)
         if not name:
@@ -97,7 +95,7 @@ def _written(command: Command, argument: str) -> _Written:
 
 
 def _variable(command: Command) -> str:
-    """The variable whose environment file is the flag's home, or ``""``."""
+    """The variable in an environment file that is the flag's home, or ``""``."""
     piece = command.origin(DEADLINE_FLAG)
     if piece is not None:
         return piece.variable if piece.variable in command.sources else ""
@@ -107,7 +105,7 @@ def _variable(command: Command) -> str:
 
 
 def _prove(command: Command, written: _Written, setting: Setting) -> None:
-    """What systemd will run: our flag in force, everything else as it was."""
+    """Checks the command line that systemd will run: our flag in force, everything else unchanged."""
     then = written.then
     found = then.flag(DEADLINE_FLAG)
     if found is None or not direction.same(setting, found):

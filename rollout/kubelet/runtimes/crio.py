@@ -1,8 +1,8 @@
-"""The progress deadline on CRI-O: a drop-in of ours under crio.conf.d, in force unless something later says otherwise.
+"""The progress deadline on CRI-O: our drop-in under crio.conf.d, in force unless a later place sets another value.
 
 ``internal/criocli`` and ``pkg/config`` (1.30.11 to 1.36.3): crio.conf, then every file under crio.conf.d in lexical
-order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the later wins. Not among the keys that SIGHUP
-reloads (``pkg/config/reload.go``), so crio restarts.
+order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the later wins. SIGHUP does not reload this key
+(``pkg/config/reload.go``), so crio restarts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHORT = "the default of 10s in this CRI-O ends pulls that pause; 1.30.14, 1.31.
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """The value in force and where it stands; ``value`` is ``None`` where only the default speaks."""
+    """The value in force and its place; ``value`` is ``None`` where only the default applies."""
 
     value: Any
     path: str
@@ -61,7 +61,7 @@ def _check_where(command: Command) -> None:
 
 
 def _said(snapshot: Snapshot, command: Command, row: Row) -> _Said:
-    """Flags beat the environment, the environment beats files, the last file wins."""
+    """Flags override the environment, the environment overrides files, the last file wins."""
     flag, variable = "--pull-progress-timeout", "CONTAINER_PULL_PROGRESS_TIMEOUT"
     if command.flag(flag) is not None:
         return _Said(command.flag(flag), f"{flag} on crio's command line")
@@ -82,7 +82,7 @@ def _drop_ins(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> RuntimeChange:
-    """Into our drop-in, unless what speaks now would beat it."""
+    """Writes our drop-in, unless the current place would override it."""
     in_directory = said.path.startswith(f"{DIRECTORY}/")
     beaten = said.path.split("/") > DROP_IN.split("/") if in_directory else said.value is not None and said.path != MAIN
     if beaten:

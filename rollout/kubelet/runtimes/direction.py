@@ -1,4 +1,4 @@
-"""Which way an intent moves a node, said in the plan: 5m loosens a limit of 1m, and tightens one that was off."""
+"""Which way an intent moves a node, for the plan: 5m loosens a limit of 1m, and tightens one that was off."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rollout.kubelet.intents import DEADLINE
 
 
 def same(setting: Setting, now: Value) -> bool:
-    """Does the value in force already say what the setting does? Durations compare by value."""
+    """Is the value in force already the setting's? Durations compare by value."""
     if setting.name == DEADLINE:
         return values.duration(now) is not None and values.duration(now) == values.duration(setting.value)
     return str(now) == str(setting.value) and not isinstance(now, bool)
 
 
 def by_default(setting: Setting, now: str, whose: str) -> str:
-    """For a setting that nobody needs to write."""
+    """For a setting that does not need to be written."""
     return f"{setting.name}: {now} is already {whose}'s default and not written (`pin: true` writes it)"
 
 

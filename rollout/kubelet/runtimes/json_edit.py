@@ -1,7 +1,7 @@
 """One top-level key of a JSON file (dockerd's daemon.json), order and spacing kept: only its value's bytes are replaced.
 
-Proven by reading again: the pairs, in order, must be the old ones with ours. A key given twice is refused: readers
-differ in which one counts.
+Proven by reading again: the pairs, in order, must be the old ones with ours. A duplicate key is refused: readers
+differ in which one they use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Member:
 
 
 def read(text: str, path: str) -> dict[str, Any]:
-    """The file's object; an empty file says nothing, as dockerd reads it. ``LayoutError`` for anything else."""
+    """The file's object; an empty file is an empty object, as in dockerd. ``LayoutError`` for anything else."""
     return {member.name: member.value for member in _members(text, path)} if text.strip() else {}
 
 
@@ -52,7 +52,7 @@ def _replaced(text: str, old: _Member, value: int) -> str:
 
 
 def _added(text: str, members: tuple[_Member, ...], key: str, value: int) -> str:
-    """The new member last, spaced like the one before it."""
+    """Adds the member at the end, with the spacing of the member before it."""
     member = f"{json.dumps(key)}: {value}"
     if not members:
         end = "" if "\n" in text[text.index("{") :] else "\n"
@@ -105,7 +105,7 @@ def _blank(text: str, at: int) -> int:
 
 
 def _expect(text: str, at: int, mark: str) -> int:
-    """Just behind ``mark`` and the blanks that follow it."""
+    """The position after ``mark`` and the blanks that follow it."""
     at = _blank(text, at)
     if text[at] != mark:
         raise ValueError(f"{mark} was expected at character {at}")

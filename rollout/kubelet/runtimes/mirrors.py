@@ -1,8 +1,8 @@
 """Registry mirrors on containerd: ``<config_path>/<host>/hosts.toml``, read at each pull (``docs/hosts.md``), no restart.
 
 config.toml changes too where ``config_path`` is not set (no default before 2.2), and where it names several directories
-to a containerd that pulls through its transfer service: 2.1 to 2.3 take those for one name and find nothing
-(containerd #12415), their own default ``/etc/containerd/certs.d:/etc/docker/certs.d`` included.
+to a containerd that pulls through its transfer service: 2.1 to 2.3 treat those as one name and find nothing
+(containerd #12415), also with their own default ``/etc/containerd/certs.d:/etc/docker/certs.d``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, K
 from rollout.kubelet.runtimes.node_files import Files
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
 
-# hosts.toml: mirrors in the order in which containerd tries them, somebody else's lines kept byte for byte.
+# hosts.toml: mirrors in the order in which containerd tries them; lines of other authors are kept byte for byte.
 #
-# containerd takes the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry
+# containerd uses the order of ``[host."URL"]`` tables in the file (``getSortedHosts``) and tries the registry
 # itself last, whether ``server`` is given or not. Ours come first, in their order; other hosts stay behind them
 # in theirs.
 #
-# A mirror's path is the root of its API. containerd adds ``/v2`` to one that does not end so
-# (``https://m/v2/cache`` would be asked at ``/v2/cache/v2``) unless its table says ``override_path = true``
+# A mirror's path is the root of its API. containerd adds ``/v2`` to a path that does not end so
+# (``https://m/v2/cache`` would become ``/v2/cache/v2``) unless its table contains ``override_path = true``
 # (``parseHostConfig``).
 
 
@@ -45,7 +45,7 @@ def hosts(text: str, path: str) -> tuple[str, ...]:
 
 
 def merged(text: str, wanted: tuple[str, ...], path: str) -> str:
-    """``text`` with these mirrors first; only tables are added. ``LayoutError`` where that cannot bring the order."""
+    """``text`` with these mirrors first; only tables are added. ``LayoutError`` where that cannot give the order."""
     before = toml_edit.read(text, path)
     there = _tables(before, path)
     names = {_plain(name): name for name in there}
@@ -65,13 +65,13 @@ def _plain(url: str) -> str:
 
 
 def _has_root(url: str) -> bool:
-    """Whether containerd would look elsewhere than at the mirror's path."""
+    """Whether containerd would use another path than the mirror's."""
     path = urlsplit(_plain(url)).path
     return bool(path) and not path.endswith("/v2")
 
 
 def _table(url: str) -> dict[str, Any]:
-    """What is written of a mirror."""
+    """The table for a mirror."""
     return {"capabilities": list(_NEEDED), **({"override_path": True} if _has_root(url) else {})}
 
 
@@ -83,7 +83,7 @@ def _tables(document: Mapping[str, Any], path: str) -> Mapping[str, Mapping[str,
 
 
 def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> None:
-    """A mirror that is there must be one to pull from, and asked at its path; no capabilities written means all."""
+    """An existing mirror must be one to pull from, with its path in use; without written capabilities it has all."""
     if table is None:
         return
     if _has_root(mirror) and table.get("override_path") is not True:
@@ -96,7 +96,7 @@ def _check_capable(mirror: str, table: Mapping[str, Any] | None, path: str) -> N
 
 
 def _with(text: str, order: list[str], there: frozenset[str], path: str) -> str:
-    """From the last to the first: each missing table goes before the one that follows it, or at the end."""
+    """From the last to the first: each missing table goes before the next one, or at the end."""
     end = "\r\n" if "\r\n" in text else "\n"
     for at in range(len(order) - 1, -1, -1):
         if order[at] in there:
@@ -113,7 +113,7 @@ def _with(text: str, order: list[str], there: frozenset[str], path: str) -> str:
 
 
 def _start(text: str, host: str, path: str) -> int:
-    """Where this host's first table begins, with the comment lines right above it."""
+    """The position of this host's first table, with the comment lines directly above it."""
     for found in _HEADER.finditer(text):
         try:
             named = tomllib.loads(found[0].strip()).get("host", {})
@@ -148,7 +148,7 @@ _SEVERAL = "containerd treats a config_path of several directories as one name w
 
 
 def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part:
-    """The hosts.toml of each registry, and ``config_path`` where containerd would not look there."""
+    """The hosts.toml of each registry, and ``config_path`` where containerd would not read there."""
     if snapshot.facts.keys() & {"hosts-truncated", "host-folders-truncated"}:
         raise LayoutError("layout-not-understood", "more hosts.toml files than the agent lists")
     place = config.image_key("registry", row.key)
@@ -163,7 +163,7 @@ def part(snapshot: Snapshot, config: Config, setting: Setting, row: Row) -> Part
 
 
 def _check_old_way(config: Config, place: KeyPlace) -> None:
-    """``registry.mirrors`` or ``configs``: an error beside ``config_path``, or ignored by it (``ValidatePluginConfig``)."""
+    """``registry.mirrors`` or ``configs``: an error or ignored with ``config_path`` (``ValidatePluginConfig``)."""
     if place.value:
         return
     for file in config.files:
@@ -202,7 +202,7 @@ def _host(
 
 
 def _path(files: Files, roots: list[str], host: str) -> tuple[str, tuple[str, ...]]:
-    """The first directory that containerd finds for this host (``hostPaths``), or the one that rollout makes for it."""
+    """The first directory that containerd finds for this host (``hostPaths``), or the one that rollout creates."""
     names = (*_names(host), "_default")
     for root in roots:
         found = next((name for name in names if node_files.is_there(files, f"{root}/{name}")), "")
@@ -214,6 +214,6 @@ def _path(files: Files, roots: list[str], host: str) -> tuple[str, tuple[str, ..
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """``registry:5000`` may lie in ``registry_5000_``, which comes first (``hostDirectory``)."""
+    """``registry:5000`` may be in ``registry_5000_``, which comes first (``hostDirectory``)."""
     name, colon, port = host.rpartition(":")
     return (f"{name}_{port}_", host) if colon and name else (host,)

@@ -1,4 +1,4 @@
-"""A node's files as runtimes' changes need them: the text, known to be absent, or not known (refused)."""
+"""A node's files for changes of runtimes: the text, known to be absent, or not known (refused)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Files = Mapping[str, FileState]
 
 
 def text(files: Files, path: str) -> str | None:
-    """The file's text, ``None`` when it is absent; ``LayoutError`` when the snapshot does not know it, or it is no text."""
+    """The file's text, ``None`` when it is absent; ``LayoutError`` when the snapshot lacks it, or it is no text."""
     state = files.get(path)
     if (state is None and _told(files, path)) or (state is not None and state.kind == "absent"):
         return None
@@ -21,7 +21,7 @@ def text(files: Files, path: str) -> str | None:
 
 
 def below(files: Files, directory: str) -> tuple[str, ...]:
-    """What lies under a directory, in the order in which Go's ``filepath.Walk`` meets it; ``LayoutError`` if not told."""
+    """The files under a directory, in the order of Go's ``filepath.Walk``; ``LayoutError`` when they are not listed."""
     if not _told(files, directory + "/"):
         raise LayoutError("layout-not-understood", f"the snapshot does not list the files in {directory}")
     here = [path for path, state in files.items() if path.startswith(directory + "/") and state.kind != "absent"]
@@ -29,7 +29,7 @@ def below(files: Files, directory: str) -> tuple[str, ...]:
 
 
 def is_there(files: Files, directory: str) -> bool:
-    """Is there such a directory, as far as the snapshot shows one?"""
+    """Does the directory exist, as far as the snapshot shows?"""
     state = files.get(directory)
     return (state is not None and state.kind != "absent") or any(
         path.startswith(directory + "/") and held.kind != "absent" for path, held in files.items()
@@ -37,11 +37,11 @@ def is_there(files: Files, directory: str) -> bool:
 
 
 def beside(path: str, name: str) -> str:
-    """``name`` as a file of this ``path`` would mean it: relative to its directory."""
+    """``name`` as it is meant in the file of this ``path``: relative to its directory."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
 
 
 def _told(files: Files, path: str) -> bool:
-    """Is a directory above ``path`` in the snapshot? The agent tells what lies in each directory that it names."""
+    """Is a directory above ``path`` in the snapshot? The agent lists the files in each directory that it names."""
     above = (path[:at] for at, mark in enumerate(path) if mark == "/" and at)
     return any(directory in files and files[directory].kind in {"directory", "absent"} for directory in above)

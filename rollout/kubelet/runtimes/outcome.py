@@ -1,4 +1,4 @@
-"""What a runtime's part of a change comes to."""
+"""The runtime's part of a change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rollout.core.model.playbook import Disruption, worst
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.runtimes.toml_edit import KeyPath
 
-# What one intent asks of one runtime, before the files are put together.
+# The part of one intent on one runtime, before the files are combined.
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TomlKey:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """An intent's share of a change: keys of configuration files, whole edits of others, and notes."""
+    """An intent's part of a change: keys of configuration files, whole edits of others, and notes."""
 
     assignments: tuple[TomlKey, ...] = ()
     edits: tuple[Edit, ...] = ()
@@ -32,18 +32,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChange:
-    """The runtime's part of a change; nothing to do is no edits, no units and no hangups."""
+    """The runtime's part of a change; without edits, units and hangups there is nothing to do."""
 
     edits: tuple[Edit, ...] = ()
     units: tuple[str, ...] = ()  # to restart, in order, before the kubelet
     hangups: tuple[str, ...] = ()  # units to send SIGHUP
     reload: bool = False  # daemon-reload first: a drop-in of a runtime's unit changes
     disruption: Disruption = Disruption.NONE
-    notes: tuple[str, ...] = ()  # the direction of an intent, traps, what is as wanted by default
+    notes: tuple[str, ...] = ()  # the direction of an intent, traps, intents that the default already meets
 
 
 def together(*changes: RuntimeChange) -> RuntimeChange:
-    """Changes of different files as one."""
+    """Combines changes of different files."""
     return RuntimeChange(
         tuple(edit for change in changes for edit in change.edits),
         tuple(dict.fromkeys(unit for change in changes for unit in change.units)),

@@ -1,7 +1,7 @@
 """How a node starts its container runtime: from the unit's files and the running process, never assumed.
 
-The same care as for the kubelet's unit (``layout``): what the files ask for must be what runs, or a restart would put
-somebody else's edit in force, and the node is refused.
+Checked like the kubelet's unit (``layout``): the files must match the running process. Otherwise a restart would put
+another person's edit in force, and the node is refused.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rollout.kubelet.node.layout import LayoutError
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A runtime's command line as its files ask for it. ``texts`` and ``environments`` are by path, as systemd reads them."""
+    """A runtime's command line in its files. ``texts`` and ``environments`` are by path, as systemd reads them."""
 
     unit: str
     start: unit_file.UnitStart
     texts: Mapping[str, str]
     environments: Mapping[str, str]
-    running: tuple[str, ...]  # the command line that runs, program first
+    running: tuple[str, ...]  # the running command line, program first
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment that the process gets; files beat ``Environment=``, later files beat earlier ones."""
+        """The environment of the process; files override ``Environment=``, later files override earlier ones."""
         found = dict(self.start.environment)
         for entry in self.start.files:
             found.update(environment_file.values(self.environments.get(entry.path, "")))
@@ -36,7 +36,7 @@ class Command:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Variable → the environment file it is from."""
+        """Variable → the environment file that sets it."""
         return {
             name: entry.path
             for entry in self.start.files
@@ -50,11 +50,11 @@ class Command:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The arguments that the files ask for."""
+        """The arguments in the files."""
         return tuple(piece.text for piece in self.pieces[1:])
 
     def flag(self, *names: str) -> str | None:
-        """The value of a flag under one of its names, as asked for."""
+        """The value of a flag under one of its names, according to the files."""
         found = (arguments.last(self.asked, name) for name in names)
         return next((flag.value for flag in found if flag is not None), None)
 
@@ -65,7 +65,7 @@ class Command:
 
 
 def find(snapshot: Snapshot, unit: str, ours: frozenset[str] = frozenset()) -> Command:
-    """The command line of a runtime's unit; flags in ``ours`` may be asked for and not run yet. ``LayoutError`` otherwise."""
+    """The command line of a runtime's unit, or ``LayoutError``; flags in ``ours`` may be in the files only."""
     service = snapshot.measurement.services.get(unit)
     if service is None or not service.unit.properties.get("FragmentPath"):
         raise LayoutError(
@@ -123,12 +123,12 @@ def others(words: tuple[str, ...], ours: frozenset[str]) -> list[str]:
 
 
 def with_environment(command: Command, path: str, text: str) -> Command:
-    """The command once this environment file holds ``text``."""
+    """The command with ``text`` in this environment file."""
     return replace(command, environments={**command.environments, path: text})
 
 
 def with_drop_in(command: Command, path: str, text: str) -> Command:
-    """The command once this drop-in holds ``text``; systemd applies drop-ins sorted by file name."""
+    """The command with ``text`` in this drop-in; systemd applies drop-ins sorted by file name."""
     fragment, *rest = command.texts.items()
     drop_ins = sorted({**dict(rest), path: text}.items(), key=lambda entry: entry[0].rsplit("/", 1)[-1])
     texts = dict([fragment, *drop_ins])

@@ -1,8 +1,9 @@
-"""One key of somebody else's TOML file, without touching a byte that is not ours.
+"""Sets one key of another owner's TOML file; every other byte stays.
 
-tomlkit keeps what it reads; ``tomllib``, another parser, proves each edit: read again, the file must say what it said,
-with our key. In bytes the edit is one replaced value, or lines added in one place. What does not come out so is refused:
-inline tables on the way, a file that tomlkit does not give back byte for byte, TOML that either parser does not take.
+tomlkit keeps what it reads. ``tomllib``, another parser, proves each edit: read again, the file must have its old
+content with our key. In bytes the edit is one replaced value, or lines added in one place. Every other result is
+refused: inline tables on the way, a file that tomlkit does not return byte for byte, TOML that one of the parsers does
+not read.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _SENTINEL = 8_070_605_040_302_010
 
 @lru_cache(maxsize=4096)
 def read(text: str, path: str) -> Mapping[str, Any]:
-    """What the file of this ``path`` says; ``LayoutError`` when it is not TOML."""
+    """The content of the file of this ``path``; ``LayoutError`` when it is not TOML."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise LayoutError("toml-unreadable", f"{path} is not readable TOML: {error}") from None
 
 
-def value_at(document: Mapping[str, Any], keys: KeyPath) -> Any:  # what TOML can say
-    """The value of a key, or ``None`` where it or a table on the way is not there."""
+def value_at(document: Mapping[str, Any], keys: KeyPath) -> Any:  # any value of TOML
+    """The value of a key, or ``None`` where it or a table on the way is missing."""
     found: Any = document
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -74,7 +75,7 @@ def _assigned(text: str, keys: KeyPath, value: str | int, path: str) -> str:
 
 
 def _table(document: Any, keys: KeyPath) -> Any:  # tomlkit's containers are untyped maps
-    """The table at ``keys`` if the file has one with a header of its own (or is it); ``None`` where one must be made."""
+    """The table at ``keys`` if the file has one with its own header (or is it); ``None`` where one must be added."""
     found = document
     for key in keys:
         if not isinstance(found, Mapping) or key not in found:
@@ -102,7 +103,7 @@ def _value_end(text: str, keys: KeyPath) -> int:
 
 
 def _difference(before: str, after: str) -> tuple[int, int]:
-    """The span of ``before`` that ``after`` replaced: common bytes at both ends left out."""
+    """The span of ``before`` that ``after`` replaced, without common bytes at both ends."""
     most = min(len(before), len(after))
     start = next((at for at in range(most) if before[at] != after[at]), most)
     rest = most - start
@@ -111,7 +112,7 @@ def _difference(before: str, after: str) -> tuple[int, int]:
 
 
 def _after_line(text: str, at: int, line: str) -> str:
-    """``line`` added below the line that ``at`` is on, indented like it."""
+    """``line`` added after the line of ``at``, with its indentation."""
     begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
     above = text[begin : len(text) if end < 0 else end]
     indent = above[: len(above) - len(above.lstrip(" \t"))]
@@ -121,7 +122,7 @@ def _after_line(text: str, at: int, line: str) -> str:
 
 
 def _new_table(text: str, keys: KeyPath, value: str | int) -> str:
-    """What to add at the end of ``text`` for a table that it does not have."""
+    """The text to append for a table that ``text`` does not have."""
     end = _end_of_line(text)
     gap = "" if not text else end if text.endswith("\n") else end + end
     mark = "'" if ".'" in text else '"'

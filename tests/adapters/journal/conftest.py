@@ -1,4 +1,4 @@
-"""A journal of each kind, fresh for a test: a SQLite file, and a database of a real PostgreSQL."""
+"""A new journal of each kind for each test: a SQLite file, and a database of a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Where a journal may be."""
+    """The places of a journal."""
     if request.param == "sqlite":
         return tmp_path / "state"
     server: Server = request.getfixturevalue("server")

@@ -24,10 +24,10 @@ class Proxy:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.came = 0
-        """Connections that were made, whatever became of them."""
+        """Connections that were made, including closed ones."""
         self.fault = Fault.NONE
         self.cuts = 0
-        """Counted before a connection is cut: whoever sees the cut sees it counted."""
+        """Counted before the connection is cut, so that a test that sees the cut also sees the count."""
         self._open: list[socket.socket] = []
         self._opening = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -38,7 +38,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Every connection there is."""
+        """All open connections."""
         with self._opening:
             taken, self._open = self._open, []
         for end in taken:

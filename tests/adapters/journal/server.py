@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own: a cluster in a temporary folder, with the default fsync, that can be killed and restarted.
+"""A PostgreSQL for tests: a cluster in a temporary folder, with the default fsync, that can be killed and restarted.
 
 It listens on a socket in its folder (trusted) and on 127.0.0.1 (with a password). It never runs as root.
 """
@@ -33,9 +33,9 @@ def programs() -> Path | None:
 
 
 class Server:
-    """A running cluster. ``database()`` makes a fresh database and gives the URL to it over the socket."""
+    """A running cluster. ``database()`` creates a database and returns its URL over the socket."""
 
-    def __init__(self, folder: Path, bin: Path) -> None:  # noqa: A002 - what it is called everywhere
+    def __init__(self, folder: Path, bin: Path) -> None:  # noqa: A002 - its usual name
         self.folder = folder
         self._bin = bin
         self._made = 0
@@ -56,7 +56,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """It dies with this process, however this ends."""
+        """The server ends with this process, even if this process is killed."""
         who = _user()
         given = ["setpriv", "--pdeathsig", "QUIT"]
         if os.geteuid() == 0:
@@ -71,7 +71,7 @@ class Server:
         until(self._answers, PATIENCE, "PostgreSQL answers")
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
-        """SIGQUIT is its ``immediate``: as a crash. SIGINT is ``fast``."""
+        """SIGQUIT is its ``immediate`` shutdown, like a crash. SIGINT is ``fast``."""
         self._process.send_signal(how)
         self._process.wait(PATIENCE)
 
@@ -92,7 +92,7 @@ class Server:
         return PostgresUrl.reading(f"postgresql://rollout@/{name}?host={self.folder}&port={self.port}")
 
     def over_tcp(self, database: str, port: int | None = None) -> str:
-        """The same through 127.0.0.1: clients need the password, by PGPASSFILE."""
+        """The same through 127.0.0.1. Clients need the password, from PGPASSFILE."""
         return f"postgresql://rollout@127.0.0.1:{port or self.port}/{database}"
 
     def query(self, text: str, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -104,7 +104,7 @@ class Server:
 
     @contextmanager
     def transaction(self, database: str) -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
-        """Committed at its end."""
+        """A transaction that is committed at the end of the block."""
         with (
             psycopg.connect(host=str(self.folder), port=self.port, user="rollout", dbname=database) as connection,
             connection.cursor() as cursor,
@@ -120,7 +120,7 @@ class Server:
         return str(self._folder / "data")
 
     def _run(self, program: str, *words: str) -> None:
-        """As a user other than root, without our environment."""
+        """Run as a user other than root, without our environment."""
         who = _user() if os.geteuid() == 0 else None
         with (self.folder / "said").open("a") as said:  # no pipe: the server would keep it open
             done = subprocess.run(
@@ -147,7 +147,7 @@ def _user() -> pwd.struct_passwd:
 
 @contextmanager
 def served() -> Iterator[Server]:
-    """A server for as long as it takes; ``LookupError`` where PostgreSQL is not installed."""
+    """A server until the end of the block. ``LookupError`` where PostgreSQL is not installed."""
     found = programs()
     if found is None:
         raise LookupError("PostgreSQL is not installed (postgresql)")

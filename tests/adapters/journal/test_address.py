@@ -1,4 +1,4 @@
-"""The journal's URL, as it is typed: what is one, what is refused before anything is asked, and that no password is repeated."""
+"""The journal's URL as typed: valid URLs, URLs that are refused before any connection, and no password is repeated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORD = "hunter2-very-secret"
         "postgresql://a@one,b@two/rollout?target_session_attrs=read-write",
     ],
 )
-def test_what_libpq_reads_is_taken_as_it_is(text: str) -> None:
+def test_a_url_for_libpq_is_used_unchanged(text: str) -> None:
     assert PostgresUrl.reading(text).url == text
 
 
@@ -46,18 +46,20 @@ def test_what_libpq_reads_is_taken_as_it_is(text: str) -> None:
         (f"postgresql://ops:{WORD}@one,two/rollout", "journal-password"),
     ],
 )
-def test_what_is_none_or_holds_a_password_is_refused_and_not_repeated(text: str, reference: str) -> None:
+def test_an_invalid_url_or_one_with_a_password_is_refused_and_not_repeated(text: str, reference: str) -> None:
     with pytest.raises(UsageError) as raised:
         PostgresUrl.reading(text)
     assert raised.value.reference == reference
     assert WORD not in str(raised.value)
 
 
-def test_people_see_it_without_its_options() -> None:
+def test_the_url_is_shown_without_its_options() -> None:
     assert str(PostgresUrl.reading("postgresql://ops@db/rollout?sslkey=/home/ops/key")) == "postgresql://ops@db/rollout"
 
 
-def test_the_command_line_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_refuses_a_url_with_a_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ROLLOUT_JOURNAL", f"postgresql://ops:{WORD}@db/rollout")
     assert run(["status"]) == 2
     told = capsys.readouterr().err
@@ -65,7 +67,7 @@ def test_the_command_line_says_so(capsys: pytest.CaptureFixture[str], monkeypatc
     assert WORD not in told
 
 
-def test_an_empty_database_holds_no_run_and_looking_makes_no_table(
+def test_an_empty_database_has_no_run_and_reading_it_creates_no_table(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -74,11 +76,11 @@ def test_an_empty_database_holds_no_run_and_looking_makes_no_table(
     assert f"the journal in {place} holds no run yet" in capsys.readouterr().err
     tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
     assert server.query(tables, name_of(place)) == [(0,)]
-    assert list(tmp_path.iterdir()) == [], "nor a folder here"
+    assert list(tmp_path.iterdir()) == [], "no folder was created either"
 
 
 @pytest.mark.process
-def test_a_server_that_is_not_there_is_exit_5(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_server_is_exit_code_5(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["status", "--journal", "postgresql://ops@127.0.0.1:1/rollout"]) == 5
     told = capsys.readouterr().err
     assert "[journal-away]" in told

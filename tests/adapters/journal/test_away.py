@@ -38,7 +38,7 @@ def way(server: Server) -> Iterator[Proxy]:
 
 @pytest.fixture
 def far(server: Server, way: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlJournal]:
-    """A journal behind the proxy, with run r1 begun in it."""
+    """A journal behind the proxy that contains the start of run r1."""
     monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
     database = name_of(server.database())
     journal = SqlJournal(PostgresUrl.reading(server.over_tcp(database, way.port)))
@@ -73,18 +73,21 @@ def written(journal: SqlJournal, *events: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT_BEFORE_COMMIT, Fault.CUT_AFTER_COMMIT])
-def test_an_event_with_a_cut_commit_is_neither_lost_nor_doubled(far: SqlJournal, way: Proxy, fault: Fault) -> None:
+def test_an_event_with_a_cut_commit_is_neither_lost_nor_duplicated(far: SqlJournal, way: Proxy, fault: Fault) -> None:
     way.fault = fault
     away(far, "b", "c")
     assert way.cuts == 1
     written(far, "b", "c")  # the server may still be at work on the cut commit
     assert far.events("r1") == ("a", "b", "c")
     far.append("r1", ["c"])
-    assert far.events("r1") == ("a", "b", "c", "c"), "the same words once more are another event"
+    assert far.events("r1") == ("a", "b", "c", "c"), "the same text again is another event"
 
 
-def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJournal, server: Server) -> None:
-    """The connection was lost, and the server works on: the new connection finds no event, and may not write it either."""
+def test_a_commit_that_completes_after_the_check_is_checked_again(far: SqlJournal, server: Server) -> None:
+    """The connection was lost, but the server is still committing.
+
+    The new connection finds no event, and may not write it.
+    """
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     ((first,),) = server.query("SELECT hash FROM events WHERE run = 'r1' AND number = 1", database)
     waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'rollout' AND wait_event_type = 'Lock'"
@@ -98,14 +101,14 @@ def test_a_commit_that_ends_after_it_was_looked_for_is_looked_at_again(far: SqlJ
     assert far.events("r1") == ("a", "b")
 
 
-def test_the_cut_answer_was_that_of_a_commit_that_was_done(far: SqlJournal, way: Proxy, server: Server) -> None:
-    """What the test before this rests on: after one fault the event is there already, after the other it is not."""
+def test_one_fault_cuts_before_the_commit_and_one_after_it(far: SqlJournal, way: Proxy, server: Server) -> None:
+    """The first test needs this: after one fault the event is stored, after the other it is not."""
     database = server.query("SELECT max(datname) FROM pg_stat_activity WHERE application_name = 'rollout'")[0][0]
     for fault, there in ((Fault.CUT_BEFORE_COMMIT, 1), (Fault.CUT_AFTER_COMMIT, 2)):
         way.fault = fault
         away(far, "b")
         left = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND application_name = 'rollout'"  # noqa: S608
-        until(partial(no_row, server, left), PATIENCE, "the server's own end of the connection is over")
+        until(partial(no_row, server, left), PATIENCE, "the server has closed its side of the connection")
         assert server.query("SELECT count(*) FROM events", database) == [(there,)]
 
 
@@ -117,14 +120,14 @@ def test_events_that_the_only_writer_did_not_write_are_refused(far: SqlJournal, 
     assert raised.value.reference == "journal-broken"
 
 
-def test_a_connection_that_an_administrator_ended_is_made_anew(far: SqlJournal, server: Server) -> None:
+def test_a_connection_that_an_administrator_ended_is_reopened(far: SqlJournal, server: Server) -> None:
     server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollout'")
     far.append("r1", ["b"])
     far.renew("rno", "r1")
     assert far.events("r1") == ("a", "b")
 
 
-def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far: SqlJournal, server: Server) -> None:
+def test_a_crashed_server_is_unreachable_and_has_lost_nothing_afterwards(far: SqlJournal, server: Server) -> None:
     server.stop()
     try:
         away(far, "b")
@@ -132,7 +135,7 @@ def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far:
             far.renew("rno", "r1")
         with pytest.raises(StateError, match="cannot be read") as unread:
             far.requests("r1", 0)
-        assert unread.value.reference == "journal-away", "who listens for words goes on listening"
+        assert unread.value.reference == "journal-away", "a controller that waits for requests continues to wait"
     finally:
         server.start()
     far.append("r1", ["b"])
@@ -142,12 +145,12 @@ def test_a_server_that_crashed_is_away_and_knows_everything_when_it_is_back(far:
 def test_a_network_that_drops_everything_is_reported(
     far: SqlJournal, way: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its own bounds this waits for ever."""
+    """Without our own timeouts this would wait for ever."""
     with monkeypatch.context() as brief:
         brief.setattr(postgres, "ANSWER_SECONDS", 1.0)
         brief.setattr(postgres, "CONNECT_SECONDS", 2)
         way.fault = Fault.SILENT
-        assert "timeout" in away(far, "b"), "what is asked on the old connection gets no answer, and no new one is made"
+        assert "timeout" in away(far, "b"), "the old connection does not answer, and no new one can be made"
         assert "timeout" in away(far, "b")
     way.heal()
     far.append("r1", ["b"])
@@ -155,7 +158,7 @@ def test_a_network_that_drops_everything_is_reported(
 
 
 def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
-    """A write that has checked its lease, and then nothing for as long as ``meanwhile`` takes."""
+    """A write that checks its lease, and is then frozen while ``meanwhile`` runs."""
     with journal._database.writing("journal-away", "it froze") as connection:  # noqa: SLF001
         journal._leases.check(connection, "r1")  # noqa: SLF001
         meanwhile()
@@ -163,7 +166,7 @@ def stand_still(journal: SqlJournal, meanwhile: Callable[[], None]) -> None:
 
 
 def test_a_controller_that_froze_during_a_write_does_not_block_the_lease(server: Server) -> None:
-    """Its row is locked by a transaction that stands still: the server ends that before the other's patience ends."""
+    """The frozen transaction locks the row. The server ends it before the other controller stops waiting."""
     place = server.database()
     frozen, next_one = SqlJournal(place), SqlJournal(place)
     frozen.begin(header())
@@ -175,7 +178,7 @@ def test_a_controller_that_froze_during_a_write_does_not_block_the_lease(server:
     next_one.close()
 
 
-def test_a_server_that_does_not_sync_is_no_journal(server: Server) -> None:
+def test_a_server_without_sync_to_disk_is_refused(server: Server) -> None:
     place = server.database()
     server.query("ALTER SYSTEM SET fsync = off")
     server.query("SELECT pg_reload_conf()")
@@ -207,10 +210,10 @@ def test_the_server_times_out_before_we_do_and_a_lock_wait_outlasts_an_idle_tran
     assert still < lock < statement < postgres.ANSWER_SECONDS
 
 
-def test_a_wrong_password_or_a_database_that_is_missing_is_no_journal_that_is_away(
+def test_a_wrong_password_or_a_missing_database_is_not_retried(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Waiting for it would change nothing."""
+    """Waiting would not help."""
     database = name_of(server.database())
     wrong = tmp_path / "pgpass"
     wrong.write_text("127.0.0.1:*:*:rollout:another\n")
@@ -225,7 +228,7 @@ def test_a_wrong_password_or_a_database_that_is_missing_is_no_journal_that_is_aw
             assert raised.value.hint == "check the user, the password and the database of the journal's address"
 
 
-def test_a_server_that_is_not_there_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_counts_as_unreachable(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSFILE", str(server.pass_file))
     with pytest.raises(StateError) as raised:
         is_there(PostgresUrl.reading(server.over_tcp("journal1", 1)))

@@ -1,4 +1,6 @@
-"""The journal on real SQLite and on a real PostgreSQL: durable before it returns, chained, leased to one."""
+"""The journal on SQLite and on a real PostgreSQL: writes are durable when they return, events are chained, a lease has
+one holder.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,8 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
+from rollout.core.model.command_result import CommandResult
+from rollout.core.presentation.command_text import recorded_end, recorded_start
 from rollout.core.presentation.past_run import NodeCount, RunSummary
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.requests import Request
@@ -31,7 +35,7 @@ def header(run: str = "r1", cluster: str = "rno", counter: int = 1) -> RunHeader
 
 
 def another(place: Place, words: str) -> list[str]:
-    """The command of a process that does ``words`` with ``journal``."""
+    """The command of a process that runs ``words`` with ``journal``."""
     opened = (
         f"SqlJournal(PostgresUrl.reading({place.url!r}))"
         if isinstance(place, PostgresUrl)
@@ -42,11 +46,11 @@ def another(place: Place, words: str) -> list[str]:
 
 
 def elsewhere(place: Place, words: str) -> subprocess.CompletedProcess[str]:
-    """Another process does ``words`` with ``journal``."""
+    """Run ``words`` with ``journal`` in another process."""
     return subprocess.run(another(place, words), capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_runs_and_events_come_back_in_order(journal: SqlJournal) -> None:
+def test_runs_and_events_are_read_in_order(journal: SqlJournal) -> None:
     journal.begin(header("r1", counter=3))
     journal.begin(header("r2", counter=2))
     journal.begin(header("r3", cluster="iad", counter=9))
@@ -96,7 +100,7 @@ SUMMARY = RunSummary(
 )
 
 
-def test_how_a_run_ended_is_written_down_with_its_last_events(journal: SqlJournal, other: SqlJournal) -> None:
+def test_a_summary_is_written_with_the_last_events_of_a_run(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a"])
@@ -106,7 +110,7 @@ def test_how_a_run_ended_is_written_down_with_its_last_events(journal: SqlJourna
     assert other.summary("r2") is None
 
 
-def test_a_run_that_goes_on_has_no_summary_until_it_ends_again(journal: SqlJournal) -> None:
+def test_a_run_that_continues_has_no_summary_until_it_ends_again(journal: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a"], SUMMARY)
@@ -117,7 +121,7 @@ def test_a_run_that_goes_on_has_no_summary_until_it_ends_again(journal: SqlJourn
     assert journal.summary("r1") == again
 
 
-def test_a_summary_and_its_events_are_written_both_or_neither(journal: SqlJournal, other: SqlJournal) -> None:
+def test_a_summary_and_its_events_are_written_together_or_not_at_all(journal: SqlJournal, other: SqlJournal) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     with pytest.raises(StateError):
@@ -161,11 +165,11 @@ def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) 
 
 
 @pytest.mark.process
-def test_the_lease_is_for_one(journal: SqlJournal, place: Place) -> None:
+def test_a_lease_has_one_holder(journal: SqlJournal, place: Place) -> None:
     journal.acquire("rno", "r1")
-    journal.acquire("rno", "r1")  # one's own may be taken again
+    journal.acquire("rno", "r1")  # a process may take its own lease again
     other = elsewhere(place, "journal.acquire('rno', 'r2')")
-    assert "run r1 has rno" in other.stderr
+    assert "run r1 holds rno" in other.stderr
     journal.renew("rno", "r1")
     journal.release("rno", "r1")
     with pytest.raises(StateError, match="taken rno over"):
@@ -184,7 +188,7 @@ def test_a_lease_of_a_dead_process_is_free_at_once(journal: SqlJournal, place: P
 
 @pytest.mark.process
 def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place: Place) -> None:
-    """Its parent hangs, or is the init of a container that never waits: it stays in the table of processes."""
+    """Its parent hangs, or is the init of a container that never waits. So the process stays in the process table."""
     holds = another(place, "journal.acquire('rno', 'r2'); print(); input()")
     with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -193,7 +197,7 @@ def test_a_lease_of_a_zombie_process_is_free_at_once(journal: SqlJournal, place:
         assert alive is not None
         assert alive.alive
         process.kill()
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # until it is dead, and leaves it as it is
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # waits for its death and leaves it a zombie
         assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         dead = journal.holder("rno")
         assert dead is not None
@@ -210,7 +214,7 @@ def test_a_heartbeat_is_old_after_lease_seconds() -> None:
 def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
     journal: SqlJournal, change: Change, age: float, free: bool
 ) -> None:
-    """A heartbeat that lies ahead is young, however slow this machine is."""
+    """A heartbeat in the future counts as new, however slow this machine is."""
     journal.acquire("rno", "r2")
     change(f"UPDATE leases SET owner='elsewhere:1:1', heartbeat=NOW-({age})")  # noqa: S608 - a number of ours
     if free:
@@ -220,7 +224,7 @@ def test_a_lease_of_another_machine_is_free_when_its_heartbeat_is_old(
             journal.acquire("rno", "r1")
 
 
-def test_events_after_a_number_are_chained_to_what_came_before(journal: SqlJournal, change: Change) -> None:
+def test_events_after_a_number_are_chained_to_the_events_before(journal: SqlJournal, change: Change) -> None:
     journal.begin(header())
     journal.acquire("rno", "r1")
     journal.append("r1", ["a", "b", "c"])
@@ -243,9 +247,7 @@ def test_requests_are_numbered_and_kept_by_run(journal: SqlJournal, other: SqlJo
     assert journal.requests("r1", first) == (Request(second, "abort", "ops@desk", "wrong", "run"),)
 
 
-def test_a_request_that_is_withdrawn_waits_no_longer_and_its_number_is_not_given_again(
-    journal: SqlJournal, other: SqlJournal
-) -> None:
+def test_a_withdrawn_request_is_not_read_and_its_number_is_not_reused(journal: SqlJournal, other: SqlJournal) -> None:
     first = journal.ask("r1", "pause", "ops@desk", "lunch", "")
     last = journal.ask("r1", "abort", "ops@desk", "wrong", "")
     for _ in range(2):
@@ -267,10 +269,23 @@ def test_an_unlocked_cluster_is_free_and_records_who_unlocked_it(journal: SqlJou
         journal.append("r1", ["a"])
 
 
-def test_a_run_of_another_versions_rules_leaves_it_to_the_nodes_whether_it_still_has_them(journal: SqlJournal) -> None:
+def test_what_an_operator_ran_by_hand_is_read_back_as_it_was_written(journal: SqlJournal, other: SqlJournal) -> None:
+    """Any text, and of any length: nodes and command are in it."""
+    start = recorded_start(
+        "exec r1", ["a-1", "a-2"], "echo 'ü\t\x1b$(x)'\n" + "x" * 100_000, sudo=True, seconds=30, reason="OPS-1"
+    )
+    end = recorded_end("exec r1", [CommandResult("a-1", 0), CommandResult("a-2", 3)], [])
+    written = [Note(5.0, "ops@desk", start), Note(6.5, "ops@desk", end)]
+    for note in written:
+        journal.note("rno", note)
+    journal.note("iad", Note(7.0, "ops@desk", "elsewhere"))
+    assert [*other.notes("rno")] == written
+
+
+def test_whether_a_run_with_other_rules_still_holds_its_nodes_is_decided_by_the_nodes(journal: SqlJournal) -> None:
     order = json.loads(encode_order(make_order({"a": 2}))) | {"rules": RULES + 1, "cluster": "rno"}
     journal.begin(replace(header(), order=json.dumps(order)))
-    with pytest.raises(StateError, match=f"goes by rules {RULES + 1}"):
+    with pytest.raises(StateError, match=f"follows rules {RULES + 1}"):
         replay(journal, "r1")
     check_nothing_unfinished(journal, "rno")
 
@@ -287,7 +302,7 @@ HEADER_CHANGES = (
 def test_a_header_that_was_changed_is_refused(
     journal: SqlJournal, change: Change, how: str, events: tuple[str, ...], place: Place, tmp_path: Path
 ) -> None:
-    """It is the chain's beginning. A run without events has only the head that is kept in a file."""
+    """The header starts the chain. A run without events has only the head that is kept in a file."""
     kept = journal if isinstance(place, Path) else SqlJournal(place, tmp_path)
     kept.begin(header())
     if events:
@@ -301,7 +316,7 @@ def test_a_header_that_was_changed_is_refused(
 
 
 @pytest.mark.parametrize("left", [0, 2])
-def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
+def test_a_truncated_chain_is_detected_by_the_head_outside_the_database(
     place: Place, tmp_path: Path, change: Change, left: int
 ) -> None:
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
@@ -318,10 +333,10 @@ def test_a_tail_that_was_cut_off_is_found_by_the_head_that_is_kept_outside(
             journal.events("r1")
 
 
-def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_on_without_it(
+def test_a_restored_journal_names_the_file_to_move_away_and_works_without_it(
     place: Place, tmp_path: Path, change: Change
 ) -> None:
-    """A backup is an older chain: its tail is missing as after a cut, and only a person knows the difference."""
+    """A backup is an older chain. Its tail is missing, as after a cut; only a person knows the difference."""
     with closing(SqlJournal(place, tmp_path / "beside")) as journal:
         journal.begin(header())
         journal.acquire("rno", "r1")
@@ -334,17 +349,19 @@ def test_a_journal_restored_from_a_backup_says_which_file_to_move_away_and_goes_
             restored.events("r1")
         assert raised.value.reference == "journal-broken"
         assert f"was the journal restored from a backup? Then move {file} away" in str(raised.value)
-        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), "nobody restored it: do not trust it"
+        assert "`rollout rollback --cluster C --emergency`" in str(raised.value), (
+            "if it was not restored, do not trust it"
+        )
         file.rename(tmp_path / "r1.before-restore")
         assert restored.events("r1") == ("a", "b")
         restored.acquire("rno", "r1")
         restored.append("r1", ("d",))
         assert restored.events("r1") == ("a", "b", "d")
-        assert json.loads(file.read_text())[0] == 3, "its head is kept again"
+        assert json.loads(file.read_text())[0] == 3, "its head is written again"
 
 
-def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tmp_path: Path, change: Change) -> None:
-    """Restored, and gone on with from another machine before this one looked."""
+def test_a_head_of_another_chain_is_reported_with_its_file(place: Place, tmp_path: Path, change: Change) -> None:
+    """The journal was restored, and another machine continued it before this one read it."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
         one.acquire("rno", "r1")
@@ -356,8 +373,8 @@ def test_a_head_of_another_ending_is_reported_with_its_file_too(place: Place, tm
             one.events("r1")
 
 
-def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_path: Path) -> None:
-    """After a power cut, or where another machine has gone on with the run."""
+def test_an_older_or_unreadable_head_is_no_error(place: Place, tmp_path: Path) -> None:
+    """After a power cut, or when another machine has continued the run."""
     with closing(SqlJournal(place, tmp_path / "one")) as one, closing(SqlJournal(place, tmp_path / "two")) as two:
         one.begin(header())
         one.acquire("rno", "r1")
@@ -370,10 +387,8 @@ def test_a_head_that_is_behind_or_cannot_be_read_is_no_fault(place: Place, tmp_p
         assert one.events("r1", 1) == ("b",)
 
 
-def test_a_chain_that_an_older_version_began_is_read_and_gone_on_with(
-    place: Place, tmp_path: Path, change: Change
-) -> None:
-    """Its header is not covered: it began with nothing."""
+def test_a_chain_of_an_older_version_is_read_and_continued(place: Place, tmp_path: Path, change: Change) -> None:
+    """Its header is not covered by the chain: the chain started from an empty hash."""
     with closing(SqlJournal(place, tmp_path)) as journal:
         journal.begin(header())
         first = chain(GENESIS, "a")

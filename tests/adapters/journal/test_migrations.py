@@ -26,11 +26,11 @@ from tests.adapters.journal.conftest import Change, Place
 from tests.adapters.journal.test_contract import elsewhere, header
 
 OLD = (Path(__file__).parent / "first-journal.sql").read_text()
-"""A journal of the version before journals knew their revision, with a run in it."""
+"""A journal of a version that did not store a revision, with a run in it."""
 
 
 def migrate(connection: sa.Connection) -> None:
-    """From nothing to the newest revision, by the scripts alone."""
+    """From an empty database to the newest revision, using only the scripts."""
     config = Config()
     config.set_main_option("script_location", str(SHIPPED.folder))
     config.attributes["connection"] = connection
@@ -38,12 +38,12 @@ def migrate(connection: sa.Connection) -> None:
 
 
 def differences(connection: sa.Connection) -> list[object]:
-    """What alembic would write into a new revision."""
+    """The differences that alembic would write into a new revision."""
     context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
     return list(compare_metadata(context, META))
 
 
-def test_the_migrations_make_what_the_code_says(place: Place) -> None:
+def test_the_migrations_create_the_schema_in_the_code(place: Place) -> None:
     if isinstance(place, Path):
         place.mkdir()
         engine = sa.create_engine(f"sqlite:///{place / 'journal.db'}")
@@ -58,7 +58,7 @@ def test_the_migrations_make_what_the_code_says(place: Place) -> None:
     engine.dispose()
 
 
-def test_a_new_journal_is_of_the_newest_revision_and_differs_in_nothing(place: Place) -> None:
+def test_a_new_journal_has_the_newest_revision_and_the_migrated_schema(place: Place) -> None:
     database = Database(place)
     with database.reading() as connection:
         assert differences(connection) == []
@@ -86,7 +86,7 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def next_version(tmp_path: Path) -> Revisions:
-    """The revisions of a version that has one more: runs have a ticket."""
+    """The revisions of a version with one more revision: runs have a ticket."""
     folder = tmp_path / "migrations"
     shutil.copytree(SHIPPED.folder, folder)
     (folder / "versions/0003_ticket.py").write_text(
@@ -99,7 +99,7 @@ def next_version(tmp_path: Path) -> Revisions:
     return Revisions(folder, (*SHIPPED.known, "0003"))
 
 
-def test_a_journal_from_before_revisions_is_read_and_goes_on(old: Path) -> None:
+def test_a_journal_without_a_revision_is_read_and_continued(old: Path) -> None:
     journal = SqlJournal(old)
     assert [found.run for found in journal.runs()] == ["r20261101-120000-a1b2"]
     assert journal.events("r20261101-120000-a1b2") == (
@@ -112,14 +112,14 @@ def test_a_journal_from_before_revisions_is_read_and_goes_on(old: Path) -> None:
     journal.close()
 
 
-def test_a_journal_from_before_revisions_differs_in_nothing_from_the_first(old: Path) -> None:
+def test_a_journal_without_a_revision_has_the_schema_of_the_first_revision(old: Path) -> None:
     database = Database(old)
     with database.reading() as connection:
         assert differences(connection) == []
     database.close()
 
 
-def test_looking_into_a_journal_that_fits_changes_nothing(tmp_path: Path) -> None:
+def test_reading_a_current_journal_changes_nothing(tmp_path: Path) -> None:
     SqlJournal(tmp_path).close()
     before = (tmp_path / "journal.db").read_bytes()
     journal = SqlJournal(tmp_path)
@@ -129,7 +129,7 @@ def test_looking_into_a_journal_that_fits_changes_nothing(tmp_path: Path) -> Non
 
 
 def test_runs_of_an_old_journal_have_no_version_and_no_summary(old: Path) -> None:
-    """The chain of a run holds as it did: its header is hashed as its own version hashed it."""
+    """The chain of a run is still valid: its header is hashed as its own version hashed it."""
     journal = SqlJournal(old)
     (header,) = journal.runs()
     assert (header.version, journal.summary(header.run)) == ("", None)
@@ -137,7 +137,7 @@ def test_runs_of_an_old_journal_have_no_version_and_no_summary(old: Path) -> Non
     journal.close()
 
 
-def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path, next_version: Revisions) -> None:
+def test_an_old_journal_is_upgraded_and_keeps_its_content(old: Path, next_version: Revisions) -> None:
     database = Database(old, next_version)
     with database.reading() as connection:
         assert connection.exec_driver_sql("SELECT run, ticket FROM runs").all() == [("r20261101-120000-a1b2", "none")]
@@ -146,7 +146,7 @@ def test_an_old_journal_is_brought_up_to_date_and_keeps_what_is_in_it(old: Path,
     database.close()
 
 
-def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Path) -> None:
+def test_an_older_journal_is_copied_for_the_version_that_can_continue_it(old: Path) -> None:
     """An interrupted run is finished with the copy: ``rollout resume --state FOLDER/before-REVISION``."""
     SqlJournal(old).close()
     aside = old / f"before-{SHIPPED.newest}"
@@ -161,13 +161,13 @@ def test_an_older_journal_is_kept_for_the_version_that_can_go_on_with_it(old: Pa
     of_its_version.close()
 
 
-def test_a_journal_that_fits_or_is_new_is_not_copied(tmp_path: Path) -> None:
+def test_a_current_or_new_journal_is_not_copied(tmp_path: Path) -> None:
     for _ in range(2):
         SqlJournal(tmp_path).close()
     assert list(tmp_path.glob("before-*")) == []
 
 
-def test_a_journal_that_cannot_be_kept_is_not_changed(old: Path) -> None:
+def test_a_journal_that_cannot_be_copied_is_not_changed(old: Path) -> None:
     before = (old / "journal.db").read_bytes()
     (old / f"before-{SHIPPED.newest}").write_text("in the way")
     with pytest.raises(StateError, match="cannot be copied") as raised:
@@ -179,7 +179,7 @@ def test_a_journal_that_cannot_be_kept_is_not_changed(old: Path) -> None:
     assert len((old / "journal.db").read_bytes()) == len(before)
 
 
-def test_a_journal_is_brought_up_to_date_once(place: Place, next_version: Revisions) -> None:
+def test_a_journal_is_upgraded_once(place: Place, next_version: Revisions) -> None:
     Database(place).close()
     for _ in range(2):
         Database(place, next_version).close()
@@ -189,7 +189,7 @@ def test_a_journal_is_brought_up_to_date_once(place: Place, next_version: Revisi
     database.close()
 
 
-def test_a_migration_that_fails_leaves_the_journal_as_it_was(
+def test_a_failed_migration_leaves_the_journal_unchanged(
     journal: SqlJournal, place: Place, next_version: Revisions
 ) -> None:
     journal.begin(header())
@@ -205,7 +205,7 @@ def test_a_migration_that_fails_leaves_the_journal_as_it_was(
     database.close()
 
 
-def test_nothing_is_changed_under_a_controller_that_is_at_work(
+def test_a_journal_that_a_controller_uses_is_not_upgraded(
     journal: SqlJournal, place: Place, next_version: Revisions, change: Change
 ) -> None:
     journal.acquire("rno", "r7")
@@ -223,19 +223,19 @@ def test_a_newer_journal_is_refused_by_everything_that_opens_it(place: Place, ne
     assert (raised.value.reference, raised.value.exit_code) == ("journal-newer", 5)
 
 
-def test_asking_whether_there_is_a_journal_makes_none(place: Place) -> None:
+def test_checking_for_a_journal_creates_none(place: Place) -> None:
     assert not is_there(place)
     assert not is_there(place)
     SqlJournal(place).close()
     assert is_there(place)
 
 
-# ------------------------------------------------------------------------------------------------------ what it costs
+# ------------------------------------------------------------------------------------------------------ costs of imports
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("library", ["alembic", "mako"])
-def test_a_journal_that_fits_is_opened_without_what_migrates(place: Place, library: str) -> None:
+def test_a_current_journal_is_opened_without_importing_alembic(place: Place, library: str) -> None:
     SqlJournal(place).close()
     seen = elsewhere(place, f"import sys; journal.runs(); assert {library!r} not in sys.modules")
     assert seen.returncode == 0, seen.stderr
@@ -249,7 +249,7 @@ def test_a_file_needs_no_postgresql() -> None:
 
 
 @pytest.mark.process
-def test_a_database_that_cannot_be_reached_is_no_empty_journal() -> None:
+def test_an_unreachable_database_is_not_treated_as_an_empty_journal() -> None:
     nowhere = PostgresUrl.reading("postgresql://rollout@127.0.0.1:1/nothing")
     for ask in (is_there, SqlJournal):
         with pytest.raises(StateError, match=r"127\.0\.0\.1"):

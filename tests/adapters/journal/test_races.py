@@ -1,4 +1,4 @@
-"""Many at once, in processes and connections of their own: a lease has one holder, a run has one writer."""
+"""Concurrent processes with their own connections: a lease has one holder, a run has one writer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def address(place: Place) -> str:
 
 
 @pytest.mark.parametrize("before", ["free", "of a machine that is gone"])
-def test_of_many_that_take_a_lease_at_once_exactly_one_has_it(
+def test_exactly_one_of_many_concurrent_processes_gets_a_lease(
     place: Place, journal: SqlJournal, change: Change, before: str
 ) -> None:
     for number in range(CLUSTERS) if before != "free" else ():
@@ -72,10 +72,10 @@ def test_of_many_that_take_a_lease_at_once_exactly_one_has_it(
     finally:
         for one in controllers:
             one.communicate("\n", timeout=PATIENCE)
-    assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken, and by one only"
+    assert Counter(taken) == Counter(range(CLUSTERS)), "each lease was taken by exactly one process"
 
 
-def test_of_many_that_make_a_journal_at_once_none_fails(place: Place) -> None:
+def test_many_processes_can_create_a_journal_at_once(place: Place) -> None:
     failed: list[Exception] = []
 
     def open_it() -> None:
@@ -92,15 +92,18 @@ def test_of_many_that_make_a_journal_at_once_none_fails(place: Place) -> None:
     assert failed == []
 
 
-def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_comes_after(server: Server) -> None:
-    """The old controller has checked its lease and not committed yet: its event is in, or the lease is not lost yet."""
+def test_a_takeover_of_a_lease_waits_for_a_write_in_progress_and_no_write_follows(server: Server) -> None:
+    """The old controller has checked its lease and not committed yet.
+
+    Either its event is stored, or its lease is not lost yet.
+    """
     place = server.database()
     old, new = SqlJournal(place), SqlJournal(place)
     new._leases.me = "elsewhere:b.1:1:1"  # noqa: SLF001 - two machines in one process
     old.begin(header())
     old.acquire("rno", "r1")
     server.query("UPDATE leases SET heartbeat = heartbeat - 60", name_of(place))
-    old._leases.me, mine = "ops-1:b.2:2:2", old._leases.me  # noqa: SLF001 - and of a machine that is not this one
+    old._leases.me, mine = "ops-1:b.2:2:2", old._leases.me  # noqa: SLF001 - as a process of another machine
     server.query(f"UPDATE leases SET owner = 'ops-1:b.2:2:2' WHERE owner = '{mine}'", name_of(place))  # noqa: S608
     taken = threading.Event()
 
@@ -125,8 +128,8 @@ def test_who_takes_a_lease_over_waits_for_a_write_that_is_under_way_and_none_com
     new.close()
 
 
-def test_the_time_of_a_lease_is_the_databases(server: Server) -> None:
-    """The lease uses no machine's own clock: its age is exactly that of the database."""
+def test_the_age_of_a_lease_uses_the_databases_clock(server: Server) -> None:
+    """A lease does not use the clock of a machine. Its age is measured by the database only."""
     place = server.database()
 
     def now() -> float:

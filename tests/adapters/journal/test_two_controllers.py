@@ -1,6 +1,9 @@
-"""Two machines, one PostgreSQL, real agents: one lease, one dies or stops responding, the other takes over; the journal becomes unreachable.
+"""Two machines, one PostgreSQL, real agents, one lease.
 
-A machine is a host name of its own, by which its leases are told apart. A lease's time is moved in the database, not waited for.
+The holder dies or freezes, and the other machine takes over; or the journal becomes unreachable.
+
+A machine is a host name of its own, by which its leases are told apart. The age of a lease is changed in the database:
+the tests do not wait for it.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Machine:
-    """Where ``rollout`` is called, and how the journal is reached from there."""
+    """The machine on which ``rollout`` is called, and its address of the journal."""
 
     name: str
     site: Site
@@ -82,7 +85,7 @@ class Team:
         self.server.query(f"UPDATE leases SET heartbeat = {now} - {seconds}", self.database)  # noqa: S608 - a number
 
     def events(self) -> list[tuple[int, int]]:
-        """How many events there are, and the number of the last."""
+        """The number of events, and the number of the last one."""
         return self.server.query("SELECT count(*), max(number) FROM events", self.database)
 
 
@@ -98,7 +101,7 @@ def team(tmp_path: Path, server: Server) -> Iterator[Team]:
 
 
 def starts(site: Site, name: str) -> int:
-    """How often this node's kubelet was started, by its own journal."""
+    """The number of starts of this node's kubelet, according to the node's journal."""
     command = ("ssh", "-F", str(site.lab / "ssh_config"), name, "journalctl -u kubelet.service --no-pager -o cat")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return sum(line.startswith("Started") for line in done.stdout.splitlines())
@@ -115,10 +118,10 @@ def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_ha
         until(lambda: team.first.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
         run = team.second.status()["run"]
         refused = team.second.rollout(*APPLY)
-        assert (refused.code, f"run {run} has small: ops-1" in refused.err) == (5, True), refused.out + refused.err
+        assert (refused.code, f"run {run} holds small: ops-1" in refused.err) == (5, True), refused.out + refused.err
         assert "[locked]" in refused.err
         heard = team.second.rollout("pause")
-        assert "paused-already" in heard.err, "words reach it from any machine"
+        assert "paused-already" in heard.err, "a request can come from any machine"
         process.send_signal(signal.SIGKILL)
         process.wait()
     team.lease_is_old(0)
@@ -130,17 +133,15 @@ def test_the_second_gets_the_name_of_the_holder_and_takes_over_when_the_first_ha
     assert done_on(team.site) == len(FEW)
     nothing_left(team.site, *FEW)
     assert {name: starts(team.site, name) - before[name] for name in FEW} == dict.fromkeys(FEW, 1), (
-        "one change, one start"
+        "one restart for one change"
     )
     assert {token(team.site, name)[1] for name in FEW} == {run}
     [(count, last)] = team.events()
-    assert count == last, "no event is missing, none is there twice"
+    assert count == last, "no event is missing or duplicated"
 
 
-@pytest.mark.parametrize("how", sample("how a journal goes away", ["terminated", "crashed", "silent"], 2))
-def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_and_no_more(
-    team: Team, how: str
-) -> None:
+@pytest.mark.parametrize("how", sample("how a journal becomes unreachable", ["terminated", "crashed", "silent"], 2))
+def test_a_temporarily_unreachable_journal_only_delays_the_run(team: Team, how: str) -> None:
     policy(team.site, "pace: 20", "pace: 0.5")
     before = {name: starts(team.site, name) for name in FEW}
     with team.first.begun(*APPLY) as process:
@@ -157,7 +158,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
             until(lambda: "nothing is started" in team.first.said(), PATIENCE, "it notices")
             begun = {name: transactions(team.site, name) for name in FEW}
             came = team.way.came
-            until(lambda: team.way.came >= came + 3, PATIENCE, "it looks again and again whether the journal is back")
+            until(lambda: team.way.came >= came + 3, PATIENCE, "it retries the journal")
             assert {name: transactions(team.site, name) for name in FEW} == begun, "no node is touched meanwhile"
             assert any(not found for found in begun.values())
             if how == "crashed":
@@ -167,7 +168,7 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
         code = process.wait(PATIENCE)
     assert code in (0, 4), team.first.said()  # 4: a node with a guard that fired before the journal was reachable again
     found = team.first.status()
-    assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal says what the nodes are"
+    assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal matches the nodes"
     assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
     if how != "terminated":
         assert "the journal is back after" in team.first.said()
@@ -176,13 +177,13 @@ def test_a_journal_that_goes_away_in_the_middle_and_comes_back_holds_the_run_up_
     assert count == last
     ours = {name: starts(team.site, name) - before[name] for name in FEW}
     assert ours == {name: 1 if team.site.is_new(name) else 2 for name in FEW}, (
-        "a start for a change, one for a way back"
+        "one restart for the change, one for the revert"
     )
 
 
-def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back_and_is_recorded_so(team: Team) -> None:
-    """The canary's output is garbage from its change on: however late the journal fails, nothing was confirmed."""
-    policy(team.site, "guard: 60s", "guard: 15s")  # it is waited for
+def test_a_journal_that_stays_unreachable_ends_the_run_and_armed_nodes_are_reverted_and_recorded(team: Team) -> None:
+    """After its change the canary only prints garbage. So nothing is confirmed, however late the journal fails."""
+    policy(team.site, "guard: 60s", "guard: 15s")  # the test waits for it
     before = team.site.everything(*FEW)
     team.site.fault("small-001", "garbage-output", "--at", "apply")
     with team.first.begun(*APPLY) as process:
@@ -196,14 +197,14 @@ def test_a_journal_that_stays_away_ends_the_run_and_what_was_armed_has_gone_back
             until(
                 lambda: team.site.everything(*FEW) == before,
                 PATIENCE,
-                "the guard gives everything back, without anybody",
+                "the guard reverts everything by itself",
             )
         finally:
             team.server.start()
     team.site.fault("small-001", "--clear")
     back = team.first.rollout("resume", "--yes")
     events = "\n".join(row[0] for row in team.server.query("SELECT body FROM events ORDER BY number", team.database))
-    assert '"taken-back-alone"' in events, "what the node did by itself is in the journal"
+    assert '"taken-back-alone"' in events, "the revert by the node itself is in the journal"
     assert back.code in (0, 4), back.out + back.err
     assert team.first.status()["counts"].get("confirmed", 0) == done_on(team.site)
     nothing_left(team.site, *FEW)

@@ -1,4 +1,4 @@
-"""Two machines with a journal of their own each and nothing in common but the nodes: the nodes' tokens are the lock."""
+"""Two machines with separate journals and the same nodes: the nodes' tokens are the lock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
 
 
 def nodes(site: Site) -> dict[str, tuple[int, list[str], dict[str, str]]]:
-    """Each node's own report: starts of its kubelet, its claim, its files."""
+    """The report of each node: starts of its kubelet, its claim, its files."""
     return {name: (starts(site, name), token(site, name), site.everything(name)) for name in FEW}
 
 
@@ -47,15 +47,17 @@ def test_the_second_laptop_gets_the_claiming_run_its_age_and_what_to_do_from_the
         before = nodes(few)
         refused = second.rollout(*APPLY, "--set", "maxPods=99")
         assert refused.code == 5, refused.out + refused.err
-        assert f"by run {run}" in refused.out, "who has them; the name of a run begins with when it was begun"
+        assert f"by run {run}" in refused.out, (
+            "it names the run that holds them; a run's name begins with its start time"
+        )
         assert "rollout unlock" in refused.out
         assert "rollback --emergency" in refused.out
-        assert nodes(few) == before, "no node has noticed"
+        assert nodes(few) == before, "no node has changed"
         assert process.poll() is None
     assert transactions(few, "small-061") == []
 
 
-@pytest.mark.parametrize("by", sample("who took over", ["an emergency rollback", "unlock and a run of its own"], 1))
+@pytest.mark.parametrize("by", sample("kinds of takeover", ["an emergency rollback", "unlock and a run of its own"], 1))
 def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, by: str) -> None:
     policy(few, "pace: 20", "pace: 0.5")
     policy(few, "guard: 60s", "guard: 20s")  # unlocking waits for it
@@ -72,7 +74,7 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
             until(
                 lambda: second.rollout(*unlock).code == 0,
                 PATIENCE,
-                "what was armed is left to its guard; then all are free",
+                "armed nodes are left to their guards; then all nodes are free",
             )
             taken = second.rollout("rollback", "--cluster", "small", "--emergency", "--limit", ALL, "--yes")
             assert taken.code == 0, taken.out + taken.err
@@ -80,14 +82,17 @@ def test_a_laptop_that_thaws_after_another_took_over_reaches_no_node(few: Site, 
         after = nodes(few)
         process.send_signal(signal.SIGCONT)
         assert ended(process, first) == 5, said(first)
-    assert nodes(few) == after, "not a start, not a token, not a byte"
+    assert nodes(few) == after, "no restart, no token and no byte has changed"
     nothing_left(few, *FEW)
     if by == "an emergency rollback":
         assert few.everything(*FEW) == old
 
 
-def test_of_two_that_begin_at_the_same_moment_never_two_go_on(few: Site) -> None:
-    """Both take the same token. A node accepts one run; a run that does not get all its nodes releases the others."""
+def test_of_two_runs_that_begin_at_once_at_most_one_continues(few: Site) -> None:
+    """Both use the same token. A node accepts one of the runs.
+
+    A run that does not get all its nodes releases the others.
+    """
     for attempt in range(3):
         sites = [few.apart(f"left-{attempt}"), few.apart(f"right-{attempt}")]
         wanted = (f"maxPods={90 + attempt}", f"maxPods={80 + attempt}")

@@ -1,4 +1,4 @@
-"""A real kube-apiserver on Debian's etcd, for one test session; ``build-apiserver.sh`` makes the binary."""
+"""A real kube-apiserver with Debian's etcd, for one test session. ``build-apiserver.sh`` builds the binary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAINS = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
 ]
-"""What docs/gates.md tells people to grant: no more is needed."""
+"""The rights that docs/gates.md recommends: no others are needed."""
 
 
 def role(name: str, rules: list[dict[str, list[str]]]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def binding(name: str, user: str) -> dict[str, Any]:
 
 
 def can_run() -> bool:
-    """Whether there is a binary, and an etcd for it."""
+    """Whether the binary and an etcd exist."""
     return BINARY.exists() and shutil.which("etcd") is not None
 
 

@@ -1,7 +1,7 @@
-"""Nodes, leases and pods on an API server as a test wants them: a real one, or what a real one answered to this test.
+"""Nodes, leases and pods on an API server for a test: on a real server, or replayed from its recorded answers.
 
-With a real server everything is made in it and asked of it over TLS. ``ROLLOUT_RECORD=1`` puts a proxy between that
-writes down every answer; without a server the answers come from there, in the same order, and making things does nothing.
+With a real server everything is created in it and read from it over TLS. ``ROLLOUT_RECORD=1`` adds a proxy that records
+every answer. Without a server the recorded answers are used, in the same order, and creating objects does nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 class Bed:
-    """See the module. ``name`` is the test's; each test has a namespace and nodes of its own."""
+    """See the module. ``name`` is the test's. Each test has its own namespace and nodes."""
 
     def __init__(self, name: str, folder: Path, server: ApiServer | None, stack: ExitStack) -> None:
         self.namespace = name
@@ -47,7 +47,7 @@ class Bed:
             self.proxy = f"http://127.0.0.1:{door.server_address[1]}"
         self._make("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
-    # What is asked.
+    # Requests of the client.
 
     def kubeconfig(self, token: str = READER) -> Path:
         path = self._folder / f"{token}.kubeconfig"
@@ -72,7 +72,7 @@ class Bed:
         return cluster
 
     def answer(self, method: str, path: str, body: bytes, token: str, kind: str) -> tuple[int, bytes]:
-        """For the proxy: ask and write down, or read what was written down."""
+        """For the proxy: ask the server and record the answer, or read the recorded answer."""
         if self._server is None:
             at = next(at for at, entry in enumerate(self._talk) if entry["asked"] == f"{method} {path}")
             entry = self._talk.pop(at)
@@ -86,7 +86,7 @@ class Bed:
             text = ",\n".join(json.dumps(entry, sort_keys=True) for entry in self._talk)
             (RECORDED / f"{self._name}.json").write_text(f"[\n{text}\n]\n")
 
-    # What there is.
+    # Objects on the server.
 
     def has_node(self, ready: str = "True", reason: str = "KubeletReady", message: str = "ok") -> None:
         self._make("POST", "/api/v1/nodes", {"metadata": {"name": self.node, "labels": {"rack": "r1"}}})
@@ -108,7 +108,7 @@ class Bed:
         self._make("PATCH", f"{LEASES}/{self.node}", {"spec": {"renewTime": at}})
 
     def has_pod(self, name: str, policy: str = "Always", **words: Any) -> None:
-        """``words`` are of its metadata, its status, and ``spec``: more of that."""
+        """``words``: parts of its metadata and its status; ``spec``: additions to its spec."""
         spec = {
             "nodeName": self.node, "restartPolicy": policy, "terminationGracePeriodSeconds": 30,
             "containers": [{"name": "app", "image": "reg.example/app:1"}], **words.pop("spec", {}),
@@ -122,12 +122,12 @@ class Bed:
         self._settle(name)
 
     def deletes(self, name: str) -> None:
-        """As a user would: it ends in its grace period."""
+        """Delete the pod as a user would: it ends within its grace period."""
         self._make("DELETE", f"{self._pods}/{name}")
         self._settle(name)
 
     def removes(self, name: str, *, held: bool = False) -> None:
-        """As its kubelet does when the containers have ended; ``held``: a finalizer keeps it."""
+        """Delete the pod as its kubelet does when the containers have ended. ``held``: a finalizer keeps the object."""
         self._make("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
         if self._server is not None:
             assert (self._server.ask("GET", f"{self._pods}/{name}")[0] == 200) is held
@@ -136,7 +136,7 @@ class Bed:
         self._make("PATCH", f"/api/v1/nodes/{self.node}", {"spec": {"unschedulable": True}})
 
     def has_budget(self, name: str, needs: int, allows: int, *, looked_at: bool = True) -> None:
-        """For pods of the app ``web``; with its status as the disruption controller would write it."""
+        """A budget for pods of the app ``web``, with the status that the disruption controller would write."""
         path = f"/apis/policy/v1beta1/namespaces/{self._name}/poddisruptionbudgets"
         spec = {"minAvailable": needs, "selector": {"matchLabels": {"app": "web"}}}
         self._make("POST", path, {"metadata": {"name": name}, "spec": spec})
@@ -156,7 +156,7 @@ class Bed:
             assert status in (200, 201), body
 
     def _settle(self, name: str) -> None:
-        """Until the server's cache, which is what we ask, has what was made."""
+        """Wait until the server's cache contains what was created: gates read the cache."""
         if self._server is None:
             return
         path = f"{self._pods}/{name}"
@@ -193,7 +193,7 @@ def _container(state: Any, identity: str, restarts: int) -> dict[str, Any]:
 
 
 def _trimmed(document: Any) -> Any:
-    """Without what clients write into the server for each other."""
+    """The document without ``managedFields``, which are not used here."""
     if isinstance(document, dict):
         return {key: _trimmed(value) for key, value in document.items() if key != "managedFields"}
     return [_trimmed(value) for value in document] if isinstance(document, list) else document

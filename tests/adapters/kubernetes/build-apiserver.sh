@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds a real kube-apiserver (1.20.2) from Debian's own source package, without touching the system's package lists.
 # Usage: build-apiserver.sh DIR; afterwards DIR/kube-apiserver exists. Wants golang-go, and etcd-server to run it.
-# About seven minutes on two cores and 3 GB of space, most of which is given back at the end.
+# About seven minutes on two cores and 3 GB of space, most of which is freed at the end.
 set -eu
 
 dir=${1:?usage: build-apiserver.sh DIR}

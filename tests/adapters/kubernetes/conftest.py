@@ -1,4 +1,7 @@
-"""Every gate against what it really asks: HTTP servers of the test's own, and a real API server or its recorded answers."""
+"""Every gate with the back end that it queries:
+
+HTTP servers of the test, and a real API server or its recorded answers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.adapters.kubernetes.bed import Bed, bed
 
 @pytest.fixture(scope="session")
 def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer | None]:
-    """A real one where it is asked for (``make test-apiserver``); ``None``: its answers were recorded."""
+    """A real API server (``make test-apiserver``), or ``None``: its recorded answers are used."""
     if not os.environ.get("ROLLOUT_REAL_API"):
         yield None
         return

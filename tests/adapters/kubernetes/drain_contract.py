@@ -1,4 +1,4 @@
-"""The contract of an API server for drains: cases for a real one and for the lab's.
+"""The contract of an API server for drains: cases for a real server and for the lab's.
 
 A case takes a ``Subject`` of its own and raises ``AssertionError``.
 """
@@ -38,7 +38,7 @@ class Subject(Protocol):
     def two_budgets_match(self) -> None: ...
 
     def kubelet_ends(self, pod: str) -> None:
-        """Its containers have ended; returns when the API has heard of it."""
+        """Its containers have ended. Returns when the API shows that."""
 
 
 def cordon(subject: Subject, run: str = RUN, counter: int = TOKEN) -> Cordon:
@@ -75,12 +75,12 @@ def a_cordon_bears_the_mark_and_is_lifted_with_it(subject: Subject) -> None:
     before = subject.client.get(path, SECONDS)
     assert cordon(subject) is Cordon.OURS
     assert cordoned(subject) == (True, RUN)
-    assert cordon(subject) is Cordon.OURS, "asked again, nothing more happens"
+    assert cordon(subject) is Cordon.OURS, "a repeated request changes nothing"
     assert uncordon(subject) is Cordon.NONE
     assert uncordon(subject) is Cordon.NONE
     after = subject.client.get(path, SECONDS)
     assert after["spec"].get("unschedulable") is None
-    assert after["metadata"].get("annotations") == before["metadata"].get("annotations"), "left as found"
+    assert after["metadata"].get("annotations") == before["metadata"].get("annotations"), "restored"
 
 
 def another_runs_cordon_is_its_own(subject: Subject) -> None:
@@ -102,7 +102,7 @@ def an_older_token_neither_keeps_nor_lifts_a_cordon(subject: Subject) -> None:
     assert uncordon(subject) is Cordon.NEWER
     assert subject.client.get(path, SECONDS)["metadata"]["annotations"] == taken
     assert cordoned(subject) == (True, RUN)
-    assert uncordon(subject, RUN, None) is Cordon.NONE, "unless it is lifted whatever its token is"
+    assert uncordon(subject, RUN, None) is Cordon.NONE, "unless any token is accepted"
     assert cordoned(subject) == (False, "")
 
 
@@ -140,7 +140,7 @@ def accepted_is_not_gone(subject: Subject) -> None:
     assert ending.uid == pod.uid
     assert ending.deletion_grace == 30
     assert ending.deleted.endswith("Z")
-    assert evict(subject, pod).eviction is Eviction.ACCEPTED, "asked again, nothing more happens"
+    assert evict(subject, pod).eviction is Eviction.ACCEPTED, "a repeated request changes nothing"
     subject.kubelet_ends(subject.pod)
     assert subject.pod not in pods(subject)
     assert evict(subject, pod).eviction is Eviction.GONE

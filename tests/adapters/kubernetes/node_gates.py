@@ -1,4 +1,4 @@
-"""The node gates of one node, asked as a run asks them: a baseline, then one reading after the other."""
+"""The node gates of one node, called like in a run: a baseline, then one reading after the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Cluster
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import DEFAULT_BUDGETS, Disruption, Gate, GateKind, GateScope, Limits, RevertScope
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Disruption, Limits, RevertScope
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
 from rollout.core.run.commands import Ask
@@ -67,7 +68,7 @@ class Asked:
         self.baseline = ""
 
     def before(self) -> Asked:
-        """The node's baseline is taken."""
+        """Take the node's baseline."""
         self.baseline = self.gates.baseline(self.node)
         return self
 

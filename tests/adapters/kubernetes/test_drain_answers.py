@@ -1,4 +1,6 @@
-"""Draining before an API server that is newer, busy, contended or lying: what is sent, and what is made of each answer."""
+"""Draining with an API server that is newer, busy or contended, or that sends invalid answers: the requests, and the
+results.
+"""
 
 from __future__ import annotations
 
@@ -86,14 +88,14 @@ def test_a_cordon_of_others_between_our_read_and_our_write_stays(stack: ExitStac
     assert len(found.sent("PATCH")) == 1
 
 
-def test_a_node_that_a_kubelet_wrote_meanwhile_is_looked_at_again(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_node_that_a_kubelet_wrote_meanwhile_is_read_again(stack: ExitStack, tmp_path: Path) -> None:
     ours = node(cordoned=True, mark=RUN, version="8")
     found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), CONFLICT, ours, node())
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
     assert [sent["metadata"]["resourceVersion"] for sent in found.sent("PATCH")] == ["7", "8"]
 
 
-def test_a_node_that_is_written_all_the_time_is_left_after_some_tries(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_node_that_is_written_all_the_time_is_given_up_after_some_tries(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, node())
     found.server.answer = lambda seen: node() if seen.method == "GET" else CONFLICT
     with pytest.raises(AwayError, match="kept changing") as error:
@@ -102,20 +104,20 @@ def test_a_node_that_is_written_all_the_time_is_left_after_some_tries(stack: Exi
     assert len(found.sent("PATCH")) == cordons.TRIES
 
 
-def test_a_node_that_goes_while_its_cordon_is_lifted_has_none(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_node_that_is_deleted_while_its_cordon_is_lifted_has_no_cordon(stack: ExitStack, tmp_path: Path) -> None:
     gone = refused(404, 'nodes "n" not found')
     found = asked(stack, tmp_path, node(cordoned=True, mark=RUN), gone)
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
 
 
-def test_a_mark_that_outlived_its_cordon_is_taken_away(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_mark_without_a_cordon_is_removed(stack: ExitStack, tmp_path: Path) -> None:
     """An operator uncordoned the node by hand."""
     found = asked(stack, tmp_path, node(mark=RUN), node())
     assert found.cluster.uncordon("n", RUN, TOKEN, SECONDS) is Cordon.NONE
     assert found.sent("PATCH")[0]["metadata"]["annotations"] == {MARK: None, COUNTER: None}
 
 
-def test_a_mark_that_outlived_its_cordon_is_no_cordon_whatever_its_token(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_mark_without_a_cordon_counts_as_no_cordon_whatever_its_token(stack: ExitStack, tmp_path: Path) -> None:
     ours = node(cordoned=True, mark=RUN)
     found = asked(stack, tmp_path, node(mark=RUN, token=str(TOKEN + 1)), ours)
     assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.OURS
@@ -143,7 +145,7 @@ def test_a_cordon_of_the_next_controller_between_our_read_and_our_write_stays(
     assert len(found.sent("PATCH")) == 1
 
 
-def test_a_mark_that_would_write_on_the_screen_is_some_other_runs(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_mark_with_control_characters_counts_as_another_runs(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, node(cordoned=True, mark="\x1b[2Jrno-1"))
     assert found.cluster.cordon("n", RUN, TOKEN, SECONDS) is Cordon.ANOTHER_RUN
 
@@ -155,7 +157,7 @@ def test_a_node_without_a_version_is_not_written(stack: ExitStack, tmp_path: Pat
     assert found.sent("PATCH") == []
 
 
-def test_a_server_that_hangs_takes_no_more_than_the_time_given(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_hanging_server_costs_no_more_than_the_given_time(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, node(), Reply(hang=60))
     with pytest.raises(AwayError) as error:
         found.cluster.cordon("n", RUN, TOKEN, 0.3)
@@ -169,7 +171,7 @@ def evicted(stack: ExitStack, folder: Path, reply: Reply) -> EvictionAnswer:
     return asked(stack, folder, said(200, DISCOVERED), reply).cluster.evict(POD, SECONDS)
 
 
-def test_this_very_pod_is_asked_to_go_with_its_own_grace_period(stack: ExitStack, tmp_path: Path) -> None:
+def test_exactly_this_pod_is_evicted_with_its_own_grace_period(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, said(200, DISCOVERED), said(201, {"status": "Success"}))
     for _ in range(2):
         assert found.cluster.evict(POD, SECONDS).eviction is Eviction.ACCEPTED
@@ -179,7 +181,9 @@ def test_this_very_pod_is_asked_to_go_with_its_own_grace_period(stack: ExitStack
             "deleteOptions": {"preconditions": {"uid": "0123"}},
         }
     ]  # fmt: skip
-    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], "discovery is asked once"
+    assert [seen.path for seen in found.server.seen if seen.method == "GET"] == ["/api/v1"], (
+        "discovery is requested once"
+    )
 
 
 BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2"}]}
@@ -196,7 +200,7 @@ BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption b
         ({**BUDGET, "retryAfterSeconds": -3}, {}, 0.0),
     ],
 )
-def test_how_long_a_budget_makes_wait(
+def test_the_delay_that_a_budget_requests(
     stack: ExitStack, tmp_path: Path, details: dict[str, Any], headers: dict[str, str], seconds: float
 ) -> None:
     answer = evicted(stack, tmp_path, said(429, {"message": "Cannot evict pod.", "details": details}, **headers))
@@ -205,21 +209,23 @@ def test_how_long_a_budget_makes_wait(
     )
 
 
-def test_a_server_that_is_busy_is_no_budget(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_busy_server_is_not_a_blocking_budget(stack: ExitStack, tmp_path: Path) -> None:
     with pytest.raises(AwayError) as error:
         evicted(stack, tmp_path, refused(429, "the server has received too many requests, please try again later"))
     assert error.value.reference == "http-429"
 
 
-def test_a_pod_of_a_namespace_that_is_being_deleted_is_asked_again(stack: ExitStack, tmp_path: Path) -> None:
+def test_an_eviction_in_a_namespace_that_is_being_deleted_is_retried(stack: ExitStack, tmp_path: Path) -> None:
     details = {"causes": [{"reason": "NamespaceTerminating", "message": "namespace ci-1 is being terminated"}]}
     answer = evicted(stack, tmp_path, said(403, {"message": "unable to create new content", "details": details}))
     assert answer.eviction is Eviction.BLOCKED
     assert evicted(stack, tmp_path, said(403, {"message": "may not"})).eviction is Eviction.REFUSED
 
 
-def test_an_eviction_that_is_refused_although_it_was_granted_is_asked_again(stack: ExitStack, tmp_path: Path) -> None:
-    """The server restarts, and does not know its roles yet: the node's other pods are evicted already."""
+def test_an_eviction_that_is_refused_although_the_right_was_granted_is_retried(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    """The server restarts and has not loaded its roles yet, while other pods of the node are already evicted."""
     granted = [said(201, {"status": {"allowed": True}})] * len(NEEDED_TO_DRAIN)
     found = asked(stack, tmp_path, *granted, said(200, DISCOVERED), said(403, {"message": "may not"}))
     assert found.cluster.missing_to_drain() == ()
@@ -228,25 +234,25 @@ def test_an_eviction_that_is_refused_although_it_was_granted_is_asked_again(stac
 
 
 @pytest.mark.parametrize("message", ["the pod was changed meanwhile", "Precondition failed: UID"])
-def test_another_conflict_says_nothing_of_the_pod(stack: ExitStack, tmp_path: Path, message: str) -> None:
+def test_another_conflict_is_retried(stack: ExitStack, tmp_path: Path, message: str) -> None:
     with pytest.raises(AwayError) as error:
         evicted(stack, tmp_path, refused(409, message))
     assert error.value.reference == "conflict"
 
 
-def test_another_pod_as_the_store_tells_it(stack: ExitStack, tmp_path: Path) -> None:
-    """The pod was replaced between the server's first look and its delete."""
+def test_a_conflict_because_of_another_uid_means_that_the_pod_is_gone(stack: ExitStack, tmp_path: Path) -> None:
+    """The pod was replaced between the server's read and its delete."""
     message = "Precondition failed: UID in precondition: 0123, UID in object meta: 4567"
     assert evicted(stack, tmp_path, refused(409, message)).eviction is Eviction.GONE
 
 
 @pytest.mark.parametrize("status", [500, 503, 504])
-def test_a_server_in_trouble_is_asked_again(stack: ExitStack, tmp_path: Path, status: int) -> None:
+def test_a_server_error_is_retried(stack: ExitStack, tmp_path: Path, status: int) -> None:
     with pytest.raises(AwayError):
         evicted(stack, tmp_path, refused(status, "etcdserver: leader changed"))
 
 
-def test_a_server_without_evictions_is_named(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_server_without_evictions_is_reported(stack: ExitStack, tmp_path: Path) -> None:
     found = asked(stack, tmp_path, said(200, {"resources": [{"name": "pods"}]}))
     with pytest.raises(RemoteError, match="does not support evictions"):
         found.cluster.evict(POD, SECONDS)
@@ -296,7 +302,7 @@ def test_pods_come_from_the_store(stack: ExitStack, tmp_path: Path) -> None:
         {"spec": {"volumes": [3]}},
     ],
 )
-def test_a_lie_is_no_pod(stack: ExitStack, tmp_path: Path, lie: dict[str, Any]) -> None:
+def test_an_invalid_pod_is_refused(stack: ExitStack, tmp_path: Path, lie: dict[str, Any]) -> None:
     with pytest.raises(RemoteError) as error:
         listed(stack, tmp_path, **lie)
     assert error.value.reference == "bad-answer"

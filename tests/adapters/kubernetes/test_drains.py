@@ -1,4 +1,4 @@
-"""Draining asks a real API server, or hears what one answered: the contract, and what only a real one can show."""
+"""Drains on a real API server or its recorded answers: the contract, and behaviour that only a real server shows."""
 
 from __future__ import annotations
 
@@ -144,7 +144,10 @@ def test_a_budget_minds_no_pod_that_is_not_ready(api: Bed) -> None:
 
 
 def test_a_negative_grace_period_is_none_to_an_old_api_server(api: Bed) -> None:
-    """1.20 takes the pod away at once, and its kubelet gives the containers 2 s; from 1.22 on 1 s is granted."""
+    """1.20 deletes the pod at once, and its kubelet gives the containers 2 s.
+
+    From 1.22 on a grace period of 1 s is granted.
+    """
     api.has_node()
     api.has_pod("web", spec={"terminationGracePeriodSeconds": -3})
     pod = only(api)

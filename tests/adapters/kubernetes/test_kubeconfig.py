@@ -1,4 +1,4 @@
-"""Kubeconfigs: what is understood, what is refused by name, and that no secret of theirs is ever shown."""
+"""Kubeconfigs: supported entries, entries that are refused by name, and no secret is ever shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rollout.errors import AwayError, InputError, RemoteError
 from tests.adapters.web import Reply, Web, nobody, web
 from tests.controllers import until
 
-SECRET = "s3cret-t0ken"  # noqa: S105 - what must not be seen
+SECRET = "s3cret-t0ken"  # noqa: S105 - must never be shown
 OK = Reply(body=b'{"kind": "Status"}')
 
 
@@ -91,7 +91,7 @@ def test_unsupported_entries_are_reported(
         ("https://me:pw@10.0.0.1", "`server` is not an address, or contains a user [bad-server]"),
     ],
 )
-def test_the_server_must_be_one(tmp_path: Path, server: str, said: str) -> None:
+def test_the_server_must_be_an_https_address(tmp_path: Path, server: str, said: str) -> None:
     with pytest.raises(InputError) as error:
         load_kubeconfig(config(tmp_path, {"token": SECRET}, server))
     assert str(error.value).endswith(said)
@@ -104,7 +104,7 @@ def test_contexts_are_chosen_by_name_with_a_hint(tmp_path: Path) -> None:
         load_kubeconfig(path, "cc")
 
 
-def test_a_kubeconfig_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere: No such file or directory \[no-kubeconfig\]"):
         load_kubeconfig(str(tmp_path / "nowhere"))
 
@@ -125,7 +125,7 @@ def test_invalid_certificates_are_reported_before_any_request(tmp_path: Path, us
         ApiClient(load_kubeconfig(config(tmp_path, user)))
 
 
-def test_an_authority_that_is_none_too(tmp_path: Path) -> None:
+def test_an_invalid_authority_is_reported(tmp_path: Path) -> None:
     authority = base64.b64encode(b"-----").decode()
     with pytest.raises(InputError, match=r"the certificate authority is not a PEM certificate \[bad-certificate\]"):
         ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, **{"certificate-authority-data": authority})))
@@ -142,7 +142,7 @@ Plugin = Callable[[str], str]
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Plugin:
-    """A plugin beside the kubeconfig that runs some Python."""
+    """A plugin in the kubeconfig's folder that runs some Python."""
 
     def write(body: str) -> str:
         path = tmp_path / "plugin"
@@ -180,7 +180,7 @@ def test_a_plugins_token_is_used_until_it_ends(
 
 
 @pytest.mark.process
-def test_a_token_that_ended_is_asked_for_again(
+def test_an_expired_token_is_requested_again(
     stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -217,7 +217,7 @@ def test_a_plugin_that_fails_is_named(
 def test_a_plugin_that_hangs_is_killed_with_its_children(
     stack: ExitStack, tmp_path: Path, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child that keeps the plugin's output open neither outlives it nor holds us up."""
+    """A child that keeps the plugin's output open is killed with it, and causes no delay."""
     monkeypatch.setattr("rollout.adapters.kubernetes.credentials.PLUGIN_SECONDS", 1.0)
     beat = tmp_path / "child"
     body = f"import subprocess; child = subprocess.Popen(['sleep', '86400']); open({str(beat)!r}, 'w').write(str(child.pid)); time.sleep(86400)"
@@ -228,7 +228,7 @@ def test_a_plugin_that_hangs_is_killed_with_its_children(
 
 
 @pytest.mark.process
-def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> None:
+def test_a_missing_plugin_is_named(stack: ExitStack, tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="the plugin no-such-plugin could not be run: No such file or directory"):
         client(stack, config(tmp_path, execs("no-such-plugin"), nobody())).get("/version", 5)
 
@@ -248,7 +248,7 @@ def test_a_plugin_that_is_missing_is_named(stack: ExitStack, tmp_path: Path) -> 
         (Reply(301, headers=(("Location", "http://127.0.0.1:1/"),)), "http-301", "answered 301"),
     ],
 )
-def test_errors_are_in_the_servers_words(
+def test_errors_contain_the_servers_message(
     stack: ExitStack, tmp_path: Path, reply: Reply, reference: str, said: str
 ) -> None:
     server = stack.enter_context(web(reply))
@@ -259,7 +259,7 @@ def test_errors_are_in_the_servers_words(
 
 @pytest.mark.process
 def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) -> None:
-    """A server of another authority: the handshake ends before any request."""
+    """The server has another authority, so the handshake fails before any request."""
     import ssl
     import subprocess
     import threading
@@ -286,7 +286,7 @@ def test_an_unverified_server_gets_no_token(stack: ExitStack, tmp_path: Path) ->
     context.load_cert_chain(pair)
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the handshake that ends is what this is about
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # the test is about the end of the handshake
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     stack.callback(server.server_close)
@@ -308,7 +308,7 @@ REFUSED = Reply(403, b'{"message": "nodes is forbidden"}')
 def test_a_refusal_of_what_was_granted_is_final_only_when_it_persists(
     stack: ExitStack, tmp_path: Path, status: int, reference: str
 ) -> None:
-    """A server that restarts refuses everybody for a moment: its RBAC cache is cold."""
+    """A restarting server refuses every user for a moment: its RBAC cache is empty."""
     clock = [0.0]
     server = stack.enter_context(web(Reply(status)))
     asking = ApiClient(load_kubeconfig(config(tmp_path, {"token": SECRET}, server.url)), lambda: clock[0])
@@ -336,7 +336,7 @@ def test_without_a_check_of_rights_a_refusal_is_believed_at_once(stack: ExitStac
 
 @pytest.mark.process
 def test_a_token_file_is_read_again_when_its_token_is_refused(stack: ExitStack, tmp_path: Path) -> None:
-    """It was rotated a moment ago, and is read once a minute otherwise."""
+    """The file was rotated a moment ago. Otherwise it is read once a minute."""
     (tmp_path / "token").write_text("old")
     server = stack.enter_context(web())
     server.answer = lambda seen: OK if seen.headers["authorization"] == "Bearer new" else Reply(401)

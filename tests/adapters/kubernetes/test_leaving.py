@@ -1,4 +1,7 @@
-"""Pods as an API server may lie about them: each is read, or refused as a bad answer, and what was read can be reckoned with."""
+"""Invalid pods from an API server: each is read, or refused as a bad answer.
+
+The arithmetic accepts every pod that is read.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def paths(document: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(st.sampled_from(paths(POD)), lies)
-def test_any_lie_at_any_place(place: tuple[Any, ...], lie: Any) -> None:
+def test_any_invalid_value_at_any_place_of_a_pod(place: tuple[Any, ...], lie: Any) -> None:
     document = copy.deepcopy(POD)
     *above, key = place
     holder: Any = document
@@ -59,8 +62,8 @@ def test_any_lie_at_any_place(place: tuple[Any, ...], lie: Any) -> None:
 
 
 @given(lies)
-def test_any_lie_instead_of_a_pod(lie: Any) -> None:
-    assert read(lie) is None, "there is none without a name and a uid"
+def test_any_invalid_value_instead_of_a_pod(lie: Any) -> None:
+    assert read(lie) is None, "a pod needs a name and a uid"
 
 
 def read(document: Any) -> LeavingPod | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.playbook import GateKind
+from rollout.core.model.gates import GateKind
 from tests.adapters.kubernetes.apiserver import NOBODY
 from tests.adapters.kubernetes.bed import Bed, running, waiting
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
@@ -47,7 +47,7 @@ def test_ready_is_passed_once_the_lease_was_renewed(api: Bed) -> None:
 
 
 def test_a_renewal_before_the_first_look_proves_nothing(api: Bed) -> None:
-    """It may be from before the restart: clocks of two machines are not compared."""
+    """It may be from before the restart. Clocks of two machines are not compared."""
     api.has_node()
     api.has_lease()
     gate = asked(api, READY).before()
@@ -111,7 +111,7 @@ def test_a_node_that_is_not_ready_before_is_not_touched(api: Bed) -> None:
 
 
 def test_after_a_restart_of_our_own_it_may_take_a_while(api: Bed) -> None:
-    """A canary's rehearsal reverts the change and makes it again: in between a Node may be NotReady for 10 s."""
+    """A canary's rehearsal reverts the change and applies it again. In between a Node may be NotReady for 10 s."""
     api.has_node("False", "KubeletNotReady", "container runtime status check may not have completed yet")
     gate = asked(api, READY)
     gate.gates.forget(api.node)
@@ -158,7 +158,7 @@ def test_a_pod_that_was_rejected_at_admission_is_a_failure(api: Bed) -> None:
 
 
 def test_a_rejected_pod_that_its_controller_replaced_is_one_too(api: Bed) -> None:
-    """A DaemonSet deletes a failed pod within a second; what takes its place is rejected as well."""
+    """A DaemonSet deletes a failed pod within a second. Its replacement is rejected as well."""
     api.has_node()
     api.has_pod("web-1")
     gate = asked(api, PODS).before()
@@ -168,7 +168,7 @@ def test_a_rejected_pod_that_its_controller_replaced_is_one_too(api: Bed) -> Non
 
 
 def test_a_pod_that_should_run_for_ever_and_succeeded_is_one_too(api: Bed) -> None:
-    """So does 1.36 leave a pod that it rejected."""
+    """1.36 leaves a pod that it rejected in this state."""
     api.has_node()
     api.has_pod("web")
     gate = asked(api, PODS).before()
@@ -240,7 +240,7 @@ def test_a_container_that_crashed_before_does_not_count(api: Bed, before: dict[s
 
 
 def test_a_container_that_crashes_hours_later_is_not_our_doing(api: Bed) -> None:
-    """A wave may be held for a night; by the node's own clock this one lived on for hours."""
+    """A wave may be held for a night. By the node's own clock this container ran for hours."""
     api.has_node()
     api.has_lease()
     api.has_pod("web", **running("aaaa"))

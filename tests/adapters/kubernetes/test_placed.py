@@ -1,4 +1,4 @@
-"""The API's Pods, of which only what admission looks at is kept."""
+"""The API's Pods: only the fields that admission uses are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ POD = {
 }
 
 
-def test_all_that_admission_looks_at() -> None:
+def test_everything_that_admission_uses_is_read() -> None:
     assert placed_pod(POD) == PlacedPod(
         node="tess-node-0001",
         name="shop/web-1",
@@ -76,7 +76,7 @@ def test_an_ended_pod_is_over() -> None:
 @pytest.mark.parametrize(
     "spec", [{"containers": {}}, {"containers": [{"ports": [{"hostPort": "81"}]}]}, {"overhead": {"cpu": 1}}]
 )
-def test_nonsense_is_a_bad_answer(spec: dict[str, object]) -> None:
+def test_an_invalid_pod_is_a_bad_answer(spec: dict[str, object]) -> None:
     with pytest.raises(RemoteError) as error:
         placed_pod({"spec": spec})
     assert error.value.reference == "bad-answer"

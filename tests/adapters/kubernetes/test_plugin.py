@@ -1,4 +1,4 @@
-"""One plugin for many callers: run once, its failure shared, each caller bounded by its own deadline."""
+"""One plugin for many callers: it runs once, its failure is shared, and each caller has its own deadline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLERS = 4
 
 @dataclass
 class Program:
-    """Stands for the plugin: each run takes the next of ``prints``, once it may."""
+    """A fake plugin: each run prints the next of ``prints`` when the test releases it."""
 
     prints: list[Credential | RemoteError]
     may: threading.Event = field(default_factory=threading.Event)
@@ -54,8 +54,8 @@ def test_many_callers_wait_for_one_run() -> None:
     assert program.runs == 1
 
 
-def test_a_plugin_that_hangs_holds_each_caller_up_for_its_own_deadline_only() -> None:
-    """They used to wait one after the other: 30, 60, 90 and 120 s for four callers with 10 s each."""
+def test_a_hanging_plugin_delays_each_caller_by_its_own_deadline_only() -> None:
+    """Before, four callers with 10 s each waited one after the other: 30, 60, 90 and 120 s."""
     program = Program([credential("t")])
     credentials = PluginCredentials(program)
     for _ in range(CALLERS):
@@ -66,7 +66,7 @@ def test_a_plugin_that_hangs_holds_each_caller_up_for_its_own_deadline_only() ->
     assert credentials.get(PATIENCE).token == "t"  # noqa: S105 - no secret
 
 
-def test_a_failure_is_shared_for_some_seconds_and_then_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_shared_for_some_seconds_and_then_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     program, credentials = quick(RemoteError("exec-plugin", "not logged in"), credential("t"))
     for _ in range(CALLERS):
         with pytest.raises(RemoteError, match="not logged in"):
@@ -76,7 +76,7 @@ def test_a_failure_is_shared_for_some_seconds_and_then_tried_again(monkeypatch: 
     assert credentials.get(PATIENCE).token == "t"  # noqa: S105 - no secret
 
 
-def test_a_credential_that_is_still_valid_is_used_while_a_new_one_is_asked_for() -> None:
+def test_a_valid_credential_is_used_while_a_new_one_is_requested() -> None:
     program, credentials = quick(credential("old", EARLY / 2), credential("new"))
     assert credentials.get(PATIENCE).token == "old"  # noqa: S105 - no secret
     program.may.clear()
@@ -84,7 +84,7 @@ def test_a_credential_that_is_still_valid_is_used_while_a_new_one_is_asked_for()
     program.may.set()
 
 
-def test_one_that_was_refused_is_asked_for_anew_and_a_newer_one_is_kept() -> None:
+def test_a_refused_credential_is_replaced_and_a_newer_one_is_kept() -> None:
     program, credentials = quick(credential("old"), credential("new"))
     assert credentials.get(PATIENCE).token == "old"  # noqa: S105 - no secret
     credentials.forget("old")

@@ -1,4 +1,4 @@
-"""An API server that is behind, restarted, hung or of another mind about the time: nothing is passed by its old words."""
+"""An API server that is behind, restarted, hung or has another time: outdated answers pass no gate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.playbook import GateKind
+from rollout.core.model.gates import GateKind
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
 from tests.adapters.web import Reply, Seen, web
 
@@ -112,10 +112,10 @@ def cluster(api: Api, tmp_path: Path) -> Iterator[KubernetesCluster]:
         yield made
 
 
-def test_a_lease_of_before_the_restart_passes_nothing_however_new_it_looks(
+def test_a_lease_from_before_the_restart_passes_no_gate_however_new_it_looks(
     api: Api, cluster: KubernetesCluster
 ) -> None:
-    """The controller's and the node's clocks are not compared: a renewTime of the year 2100 is as good as any."""
+    """The clocks of controller and node are not compared: a renewTime in the year 2100 proves no more than any other."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
     assert gate.now()[0] is UNKNOWN
@@ -126,7 +126,7 @@ def test_a_lease_of_before_the_restart_passes_nothing_however_new_it_looks(
 
 
 @pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
-def test_a_node_whose_clock_is_far_off_passes_by_its_renewals_all_the_same(
+def test_a_node_with_a_wrong_clock_still_passes_by_its_renewals(
     api: Api, cluster: KubernetesCluster, renewed: str
 ) -> None:
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
@@ -136,7 +136,7 @@ def test_a_node_whose_clock_is_far_off_passes_by_its_renewals_all_the_same(
 
 
 @pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
-def test_an_answer_that_is_no_list_of_pods_is_not_taken_for_an_empty_one(
+def test_an_answer_that_is_not_a_list_of_pods_does_not_count_as_an_empty_list(
     api: Api, cluster: KubernetesCluster, kind: GateKind
 ) -> None:
     gate = Asked(kind, "n1", cluster).before()
@@ -149,7 +149,7 @@ def test_an_answer_that_is_no_list_of_pods_is_not_taken_for_an_empty_one(
 
 
 @pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
-def test_a_part_of_a_list_is_not_taken_for_all_of_it(api: Api, cluster: KubernetesCluster, kind: GateKind) -> None:
+def test_a_partial_list_does_not_count_as_the_whole_list(api: Api, cluster: KubernetesCluster, kind: GateKind) -> None:
     gate = Asked(kind, "n1", cluster).before()
     api.more = "page 2"
     verdict, said = gate.now()
@@ -157,18 +157,21 @@ def test_a_part_of_a_list_is_not_taken_for_all_of_it(api: Api, cluster: Kubernet
 
 
 def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, cluster: KubernetesCluster) -> None:
-    """Two API servers behind one address, or one that was restored from a backup: a renewal never lowers a version."""
+    """There are two API servers behind one address, or one was restored from a backup.
+
+    A renewal never lowers a version.
+    """
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.renewed, api.lease_at = LATER, 150
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = EARLIER, 100
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = LATER, 150
-    assert gate.now()[0] is UNKNOWN, "there and back is no renewal either"
+    assert gate.now()[0] is UNKNOWN, "a change back and forth is no renewal either"
 
 
 def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCluster) -> None:
-    """The node controller leaves Ready at True for 40 s after the kubelet's last word."""
+    """The node controller leaves Ready at True for 40 s after the kubelet's last status."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     for _ in range(5):
         assert gate.now()[0] is UNKNOWN
@@ -176,21 +179,21 @@ def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCl
 
 
 @pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
-def test_pods_of_a_cache_that_is_behind_the_baseline_pass_nothing(
+def test_pods_of_a_cache_that_is_behind_the_baseline_pass_no_gate(
     api: Api, cluster: KubernetesCluster, kind: GateKind
 ) -> None:
-    """A restarted API server refills its cache: for a while it may return old pods."""
+    """A restarted API server refills its cache. For a while it may return old pods."""
     gate = Asked(kind, "n1", cluster).before()
     assert gate.now() == (PASSED, "")
     api.pods_at = "80"
-    assert gate.now() == (UNKNOWN, "the API server's pods are older than what it said before: its cache is behind")
+    assert gate.now() == (UNKNOWN, "the API server returned older pods than before: its cache is behind")
     api.pods_at = "95"
     assert gate.now()[0] is PASSED
     api.pods_at = "91"
     assert gate.now()[0] is UNKNOWN, "newer than the baseline, older than the last reading"
 
 
-def test_a_version_that_is_no_number_is_not_compared(api: Api, cluster: KubernetesCluster) -> None:
+def test_a_version_that_is_not_a_number_is_not_compared(api: Api, cluster: KubernetesCluster) -> None:
     gate = Asked(GateKind.PODS_KEPT, "n1", cluster).before()
     api.pods_at = "opaque"
     assert gate.now()[0] is PASSED
@@ -201,7 +204,7 @@ def test_a_version_that_is_no_number_is_not_compared(api: Api, cluster: Kubernet
     [(500, b"boom"), (503, b""), (200, b"<html>"), (200, b'{"metadata":'), (200, b"[]"), (200, b'{"items": 7}'), (410, b"{}")],
     ids=["error", "unavailable", "a page", "truncated", "a list", "another kind", "gone"],
 )  # fmt: skip
-def test_an_api_server_that_errs_in_the_soak_passes_nothing_and_fails_nothing(
+def test_errors_of_the_api_server_in_the_soak_pass_no_gate_and_fail_none(
     api: Api, cluster: KubernetesCluster, status: int, body: bytes
 ) -> None:
     gate = Asked(GateKind.PODS_KEPT, "n1", cluster, timeout=1.2).before()
@@ -209,14 +212,14 @@ def test_an_api_server_that_errs_in_the_soak_passes_nothing_and_fails_nothing(
     api.status, api.body = status, body
     assert gate.now()[0] is UNKNOWN
     api.status, api.body = 200, good
-    assert gate.now()[0] is PASSED, "and is heard when it is back"
+    assert gate.now()[0] is PASSED, "and its answers count again when it is back"
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown", ""])
 def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
     api: Api, cluster: KubernetesCluster, ready: str
 ) -> None:
-    """systemd reports it running, its healthz is ok: only its Node shows the problem."""
+    """systemd reports the kubelet as running, and its healthz is ok. Only its Node shows the problem."""
     gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
     api.ready = ready
     assert gate.now()[0] is UNKNOWN
@@ -231,7 +234,7 @@ def test_a_node_that_was_not_ready_before_is_left_alone(api: Api, cluster: Kuber
     assert left.value.reference == "not-ready-before"
 
 
-def test_what_hangs_of_one_node_holds_up_no_other(api: Api, cluster: KubernetesCluster) -> None:
+def test_a_hanging_request_for_one_node_delays_no_other_node(api: Api, cluster: KubernetesCluster) -> None:
     others = [Asked(GateKind.PODS_KEPT, f"n{at}", cluster).before() for at in range(1, 9)]
     hung = [Asked(GateKind.PODS_KEPT, f"hung{at}", cluster, timeout=3600.0) for at in range(64)]
     api.hung = frozenset(gate.node for gate in hung)

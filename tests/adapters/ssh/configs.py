@@ -1,4 +1,4 @@
-"""Drawn ssh_configs: files that include each other, conditions, first and later values, words in every spelling."""
+"""Random ssh_configs: files that include each other, conditions, first and later values, and every spelling of words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BAD_VALUES = (
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """``files`` by name; the first is the one that is read. Names begin where ``~/.ssh`` is."""
+    """``files`` by name; the first is the main file. Names are relative to ``~/.ssh``."""
 
     files: dict[str, str]
     host: str

@@ -1,4 +1,4 @@
-"""One server for the whole session, a fresh ``SshNodes`` for each test, and a check that nothing is left behind."""
+"""One server for the session, a new ``SshNodes`` for each test, and a check that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def nodes(shared_sshd: Sshd, make_nodes: Make) -> SshNodes:
 
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The socket of an empty agent that everything below uses."""
+    """The socket of an empty ssh-agent. All following code uses this agent."""
     path = tmp_path / "agent"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
     try:

@@ -1,4 +1,4 @@
-"""Certificates as ssh-keygen signs them, and an agent that holds a hardware key made of software."""
+"""Certificates signed by ssh-keygen, and an agent with a simulated hardware key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SK = b"sk-ssh-ed25519@openssh.com"
 
 
 def sign(authority: Path, key: Path, *options: str) -> Path:
-    """A certificate for ``key`` (its ``.pub``), beside it."""
+    """A certificate for ``key`` (its ``.pub``), in the same folder."""
     subprocess.run(
         ["ssh-keygen", "-q", "-s", authority, "-I", "test", *options, f"{key}.pub"], check=True, capture_output=True
     )
@@ -36,7 +36,7 @@ def _string(data: bytes) -> bytes:
 
 
 class HardwareAgent:
-    """Speaks the agent's protocol; its one key signs as a security key does, with flags and a counter."""
+    """Implements the agent's protocol. Its one key signs like a security key, with flags and a counter."""
 
     def __init__(self, path: Path, *, touched: bool = True) -> None:
         self._key = Ed25519PrivateKey.generate()

@@ -63,13 +63,13 @@ def hang(connection: socket.socket) -> None:
 
 
 def garbage(connection: socket.socket) -> None:
-    """Talks without end and without a line's end."""
+    """Sends endless data without a line end."""
     while True:
         connection.sendall(b"\x1b[31mHTTP/1.1 400 \x00" * 1000)
 
 
 def drop(connection: socket.socket) -> None:
-    """As sshd past MaxStartups."""
+    """Like sshd past MaxStartups."""
     connection.sendall(b"Exceeded MaxStartups\r\n")
 
 
@@ -95,7 +95,7 @@ def no_ssh_2(connection: socket.socket) -> None:
 
 
 def dropping_first(times: int, port: int) -> Script:
-    """Drops the first connections, then passes everything on to a port."""
+    """Drops the first connections, then forwards everything to a port."""
     seen = iter(range(1_000_000))
 
     def script(connection: socket.socket) -> None:

@@ -1,4 +1,6 @@
-"""A real OpenSSH server on 127.0.0.1, as the user who runs the tests, with keys and files of its own; limits and commands for it."""
+"""A real OpenSSH server on 127.0.0.1 with its own keys and files, run by the user of the tests; its limits and
+commands.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.controllers import until
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 PATIENT = SshLimits(connect=300, banner=300, handshake=300, auth=300, channel=300)
-"""For tests that are not about a limit: none strikes, however slow the machine is."""
+"""For tests that are not about a limit: no limit applies, however slow the machine is."""
 
 TRUE = RemoteCommand("true", b"", 600)
 
@@ -44,7 +46,7 @@ def public(path: Path) -> str:
 
 
 class Sshd:
-    """A server under a folder; ``nodes`` gives an ``SshNodes`` that knows it."""
+    """A server with its files in a folder. ``nodes`` returns an ``SshNodes`` with its host key."""
 
     def __init__(self, folder: Path, options: str = "") -> None:
         folder.chmod(0o700)
@@ -111,20 +113,20 @@ class Sshd:
         return self._process.pid
 
     def accepted(self) -> int:
-        """How many connections have been authenticated so far."""
+        """The number of authenticated connections so far."""
         return (self.folder / "log").read_text(encoding="utf-8").count("Accepted publickey")
 
 
 def patient(**limits: float) -> SshLimits:
-    """No limit strikes but these."""
+    """Limits of which only the given ones can apply."""
     return replace(PATIENT, **limits)  # type: ignore[arg-type]  # some are whole numbers
 
 
 @contextmanager
 def lasting(folder: Path) -> Iterator[str]:
-    """A shell command that ends with 0 when this block ends, and never before: it reads from an idle pipe.
+    """A shell command that ends with 0 when this block ends, and never before.
 
-    After the end of the block there is nothing to read.
+    It reads from an idle pipe, which is closed at the end of the block.
     """
     pipe = folder / "lasting"
     os.mkfifo(pipe)

@@ -1,4 +1,4 @@
-"""Users of this machine with a password and a line in sudoers, for as long as a test runs. Needs root."""
+"""Users of this machine with a password and a line in sudoers, for the time of a test. Needs root."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class User:
         subprocess.run(["visudo", "-cqf", path], check=True)
 
     def lets_in(self, server: Sshd) -> None:
-        """Before the server starts: this user's key is the server's."""
+        """Call before the server starts: the user gets the key that the server accepts."""
         (self.home / ".ssh").mkdir(exist_ok=True)
         shutil.copy(f"{server.user_key}.pub", self.home / ".ssh" / "authorized_keys")
         server.options += f"\nAuthorizedKeysFile {self.home}/.ssh/authorized_keys"

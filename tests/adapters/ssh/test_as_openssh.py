@@ -1,4 +1,4 @@
-"""Drawn ssh_configs, read by us and by ``ssh -G``: what is set for a host is the same, and what ssh refuses we refuse."""
+"""Random ssh_configs, read by rollout and by ``ssh -G``: both give the same settings and refuse the same files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ours(case: Drawn, path: Path) -> dict[str, object] | None:
 
 
 def known_hosts(case: Drawn, path: Path) -> str:
-    """The files, with their tokens expanded; nothing where another setting has the way refused."""
+    """The files with their tokens expanded. Nothing if another setting makes the target unusable."""
     try:
         found = Resolver.reading(path).resolve(Target("n", case.host, case.user, None))
     except RemoteError:

@@ -1,4 +1,4 @@
-"""Nodes behind bastions: real OpenSSH servers, the bastions forward to the node's."""
+"""Nodes behind bastions: real OpenSSH servers that forward to the node's server."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.controllers import until
 pytestmark = pytest.mark.process
 
 AWAY = "Host n-away\n  ConnectTimeout 2\n"
-"""How long that one node is waited for; its bastion is given all the time it wants."""
+"""Limits with a short wait for the node and a long one for its bastion."""
 
 Bastion = Callable[..., Sshd]
 
 
 @pytest.fixture
 def bastion(tmp_path: Path) -> Iterator[Bastion]:
-    """Starts bastions, each with the options given."""
+    """Starts bastions, each with the given options."""
     require()
     made: list[Sshd] = []
 
@@ -55,7 +55,7 @@ def bastion(tmp_path: Path) -> Iterator[Bastion]:
 
 
 def behind(node: Sshd, folder: Path, *bastions: Sshd, jump: str = "", more: str = "") -> Path:
-    """An ssh_config by which ``n*`` is ``node`` behind ``b0``, ``b1`` … in this order."""
+    """An ssh_config that puts ``n*`` (``node``) behind ``b0``, ``b1`` … in this order."""
     stanzas = [
         f"Host b{number}\n  HostName 127.0.0.1\n  Port {server.port}\n  IdentityFile {server.user_key}\n"
         f"  UserKnownHostsFile {server.known_hosts}\n  ProxyJump none\n"
@@ -130,7 +130,7 @@ def test_no_free_tunnel_in_time_is_reported(
     assert nodes.run(target("n2"), TRUE).status == 0
 
 
-def test_a_bastions_connection_that_died_is_made_again(
+def test_a_bastions_connection_that_died_is_reopened(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     one = bastion()
@@ -145,7 +145,7 @@ def test_a_bastions_connection_that_died_is_made_again(
 def test_a_bastion_that_stopped_responding_is_detected_and_dropped(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
-    """Its kernel still acknowledges what we send: only an answer of its own shows that it lives."""
+    """Its kernel still acknowledges our data. Only an answer of sshd shows that it is alive."""
     one = bastion()
     nodes = make_nodes(behind(shared_sshd, tmp_path, one, more=AWAY), limits=patient(bastion_probe=1))
     assert nodes.run(target("n1"), TRUE).status == 0
@@ -160,7 +160,7 @@ def test_a_bastion_that_stopped_responding_is_detected_and_dropped(
             os.kill(process, signal.SIGKILL)
 
 
-def test_a_node_that_is_away_is_not_the_bastions_fault(
+def test_an_unreachable_node_is_not_the_bastions_fault(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     one = bastion()
@@ -219,7 +219,7 @@ class _Small(ServerInterface):
         return 0 if self.carried <= 2 else 4
 
 
-def test_a_bastions_connection_that_says_it_is_full_gets_a_sibling(
+def test_a_full_connection_to_a_bastion_is_followed_by_a_second_one(
     shared_sshd: Sshd, own_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
     def serve(connection: socket.socket) -> None:
@@ -252,10 +252,8 @@ def test_why_the_bastion_does_not_reach_a_node(
     assert refused(make_nodes(config).run(target("n5"), TRUE)) == "name-not-known"
 
 
-def test_every_node_learns_its_own_reason(
-    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
-) -> None:
-    """paramiko keeps one reason for all channels that are being opened."""
+def test_every_node_gets_its_own_reason(shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path) -> None:
+    """paramiko stores one reason for all channels that are being opened."""
     shut = free_port()
     one = bastion(f"PermitOpen 127.0.0.1:{shared_sshd.port} 127.0.0.1:{shut}")
     nodes = make_nodes(behind(shared_sshd, tmp_path, one))
@@ -275,7 +273,7 @@ def test_a_bastion_that_forbids_forwarding(
     assert "bastion 127.0.0.1:" in answer.message
 
 
-def test_a_bastion_that_does_not_let_us_in(
+def test_a_bastion_that_refuses_the_login(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     one = bastion()
@@ -292,7 +290,9 @@ def test_a_bastion_with_another_host_key(shared_sshd: Sshd, bastion: Bastion, ma
     assert one.accepted() == 0
 
 
-def test_a_bastion_that_is_not_known(shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path) -> None:
+def test_a_bastion_with_an_unknown_host_key(
+    shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
+) -> None:
     one = bastion()
     one.known_hosts.write_text("", encoding="utf-8")
     assert refused(make_nodes(behind(shared_sshd, tmp_path, one)).run(target(), TRUE)) == "bastion-host-key-unknown"
@@ -314,7 +314,7 @@ def test_a_bastion_that_is_down(own_sshd: Sshd, shared_sshd: Sshd, make_nodes: M
     assert f"bastion 127.0.0.1:{own_sshd.port}" in answer.message
 
 
-def test_a_bastion_that_hangs_holds_up_no_node_behind_another(
+def test_a_hanging_bastion_delays_no_node_behind_another(
     shared_sshd: Sshd, bastion: Bastion, own_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
     good, over = bastion(), threading.Event()
@@ -333,7 +333,7 @@ def test_a_bastion_that_hangs_holds_up_no_node_behind_another(
         over.set()
 
 
-def test_a_bastion_that_hangs_costs_all_of_its_nodes_one_wait(
+def test_a_hanging_bastion_costs_all_of_its_nodes_one_wait(
     own_sshd: Sshd, shared_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
     with scripted(scripts.hang) as hung:
@@ -344,25 +344,25 @@ def test_a_bastion_that_hangs_costs_all_of_its_nodes_one_wait(
             answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), TRUE), range(12)))
         assert {refused(answer) for answer in answers} == {"bastion-unreachable"}
         assert refused(nodes.run(target("n-late"), TRUE)) == "bastion-unreachable"
-        assert hung.count == 1, "all of them have waited for one connection, and who came late for none"
+        assert hung.count == 1, "all of them waited for one connection, and later nodes for none"
 
 
 def test_handshakes_through_one_bastion_are_limited_and_do_not_delay_others(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
-    """As many nodes as may shake hands through it hang after their banner."""
+    """As many nodes as the bastion has handshake slots hang after their banner."""
     first, second = bastion(), bastion()
     config = behind(shared_sshd, tmp_path, first, second, jump="b0", more="Host n-b1-*\n  ProxyJump b1\n")
     nodes = make_nodes(config, limits=patient(handshakes=4, bastion_handshakes=2))
     with scripted(scripts.hang_after_banner) as hung, ThreadPoolExecutor(8) as pool:
         stuck = [pool.submit(nodes.run, target(f"n{n}", port=hung.port), TRUE) for n in range(6)]
-        until(lambda: hung.count == 6, 60, "all of them have a banner and nothing more")
+        until(lambda: hung.count == 6, 60, "all of them have received only a banner")
         assert nodes.run(target("n-b1-1"), TRUE).status == 0
         assert not any(job.done() for job in stuck)
         nodes.close()
 
 
-def test_the_commands_deadline_bounds_all_of_it(
+def test_the_commands_deadline_bounds_the_whole_path(
     own_sshd: Sshd, shared_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
     with scripted(scripts.hang_after_banner) as hung:
@@ -371,7 +371,7 @@ def test_the_commands_deadline_bounds_all_of_it(
         assert refused(nodes.run(target(), RemoteCommand("true", b"", 1))) == "bastion-unreachable"
 
 
-def test_closing_ends_what_runs_behind_a_bastion(
+def test_closing_ends_commands_behind_a_bastion(
     shared_sshd: Sshd, bastion: Bastion, make_nodes: Make, tmp_path: Path
 ) -> None:
     nodes = make_nodes(behind(shared_sshd, tmp_path, bastion()))
@@ -414,7 +414,7 @@ def chain(found: Resolver, name: str) -> list[str]:
         ("Host n1\n ProxyJump none\nHost *\n ProxyJump b\n", []),
     ],
 )
-def test_what_proxyjump_means(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_valid_values_of_proxyjump(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert chain(resolver(tmp_path, f"{text}\nHost *\n User me\n"), "n1") == expected
 
 
@@ -427,14 +427,14 @@ def test_what_proxyjump_means(tmp_path: Path, text: str, expected: list[str]) ->
         ("Host n1\n ProxyJump b\nHost b\n ProxyCommand nc %h\n", "proxy-command-not-supported"),
     ],
 )
-def test_what_proxyjump_cannot_mean(tmp_path: Path, text: str, reference: str) -> None:
+def test_values_of_proxyjump_that_cannot_be_resolved(tmp_path: Path, text: str, reference: str) -> None:
     with pytest.raises(RemoteError) as caught:
         resolver(tmp_path, text).resolve(Target("n1", "n1"))
     assert caught.value.reference == reference
 
 
 @pytest.mark.parametrize("value", ["a,,b", "-oProxyCommand=x", "b:99999", "b:%p"])
-def test_a_proxyjump_that_is_none(tmp_path: Path, value: str) -> None:
+def test_invalid_values_of_proxyjump(tmp_path: Path, value: str) -> None:
     with pytest.raises(InputError) as caught:
         resolver(tmp_path, f"Host n1\n ProxyJump {value}\n")
     assert caught.value.reference == "ssh-config-invalid"
@@ -447,7 +447,7 @@ def test_2000_nodes_behind_a_bastion_resolve_it_once(tmp_path: Path) -> None:
 
 
 def _sessions(server: Sshd) -> list[int]:
-    """The processes that serve its connections: all below the listener."""
+    """The processes that serve its connections: all descendants of the listener."""
     listener = server.pid
     lines = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.splitlines()
     children: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Certificates of users and of hosts, on a real server; those that must not count."""
+"""Certificates of users and of hosts on a real server, including certificates that are not accepted."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ Certify = Callable[..., RemoteAnswer]
 
 @pytest.fixture
 def certified(own_sshd: Sshd, make_nodes: Make) -> Certify:
-    """A node with a host certificate; its answer with ``lines`` in known_hosts."""
+    """A node with a host certificate, and its answer with ``lines`` in known_hosts."""
 
     def run(*options: str, lines: str = "@cert-authority 127.0.0.1 {ca}", kind: str = "ed25519", ca: str = "ed25519",
             accept_new: bool = False) -> RemoteAnswer:  # fmt: skip
@@ -153,10 +153,10 @@ def test_which_lines_of_known_hosts_count(certified: Certify, lines: str, refere
         (("-n", "127.0.0.1"), "not a host certificate"),
     ],
 )
-def test_a_hosts_certificate_that_does_not_count(
+def test_a_host_certificate_that_is_not_accepted(
     certified: Certify, own_sshd: Sshd, options: tuple[str, ...], says: str
 ) -> None:
-    """Not even --accept-new takes such a host's key."""
+    """Even --accept-new does not accept such a host's key."""
     answer = certified(*options, accept_new=True)
     assert refused(answer) == "host-certificate-refused"
     assert says in answer.message
@@ -171,8 +171,8 @@ def test_a_host_without_the_certificate_that_is_expected(own_sshd: Sshd, make_no
     assert "presents no certificate" in answer.message
 
 
-def test_a_forged_certificate_proves_nothing(own_sshd: Sshd, make_nodes: Make) -> None:
-    """The name of a trusted authority in it, the signature of another."""
+def test_a_forged_certificate_is_not_accepted(own_sshd: Sshd, make_nodes: Make) -> None:
+    """It has the name of a trusted authority and the signature of another one."""
     trusted = authority(own_sshd.folder)
     (own_sshd.folder / "evil").mkdir()
     evil = authority(own_sshd.folder / "evil")

@@ -25,7 +25,7 @@ def command(line: str, stdin: bytes = b"", deadline: float = 600.0) -> RemoteCom
 
 
 def unhurried(nodes: SshNodes) -> float:
-    """A deadline of which a short command needs a small part, on this machine as it is now. ``n1`` is connected then."""
+    """A deadline of which a short command needs only a small part on this machine. ``n1`` is then connected."""
     took = []
     for _ in range(4):
         begin = time.monotonic()
@@ -34,7 +34,7 @@ def unhurried(nodes: SshNodes) -> float:
     return 1 + 10 * max(took[1:])
 
 
-def test_output_and_status_come_back(nodes: SshNodes) -> None:
+def test_output_and_status_are_returned(nodes: SshNodes) -> None:
     answer = nodes.run(target(), command("echo out; echo err >&2; exit 7"))
     assert answer == RemoteAnswer(status=7, stdout=b"out\n", stderr=b"err\n", started=True)
 
@@ -122,7 +122,7 @@ def test_a_kept_connection_that_died_is_opened_again(nodes: SshNodes) -> None:
 
 
 def test_a_kept_connection_that_stopped_responding_is_reopened(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """As after a power cut: no reset, no end, nothing."""
+    """Like after a power cut: no reset and no end of the connection."""
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(channel=5.0))
     silent = int(nodes.run(target(), command("echo $PPID")).stdout)
     os.kill(silent, 19)
@@ -151,7 +151,7 @@ def test_commands_on_one_node_share_its_connection(shared_sshd: Sshd, nodes: Ssh
     assert shared_sshd.accepted() - before == 1
 
 
-def test_sessions_are_bounded_and_the_longest_idle_makes_room(shared_sshd: Sshd, make_nodes: Make) -> None:
+def test_sessions_are_bounded_and_the_longest_idle_one_is_closed(shared_sshd: Sshd, make_nodes: Make) -> None:
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(sessions=2))
     first = nodes.run(target("n1"), command("echo $PPID")).stdout
     second = nodes.run(target("n2"), command("echo $PPID")).stdout
@@ -160,7 +160,7 @@ def test_sessions_are_bounded_and_the_longest_idle_makes_room(shared_sshd: Sshd,
     assert nodes.run(target("n1"), command("echo $PPID")).stdout != first
 
 
-def test_no_session_free_in_time_is_an_answer(shared_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+def test_no_free_session_in_time_is_reported(shared_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(sessions=1))
     begun = tmp_path / "begun"
     with ThreadPoolExecutor(1) as pool:
@@ -172,7 +172,9 @@ def test_no_session_free_in_time_is_an_answer(shared_sshd: Sshd, make_nodes: Mak
         assert long.result().status == 0
 
 
-def test_closing_ends_what_runs_and_refuses_what_comes(shared_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+def test_closing_ends_running_commands_and_refuses_new_ones(
+    shared_sshd: Sshd, make_nodes: Make, tmp_path: Path
+) -> None:
     nodes = make_nodes(shared_sshd.ssh_config)
     begun = tmp_path / "begun"
     with lasting(tmp_path) as for_ever, ThreadPoolExecutor(1) as pool:
@@ -184,7 +186,7 @@ def test_closing_ends_what_runs_and_refuses_what_comes(shared_sshd: Sshd, make_n
     assert (answer.started, answer.reference) == (False, "closed")
 
 
-def test_stack_size_of_other_threads_is_left_alone(nodes: SshNodes) -> None:
+def test_the_stack_size_of_other_threads_is_unchanged(nodes: SshNodes) -> None:
     before = threading.stack_size()
     nodes.run(target(), command("true"))
     assert threading.stack_size() == before

@@ -27,7 +27,7 @@ def add(key: Path) -> None:
 
 
 def locked(key: Path) -> None:
-    """The private half on disk gets a passphrase; the agent has it unlocked."""
+    """The private key on disk gets a passphrase; the agent has the key unlocked."""
     subprocess.run(
         ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", key], check=True, capture_output=True
     )
@@ -63,7 +63,7 @@ def test_other_keys_of_the_agent_unless_identities_only(own_sshd: Sshd, make_nod
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paramiko drops that socket unclosed
-def test_an_agent_that_hangs_is_left_behind(
+def test_a_hanging_agent_is_abandoned(
     own_sshd: Sshd, make_nodes: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identities, "AGENT_SECONDS", 0.5)
@@ -86,7 +86,7 @@ def hardware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hardwa
 
 @pytest.mark.parametrize("named", [False, True])
 def test_a_hardware_key_that_the_agent_holds(own_sshd: Sshd, hardware: HardwareAgent, named: bool) -> None:
-    """``named``: by IdentityFile, which is a stub that holds no secret, and IdentitiesOnly."""
+    """``named``: by IdentityFile (a stub without a secret) and IdentitiesOnly."""
     (own_sshd.folder / "authorized_keys").write_text(f"{hardware.public}\n", encoding="utf-8")
     own_sshd.user_key = own_sshd.folder / "id_sk"
     own_sshd.user_key.with_name("id_sk.pub").write_text(f"{hardware.public}\n", encoding="utf-8")

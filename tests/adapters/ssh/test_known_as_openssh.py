@@ -41,7 +41,7 @@ def keys(shared_sshd: Sshd, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def drawn(random: Random, port: int, keys: dict[str, str]) -> str:
-    """A file. Half of its lines are about our host, under one of its two names or a pattern of them."""
+    """A random file. Half of its lines are about our host, under one of its two names or a pattern of them."""
     here, bare = f"[{HOST}]:{port}", HOST
     names = (
         *(here, bare) * 4,
@@ -90,7 +90,10 @@ def theirs(server: Sshd, file: Path) -> HostKeyVerdict:
 
 @pytest.mark.parametrize("first", sample("known_hosts", range(0, CASES, CHUNK), SHARE // CHUNK))
 def test_verdicts_are_those_of_ssh(shared_sshd: Sshd, keys: dict[str, str], tmp_path: Path, first: int) -> None:
-    """Two differences are meant: what is revoked under the bare name is revoked; revoked and changed are one to ssh here."""
+    """Two differences are intended.
+
+    A key that is revoked under the bare name is revoked here. ssh does not distinguish revoked from changed.
+    """
     names = (f"[{HOST}]:{shared_sshd.port}", HOST)
     shown = keys["the one it shows"].split()[1]
     for seed in range(first, first + CHUNK):

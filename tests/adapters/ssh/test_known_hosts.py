@@ -61,7 +61,7 @@ def test_verdicts(names: tuple[str, ...], key: str, verdict: HostKeyVerdict) -> 
     assert KnownHosts((TEXT,)).verdict(names, key) is verdict
 
 
-def test_which_authorities_may_vouch_for_a_host() -> None:
+def test_which_authorities_are_valid_for_a_host() -> None:
     known = KnownHosts((TEXT, f"@cert-authority [own.trusted.net]:23 ssh-ed25519 {OTHER}\n"))
     assert known.authorities(("x.trusted.net",)) == {KEY}
     assert known.authorities(("[x.trusted.net]:23", "x.trusted.net")) == {KEY}
@@ -110,12 +110,12 @@ def test_a_host_key_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
 
 
 def test_many_wildcards_take_no_longer() -> None:
-    """A backtracking pattern would not end here: 200 stars over 200 letters."""
+    """A backtracking matcher would never finish here: 200 stars and 200 letters."""
     assert not matches("a" * 200, "*a" * 200 + "b")
     assert matches("a" * 200, "*a" * 200)
 
 
 @pytest.mark.parametrize("name", ["[h]:22", "[h]:2222"])
-def test_brackets_mean_themselves(name: str) -> None:
+def test_brackets_are_literal(name: str) -> None:
     assert matches(name, "[h]:*")
     assert not matches("h", "[h]")

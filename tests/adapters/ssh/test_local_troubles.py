@@ -1,4 +1,4 @@
-"""Troubles of our own machine, each in a network namespace or a process of its own."""
+"""Errors of the controller's machine, each in a network namespace or process of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def alone(config: Path, script: str, *wrapper: str) -> str:
 
 
 def without_network() -> tuple[str, ...]:
-    """The words that give a process a network of its own, in which there is only 127.0.0.1."""
+    """The command prefix that gives a process its own network, with 127.0.0.1 only."""
     wrapper = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh")
     try:
         done = subprocess.run([*wrapper, "true"], capture_output=True, check=False)
@@ -112,7 +112,7 @@ class _Slow(ServerInterface):
 
 
 def test_a_node_that_does_not_answer_our_authentication(own_sshd: Sshd, make_nodes: Make) -> None:
-    """As where it asks a directory server that is away."""
+    """Like a node with an unreachable directory server."""
     from paramiko.pkey import PKey
 
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""A node with an sshd that accepts one session at a time, and has not seen the last one's end at the next request."""
+"""A node with an sshd that accepts one session at a time. At the next request it has not seen the end of the last one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_commands_one_after_the_other(own_sshd: Sshd, make_nodes: Make) -> None:
     assert {nodes.run(target(), TRUE).reference for _ in range(15)} == {""}
 
 
-def test_a_session_that_stays_is_left_in_peace_and_another_connection_made(
+def test_a_session_that_stays_open_is_kept_and_another_connection_is_opened(
     own_sshd: Sshd, make_nodes: Make, tmp_path: Path
 ) -> None:
     own_sshd.options = "MaxSessions 1\n"
@@ -38,7 +38,7 @@ def test_a_session_that_stays_is_left_in_peace_and_another_connection_made(
     assert own_sshd.accepted() == 2
 
 
-def test_a_node_that_takes_no_session_at_all_says_so(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_node_that_accepts_no_session_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.options = "MaxSessions 0\n"
     own_sshd.start()
     answer = make_nodes(own_sshd.ssh_config, limits=patient(refusals=0.2)).run(target(), TRUE)

@@ -1,4 +1,4 @@
-"""The order of what a channel sends, held still at each point where a thread may lose its turn."""
+"""The order of a channel's messages, checked at each point where a thread may be interrupted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THEIRS = 7
 
 
 class Carrier(CarrierTransport):
-    """Writes down what would be sent. Data waits for ``turn``, as behind a full socket."""
+    """Records the messages. Data waits for ``turn``, as with a full socket."""
 
     def __init__(self, wire: socket.socket) -> None:
         super().__init__(wire)
@@ -44,7 +44,7 @@ class Carrier(CarrierTransport):
         self.sent.append((kind, read.get_int()))
 
     def opens(self) -> None:
-        """The bastion opens the channel that was asked for last, and calls it ``THEIRS``."""
+        """The bastion opens the channel that was requested last, with the number ``THEIRS``."""
         message = Message()
         for number in (self._mine.number, THEIRS, 1 << 20, 1 << 15):
             message.add_int(number)
@@ -59,7 +59,7 @@ class Carrier(CarrierTransport):
 
 
 def _late(channel: Channel) -> None:
-    """A thread has seen the channel open, lost its turn, and comes to send when the channel is closed."""
+    """A thread has seen the channel open and was interrupted. It sends when the channel is closed."""
     way: Any = channel.transport
     way._send_user_message(Message(bytes([MSG_CHANNEL_DATA, 0, 0, 0, THEIRS])))  # noqa: SLF001 - as paramiko's Channel does
 
@@ -85,7 +85,7 @@ WHOLE = [(MSG_CHANNEL_DATA, THEIRS), (MSG_CHANNEL_EOF, THEIRS), (MSG_CHANNEL_CLO
 pytestmark = pytest.mark.process
 
 
-def test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody(carrier: Carrier) -> None:
+def test_data_in_progress_is_sent_before_the_close_and_blocks_no_thread(carrier: Carrier) -> None:
     channel = carrier.opened()
     sender = _sending(channel)
     assert carrier.reached.wait(60)
@@ -98,7 +98,7 @@ def test_what_is_being_sent_goes_before_the_end_and_holds_up_nobody(carrier: Car
     assert carrier.sent == WHOLE
 
 
-def test_what_comes_after_the_end_is_not_sent(carrier: Carrier) -> None:
+def test_data_after_the_close_is_not_sent(carrier: Carrier) -> None:
     channel = carrier.opened()
     carrier.turn.set()
     channel.close()
@@ -107,7 +107,7 @@ def test_what_comes_after_the_end_is_not_sent(carrier: Carrier) -> None:
     assert carrier.sent == WHOLE[1:]
 
 
-def test_the_same_number_given_to_a_new_channel_gets_nothing_of_the_old_one(carrier: Carrier) -> None:
+def test_a_new_channel_with_a_reused_number_gets_no_data_of_the_old_one(carrier: Carrier) -> None:
     old = carrier.opened()
     carrier.turn.set()
     old.close()
@@ -117,7 +117,7 @@ def test_the_same_number_given_to_a_new_channel_gets_nothing_of_the_old_one(carr
     assert carrier.sent == [*WHOLE[1:], WHOLE[0]]
 
 
-def test_the_other_sides_end_is_answered_by_the_closer(carrier: Carrier) -> None:
+def test_the_other_sides_close_is_answered_by_the_closer(carrier: Carrier) -> None:
     """The thread that reads must not wait until sending is allowed again: during a key exchange only it can end the wait."""
     channel = carrier.opened()
     carrier.hears_close(channel)
@@ -128,7 +128,7 @@ def test_the_other_sides_end_is_answered_by_the_closer(carrier: Carrier) -> None
     assert carrier.sent == WHOLE[1:]
 
 
-def test_a_tunnel_that_opens_too_late_is_ended_by_the_closer(carrier: Carrier) -> None:
+def test_a_tunnel_that_opens_too_late_is_closed_by_the_closer(carrier: Carrier) -> None:
     carrier.slow = True
     with pytest.raises(TimeoutError):
         carrier.opened(0)
@@ -139,7 +139,7 @@ def test_a_tunnel_that_opens_too_late_is_ended_by_the_closer(carrier: Carrier) -
     assert carrier.sent == WHOLE[2:]
 
 
-def test_after_a_message_that_could_not_be_sent_none_is(carrier: Carrier) -> None:
+def test_after_an_unsent_message_no_later_message_is_sent(carrier: Carrier) -> None:
     channel = carrier.opened()
     carrier.turn.set()
     carrier.broken = True

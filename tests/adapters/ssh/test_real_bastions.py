@@ -1,4 +1,4 @@
-"""Many nodes behind real OpenSSH bastions, which end a connection at the first message for a tunnel that is closed."""
+"""Many nodes behind real OpenSSH bastions. These end a connection at the first message for a closed tunnel."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ pytestmark = [pytest.mark.process, pytest.mark.drawn(4)]
 NODES = 24
 ROUNDS = 3
 SMALL = "MaxSessions 0\nMaxStartups 2:100:2\n"
-"""A bastion that is for forwarding only, and takes hardly any connection that has not shown who it is."""
+"""A bastion that only forwards, and accepts very few unauthenticated connections."""
 
 
 @pytest.fixture
 def _unlucky(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sending thread loses its turn there, as on a busy machine, and others send meanwhile."""
-    send = Transport._send_user_message  # type: ignore[attr-defined]  # noqa: SLF001 - between paramiko's look and its sending
+    """A sending thread is interrupted here, as on a busy machine, and others send meanwhile."""
+    send = Transport._send_user_message  # type: ignore[attr-defined]  # noqa: SLF001 - between paramiko's check and its send
 
     def late(self: Transport, message: Message) -> None:
         if message.asbytes()[0] == MSG_CHANNEL_DATA:
@@ -57,7 +57,7 @@ def _once(nodes: SshNodes, name: str) -> RemoteAnswer:
 @pytest.mark.parametrize(
     ("hops", "options"), [(1, ""), (2, SMALL), (1, "RekeyLimit 256K\n")], ids=["one", "two-small", "rekeying"]
 )
-def test_no_node_is_lost_while_others_end(
+def test_no_node_is_lost_while_connections_of_others_end(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
@@ -65,7 +65,7 @@ def test_no_node_is_lost_while_others_end(
     hops: int,
     options: str,
 ) -> None:
-    """Every node's connection ends while those of others begin and run."""
+    """Connections of some nodes end while those of others begin and run."""
     bastions = [bastion(options) for _ in range(hops)]
     nodes = make_nodes(behind(shared_sshd, tmp_path, *bastions), limits=patient(tries=1))
     with ThreadPoolExecutor(NODES) as pool:
@@ -76,7 +76,7 @@ def test_no_node_is_lost_while_others_end(
         assert "nonexistent channel" not in (one.folder / "log").read_text(encoding="utf-8")
 
 
-def test_a_lost_bastion_is_named_and_the_next_command_goes_over_a_new_connection(
+def test_a_lost_bastion_is_named_and_the_next_command_uses_a_new_connection(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
@@ -96,14 +96,14 @@ def test_a_lost_bastion_is_named_and_the_next_command_goes_over_a_new_connection
 
 
 @pytest.mark.parametrize("hops", [1, 2])
-def test_a_bastion_lost_during_a_handshake_gets_another_try_and_is_named(
+def test_a_bastion_lost_during_a_handshake_is_retried_and_named(
     shared_sshd: Sshd,
     bastion: Bastion,  # noqa: F811
     make_nodes: Make,
     tmp_path: Path,
     hops: int,
 ) -> None:
-    """The node sends its banner and nothing more; its first bastion loses the connection each time."""
+    """The node sends only its banner. Its first bastion loses the connection each time."""
     bastions = [bastion() for _ in range(hops)]
     nodes = make_nodes(behind(shared_sshd, tmp_path, *bastions))
     greeted = []
@@ -124,8 +124,8 @@ def test_a_bastion_lost_during_a_handshake_gets_another_try_and_is_named(
     assert nodes.run(target(), TRUE).status == 0
 
 
-def test_what_openssh_does_at_a_late_message_and_says(own_sshd: Sshd) -> None:
-    """Why the order matters."""
+def test_openssh_ends_the_connection_at_a_late_message(own_sshd: Sshd) -> None:
+    """The reason why the order matters."""
     own_sshd.start()
     wire = connect("127.0.0.1", own_sshd.port, socket.AF_INET, Deadline(60))
     carrier = CarrierTransport(wire)

@@ -61,7 +61,7 @@ def test_host_user_and_port_are_those_of_openssh(tmp_path: Path, address: str) -
     assert (found.host, found.user, str(found.port)) == (theirs["hostname"], theirs["user"], theirs["port"])
 
 
-def test_the_target_goes_before_the_file(tmp_path: Path) -> None:
+def test_the_target_overrides_the_file(tmp_path: Path) -> None:
     found = endpoint(resolver(tmp_path, "User someone\nPort 2222\n"), "n1", user="root", port=22)
     assert (found.user, found.port, found.key_names) == ("root", 22, ("n1",))
 
@@ -120,7 +120,7 @@ def test_names_in_known_hosts(tmp_path: Path, text: str, names: tuple[str, ...])
         ("User a\0b\n", 1, "NUL"),
     ],
 )
-def test_a_file_that_cannot_be_honoured_is_refused_with_its_place(
+def test_an_invalid_or_unsupported_file_is_refused_with_the_place(
     tmp_path: Path, text: str, line: int, says: str
 ) -> None:
     with pytest.raises(InputError, match=says) as caught:
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_honoured_is_refused_with_its_place(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With a ``.ssh``."""
+    """A home with a ``.ssh``."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".ssh").mkdir(parents=True)
     return tmp_path / "home"
@@ -144,7 +144,7 @@ def included(folder: Path, text: str, mode: int = 0o600) -> None:
     (folder / "more").chmod(mode)
 
 
-def test_a_relative_include_lies_in_the_ssh_folder_of_our_home(tmp_path: Path, home: Path) -> None:
+def test_a_relative_include_is_relative_to_the_ssh_folder_of_our_home(tmp_path: Path, home: Path) -> None:
     included(home / ".ssh", "Host n1\n Include deeper/more\n")
     included(home / ".ssh" / "deeper", "Port 23\n")
     included(tmp_path, "Port 24\n")
@@ -200,19 +200,19 @@ def test_a_host_name_with_another_token_is_refused_for_its_hosts(tmp_path: Path)
 
 
 @pytest.mark.parametrize("option", ["RevokedHostKeys /keys", "RefuseConnection why"])
-def test_what_would_have_ssh_refuse_a_host_is_refused(tmp_path: Path, option: str) -> None:
+def test_settings_with_which_ssh_refuses_a_host_are_refused(tmp_path: Path, option: str) -> None:
     with pytest.raises(RemoteError) as caught:
         endpoint(resolver(tmp_path, f"{option}\n"), "n1")
     assert caught.value.reference == "ssh-option-not-supported"
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         SshConfig.read(tmp_path / "missing")
 
 
 def cost_of_stanzas(folder: Path, count: int) -> int:
-    """Calls for so many nodes, each with a stanza of its own."""
+    """The number of calls for so many nodes, each with its own stanza."""
     stanzas = "".join(f"Host node-{n}\n  HostName 127.1.{n >> 8}.{n & 255}\n  Port 2222\n" for n in range(count))
 
     def all_of_them() -> None:
@@ -223,5 +223,5 @@ def cost_of_stanzas(folder: Path, count: int) -> int:
 
 
 def test_a_stanza_for_each_of_2000_nodes_costs_seconds_not_minutes(tmp_path: Path) -> None:
-    """Ten times as much as for 200; looked up stanza by stanza it would be a hundred times as much."""
+    """Ten times the cost of 200 nodes. A search through all stanzas would cost a hundred times as much."""
     assert cost_of_stanzas(tmp_path, 2000) < 15 * cost_of_stanzas(tmp_path, 200)

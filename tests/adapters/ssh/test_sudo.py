@@ -68,7 +68,7 @@ def refused(answer: RemoteAnswer) -> str:
 
 
 def test_the_command_runs_as_root_and_reads_all_of_its_input(server: Sshd) -> None:
-    """sudo takes its line from the same standard input: not one byte of the command's may go with it."""
+    """sudo reads its line from the same standard input. It must not consume a byte of the command's input."""
     data = os.urandom(200_000)
     with knowing(server) as nodes:
         answer = nodes.run(target(), as_root("id -u >&2; exec cat", data))
@@ -117,7 +117,7 @@ def test_without_a_password_nothing_waits_for_one(server: Sshd) -> None:
 
 
 def test_a_wrong_password_is_tried_once(server: Sshd, user: User) -> None:
-    """Accounts get locked: sudo itself would ask three times, every command of ours again."""
+    """Wrong passwords lock accounts. sudo itself would ask three times, and every command would ask again."""
     log = user.home / "log"
     user.sudoers("Defaults:{user} logfile=" + str(log), "{user} ALL=(ALL) ALL")
     with knowing(server, WRONG) as nodes:
@@ -135,7 +135,7 @@ def test_a_wrong_password_is_not_sent_to_the_whole_fleet(server: Sshd) -> None:
     assert sum(answer.message.startswith("not sent: ") for answer in answers) == 10
 
 
-def test_a_right_password_goes_to_all_of_them(server: Sshd) -> None:
+def test_a_correct_password_is_sent_to_all_nodes(server: Sshd) -> None:
     with knowing(server) as nodes, ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda n: nodes.run(target(f"n{n}"), as_root("id -u; exec cat", b"%d" % n)), range(12)))
     assert [answer.stdout for answer in answers] == [b"0\n%d" % n for n in range(12)]
@@ -149,7 +149,7 @@ def test_a_right_password_goes_to_all_of_them(server: Sshd) -> None:
         (("{user} ALL=(ALL) /bin/true",), "sudo-not-allowed"),
     ],
 )
-def test_why_sudo_will_not(server: Sshd, user: User, lines: tuple[str, ...], reference: str) -> None:
+def test_reasons_for_which_sudo_refuses(server: Sshd, user: User, lines: tuple[str, ...], reference: str) -> None:
     user.sudoers(*lines)
     with knowing(server) as nodes:
         answer = nodes.run(target(), as_root("true"))
@@ -170,7 +170,7 @@ def test_a_node_without_sudo(server: Sshd, user: User) -> None:
 
 
 def test_a_shell_that_echoes_the_command_line_gets_no_password(server: Sshd, user: User) -> None:
-    """It shows everything that is in the command line, and then reads what comes as commands."""
+    """The shell prints the whole command line, and then reads the input as commands."""
     with knowing(server) as nodes:
         begin = time.monotonic()
         assert nodes.run(target(), as_root("true")).status == 0
@@ -191,8 +191,8 @@ def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, use
     with every_process() as seen, knowing(server) as nodes, ThreadPoolExecutor(1) as pool:
         with lasting(tmp_path) as while_we_look:
             command = pool.submit(nodes.run, target(), as_root(f"touch {begun}; {while_we_look}"))
-            until(begun.exists, 120, "sudo has let it begin")
-            until(lambda: any(b"rollout %%" in line for line in tuple(seen)), 120, "sudo was looked at")
+            until(begun.exists, 120, "sudo has started it")
+            until(lambda: any(b"rollout %%" in line for line in tuple(seen)), 120, "the process of sudo was found")
         assert command.result().status == 0
     assert not any(PASSWORD.encode() in line for line in seen)
 
@@ -200,7 +200,7 @@ def test_the_password_is_in_no_process_list_and_no_environment(server: Sshd, use
 # ------------------------------------------------------------------------------------------------- without root
 
 
-def test_two_nodes_at_most_are_asked_until_one_has_taken_it() -> None:
+def test_at_most_two_nodes_get_the_password_until_one_has_accepted_it() -> None:
     proof = Proof(Secret("x"))
     assert [proof.may_send(target(f"n{n}")) for n in range(3)] == [True, True, False]
     proof.undecided()

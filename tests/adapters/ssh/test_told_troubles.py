@@ -28,7 +28,7 @@ def said(make_nodes: Make, server: Sshd) -> tuple[str, str]:
 
 
 @pytest.mark.process
-def test_a_port_on_which_nothing_listens_is_named(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_refused_connection_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.port = free_port()
     own_sshd.write_ssh_config()
     reference, message = said(make_nodes, own_sshd)
@@ -37,7 +37,7 @@ def test_a_port_on_which_nothing_listens_is_named(own_sshd: Sshd, make_nodes: Ma
 
 
 @pytest.mark.process
-def test_a_name_that_does_not_resolve_is_named(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_name_that_does_not_resolve_is_reported(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.write_ssh_config("Host n1\n  HostName absent.invalid\n")
     reference, message = said(make_nodes, own_sshd)
     assert reference == "name-not-known"
@@ -45,7 +45,7 @@ def test_a_name_that_does_not_resolve_is_named(own_sshd: Sshd, make_nodes: Make)
 
 
 @pytest.mark.process
-def test_an_unknown_host_key_says_how_to_accept_it(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_the_message_about_an_unknown_host_key_names_how_to_accept_it(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     own_sshd.known_hosts.write_text("", encoding="utf-8")
     reference, message = said(make_nodes, own_sshd)
@@ -56,7 +56,7 @@ def test_an_unknown_host_key_says_how_to_accept_it(own_sshd: Sshd, make_nodes: M
 
 @pytest.mark.process
 @pytest.mark.usefixtures("without_agent")
-def test_a_key_that_the_node_does_not_take(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_key_that_the_node_does_not_accept(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     own_sshd.user_key = make_key(own_sshd.folder / "other")
     own_sshd.write_ssh_config()
@@ -68,7 +68,7 @@ def test_a_key_that_the_node_does_not_take(own_sshd: Sshd, make_nodes: Make) -> 
 
 @pytest.mark.process
 @pytest.mark.usefixtures("without_agent")
-def test_a_key_file_that_is_not_there_is_named(own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_missing_key_file_is_named(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     own_sshd.user_key = own_sshd.folder / "absent"
     own_sshd.write_ssh_config()
@@ -111,7 +111,7 @@ def test_a_login_shell_that_runs_nothing(own_sshd: Sshd, make_nodes: Make) -> No
     )
 
 
-def test_the_troubles_of_many_nodes_fold_into_one() -> None:
+def test_the_errors_of_many_nodes_fold_into_one() -> None:
     for reference in TROUBLES:
         one, other = (nameless(told(reference, "x", at=f"10.0.0.{n}:22").message, f"n{n}") for n in (1, 2))
         assert one == other

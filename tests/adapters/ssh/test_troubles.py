@@ -1,4 +1,7 @@
-"""Every way not to reach a node ends in an answer with its reference, and nothing raises. What would hang without its limit, hangs."""
+"""Every failure to reach a node is an answer with its reference; nothing raises.
+
+Whatever would hang without its limit, hangs.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,12 @@ def at(nodes: SshNodes, port: int) -> RemoteAnswer:
     return nodes.run(target(port=port), TRUE)
 
 
-def test_nothing_listens(nodes: SshNodes) -> None:
+def test_connection_refused(nodes: SshNodes) -> None:
     assert refused(at(nodes, free_port())) == "connection-refused"
 
 
 def test_connect_timeout(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """A full backlog answers no SYN, as a node without power does."""
+    """A full backlog answers no SYN, like a node without power."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(0)
@@ -80,17 +83,17 @@ def test_a_name_that_never_resolves_is_given_up(monkeypatch: pytest.MonkeyPatch)
         (scripts.no_ssh_2, "handshake-failed", 1, patient()),
     ],
 )
-def test_what_answers_is_no_ssh_server(
+def test_the_server_does_not_answer_with_ssh(
     shared_sshd: Sshd, make_nodes: Make, script: Script, reference: str, tries: int, limits: SshLimits
 ) -> None:
-    """Only one limit can strike, if any: the others are far away."""
+    """At most one limit can apply; all others are much longer."""
     with scripted(script) as server:
         nodes = make_nodes(shared_sshd.ssh_config, limits=limits)
         assert refused(at(nodes, server.port)) == reference
         assert server.count == tries
 
 
-def test_a_dropped_connection_is_tried_once_more(shared_sshd: Sshd, own_sshd: Sshd, make_nodes: Make) -> None:
+def test_a_dropped_connection_is_retried_once(shared_sshd: Sshd, own_sshd: Sshd, make_nodes: Make) -> None:
     with scripted(scripts.dropping_first(1, shared_sshd.port)) as server:
         shared_sshd_key = public(shared_sshd.host_key)
         own_sshd.known_hosts.write_text(f"127.0.0.1 {shared_sshd_key}\n", encoding="utf-8")
@@ -102,8 +105,8 @@ def test_a_dropped_connection_is_tried_once_more(shared_sshd: Sshd, own_sshd: Ss
         nodes.close()
 
 
-def test_hung_nodes_do_not_hold_up_the_others(shared_sshd: Sshd, make_nodes: Make) -> None:
-    """Twice as many as fit through the handshake gate hang before their banner."""
+def test_hanging_nodes_do_not_delay_the_others(shared_sshd: Sshd, make_nodes: Make) -> None:
+    """Twice as many nodes as there are handshake slots hang before their banner."""
     nodes = make_nodes(shared_sshd.ssh_config, limits=patient(handshakes=4))
     over = threading.Event()
 
@@ -200,7 +203,7 @@ def test_accept_new_records_a_host_once(own_sshd: Sshd, make_nodes: Make) -> Non
 
 
 def test_a_host_known_by_another_type_of_key(own_sshd: Sshd, make_nodes: Make) -> None:
-    """The server prefers ed25519, known_hosts (hashed, so unknown beforehand) has its ecdsa key."""
+    """The server prefers ed25519. known_hosts (hashed, so unknown beforehand) has its ecdsa key."""
     ecdsa = make_key(own_sshd.folder / "host2", "ecdsa")
     own_sshd.options = f"HostKey {ecdsa}"
     own_sshd.start()
@@ -228,6 +231,6 @@ def _hash(path: Path) -> None:
         ("HostName %n", "ssh-config-invalid"),
     ],
 )
-def test_what_is_not_supported_is_refused(own_sshd: Sshd, make_nodes: Make, option: str, reference: str) -> None:
+def test_unsupported_settings_are_refused(own_sshd: Sshd, make_nodes: Make, option: str, reference: str) -> None:
     own_sshd.write_ssh_config(f"Host n*\n  {option}\nHost *")
     assert refused(make_nodes(own_sshd.ssh_config).run(target(), TRUE)) == reference

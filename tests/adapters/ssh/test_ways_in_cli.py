@@ -44,27 +44,27 @@ def test_a_password_from_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_password_file_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(UsageError, match="chmod 600") as caught:
         given_password(private(tmp_path, "a word", mode), ask=False)
     assert caught.value.reference == "password-not-private"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines", "x" * 5000, "nul\0"])
-def test_what_is_no_password(tmp_path: Path, text: str) -> None:
+def test_invalid_passwords(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         given_password(private(tmp_path, text), ask=False)
     assert caught.value.reference == "password-unusable"
     assert "lines" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_password_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         given_password(tmp_path / "missing", ask=False)
     assert caught.value.reference == "password-unreadable"
 
 
-def test_both_ways_at_once(tmp_path: Path) -> None:
+def test_both_password_options_at_once_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not both"):
         given_password(private(tmp_path, "a word"), ask=True)
 
@@ -112,7 +112,7 @@ def test_a_typed_password_is_not_echoed() -> None:
         ("Match exec \"touch {made}\"\n User x\n", "ssh-config-not-supported", "Match exec is not supported"),
     ],
 )  # fmt: skip
-def test_check_says_at_once_which_ways_in_are_not_supported(
+def test_check_lists_unsupported_ways_to_reach_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reference: str, says: str
 ) -> None:
     (tmp_path / "inventories").mkdir()

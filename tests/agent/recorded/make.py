@@ -30,7 +30,7 @@ def node(folder: Path, commit: str) -> Node:
 
 
 def bring(made: Node, state: str) -> None:
-    """``half-confirmed`` and ``reverting``: the agent was killed as soon as the receipt said so."""
+    """``half-confirmed`` and ``reverting``: the agent was killed as soon as the receipt had that state."""
     did = [made.apply()]
     if state == "confirmed":
         did.append(made.confirm())
@@ -54,7 +54,7 @@ def record(commit: str) -> None:
 
 
 def nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """As root's, so that it does not matter who records."""
+    """Owned by root, so that the user who records makes no difference."""
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
     return member

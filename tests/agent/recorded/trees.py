@@ -1,6 +1,6 @@
 """Nodes as agents of older commits left them: a tree of files for each commit and state, in one archive a commit.
 
-``make`` records them; ``node_as_left`` puts one back. Where a tree says the folder that it was recorded in, it says ``HERE``.
+``make`` records them; ``node_as_left`` restores one. Recorded trees contain ``HERE`` instead of the folder of the recording.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tests.agent.node import Node
 
 FOLDER = Path(__file__).parent
 HERE = "/recorded"
-"""As short as that: in a recorded tree it is the node's root."""
+"""The node's root in a recorded tree."""
 
 COMMITS = {
     "30c6390": "the first agent",
-    "dbd1e97": "before runtimes, and before a guard had a limit",
-    "51b96ba": "a guard of two strings",
-    "e04e9b0": "the last whose boot unit multi-user.target wanted",
+    "dbd1e97": "before runtimes and the limit of guards",
+    "51b96ba": "a guard of two parts",
+    "e04e9b0": "the last with a boot unit in multi-user.target",
 }
 STATES = ("armed", "half-confirmed", "confirmed", "reverting", "reverted")
 
 KUBELET_MADE = 1_700_000_000
-"""The modification time of the kubelet's binary: receipts hold it."""
+"""The modification time of the kubelet's binary: receipts contain it."""
 
 
 def archive(commit: str) -> Path:
@@ -33,7 +33,7 @@ def archive(commit: str) -> Path:
 
 
 def said_root(root: Path, old: str, new: str) -> None:
-    """Units and timers name the node's root: it is another folder now."""
+    """Units and timers contain the node's root: it is another folder now."""
     for file in (*root.glob("etc/systemd/system/rollout-*"), *root.glob("run/standin/rollout-*")):
         file.write_text(file.read_text().replace(old, new))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.health_gates.comparison import SampleGroup, compare
-from rollout.core.model.playbook import Worse
+from rollout.core.model.gates import Worse
 from rollout.core.model.verdict import Verdict
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN

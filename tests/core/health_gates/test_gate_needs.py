@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, needs_of, unnamed
+from rollout.core.model.gates import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
-from rollout.core.model.playbook import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
 from tests.core.presentation.journals import plan_of
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")

@@ -8,21 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
+from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
-from rollout.core.model.playbook import (
-    AlertQuery,
-    Budget,
-    Cause,
-    Gate,
-    GateKind,
-    GateScope,
-    HttpQuery,
-    Limits,
-    PrometheusQuery,
-    Scope,
-    Share,
-    Worse,
-)
+from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json

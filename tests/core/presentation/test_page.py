@@ -213,7 +213,7 @@ def seen(document: str) -> str:
 
 
 STORIES = [
-    (halted, ["Halted (exit code 3)", "2 of 60 nodes of rack04 went wrong", "kubelet.service failed: exit code 1",
+    (halted, ["Halted (exit code 3)", "2 of 60 nodes of rack04 failed", "kubelet.service failed: exit code 1",
               "<failed to parse kubelet flag> & gone", "Reverted: ", "Pending recovery, the change is still to be applied or reverted there: ", "rollout resume r2026",
               "halted at 2:", "pulls time out", "image-pull-progress-deadline", "5 of 5 nodes reverted once", "used up"]),
     (gate_failed, ["gate 'pull errors': touched 0.31", "0.31 vs 0.0092", "FAIL", "revert: run"]),

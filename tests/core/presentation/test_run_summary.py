@@ -15,7 +15,7 @@ def test_it_has_the_end_of_the_run_and_the_state_of_every_node() -> None:
     _, play = journals.halted()
     kept = run_summary(play.state)
     assert (kept.ending, kept.exit_code, kept.ended) == ("halted", 3, play.state.now)
-    assert kept.why.startswith("2 of 60 nodes of rack04 went wrong")
+    assert kept.why.startswith("2 of 60 nodes of rack04 failed")
     assert kept.counter == play.state.counter
     assert {name for found in kept.nodes.values() for name in expand(found.nodes)} == set(play.state.nodes)
     for state, found in kept.nodes.items():

@@ -73,7 +73,7 @@ def test_a_halted_run_has_sentences_from_its_beginning_to_its_halt_and_its_end(h
         place(said, "wave canary passed"),
         place(said, "wave 25 % begins"),
         place(said, "kubelet.service failed: exit code 1"),
-        place(said, "halted: 2 of 60 nodes of rack04 went wrong"),
+        place(said, "halted: 2 of 60 nodes of rack04 failed"),
         place(said, "the run halted [taken-back-with-others]"),
         place(said, "ended: "),
     ]

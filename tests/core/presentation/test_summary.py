@@ -75,7 +75,7 @@ def test_a_halted_run_shows_why() -> None:
     end = play.run()
     text = "\n".join(summary_lines(summarize(end)))
     assert "run r1 on test: halted, exit code 3" in text
-    assert "went wrong" in text
+    assert "; its budget is " in text
     assert "the run halted [taken-back-with-others]" in text
     assert summary_document(summarize(end))["version"] == 1
 

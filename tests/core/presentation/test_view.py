@@ -301,7 +301,7 @@ def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
 
 def test_a_halted_run_shows_why_which_nodes_failed_and_which_are_pending_recovery() -> None:
     found = seen(halted())
-    assert "1 of 40 nodes of the fleet went wrong" in found.halt
+    assert "1 of 40 nodes of the fleet failed" in found.halt
     assert found.troubles[0].message in ("the run halted", "")
     assert found.owed == ""
     assert seen(silent()).owed == ""

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.core.model.gates import API_GATES, AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.inventory import Endpoints
-from rollout.core.model.playbook import (
-    API_GATES,
-    AlertQuery,
-    Gate,
-    GateKind,
-    GateScope,
-    HttpQuery,
-    PrometheusQuery,
-    Worse,
-)
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.reading.playbook_file import load_playbook
 from rollout.errors import InputError

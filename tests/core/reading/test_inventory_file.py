@@ -102,7 +102,7 @@ def test_one_by_one() -> None:
     assert [level.name for level in inventory.levels] == ["cluster", "node a"]
 
 
-def test_a_registry_is_the_node_s_own_before_its_groups_later_ones_first_before_the_cluster_s() -> None:
+def test_the_registry_of_a_node_overrides_its_groups_later_groups_earlier_ones_and_all_the_cluster() -> None:
     inventory = load_inventory(
         "cluster: c\napiServer: v1.23.17\nregistry: registry.example.net\n"
         "nodes: {'n[1-4]': , n5: {registry: 'edge.example.net:5000/mirror'}}\n"
@@ -122,7 +122,7 @@ def test_a_registry_is_the_node_s_own_before_its_groups_later_ones_first_before_
     assert {node.registry for node in load_inventory(FOLDED, "c.yaml").nodes.values()} == {""}
 
 
-def test_without_racks_every_node_is_in_the_same_one() -> None:
+def test_without_racks_all_nodes_are_in_one_rack() -> None:
     (node,) = load_inventory("cluster: c\napiServer: v1.23\nnodes: {n1: }", "c.yaml").nodes.values()
     assert (node.rack, node.zone, node.address) == ("none", "none", "n1")
 
@@ -317,13 +317,13 @@ class TestRno:
             ("v1.23.17", "cri-dockerd"): 100,
         }
 
-    def test_every_rack_holds_every_kind(self) -> None:
+    def test_every_rack_contains_every_kind(self) -> None:
         kinds: dict[str, set[tuple[str, str]]] = {}
         for node in self.inventory.nodes.values():
             kinds.setdefault(node.rack, set()).add((node.labels["kubeletVersion"], node.labels["containerRuntime"]))
         assert {len(kind) for kind in kinds.values()} == {7}
 
-    def test_zones_are_made_of_racks(self) -> None:
+    def test_zones_consist_of_racks(self) -> None:
         sizes = {zone: len(self.inventory.nodesets[zone]) for zone in ("rno-a", "rno-b", "rno-c")}
         assert sizes == {"rno-a": 720, "rno-b": 720, "rno-c": 560}
 
@@ -331,7 +331,7 @@ class TestRno:
         assert len({id(node.labels) for node in self.inventory.nodes.values()}) < 20
 
 
-def test_work_grows_with_the_nodes_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_grows_linearly_with_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in parser events and ClusterShell calls, not in time, which depends on the load of the machine."""
     calls: list[str] = []
 

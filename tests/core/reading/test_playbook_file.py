@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_DRAIN,
-    DEFAULT_GATES,
     Budget,
     Busy,
     Cause,
     Disruption,
     Drain,
     EvictToo,
-    Gate,
-    GateKind,
-    GateScope,
     Limits,
     Policy,
     PullsInFlight,
@@ -207,7 +204,7 @@ def test_a_setting_s_long_form(written: str, meant: Setting) -> None:
     assert load(f"name: p\nsettings: {{a: {written}}}\n").settings["a"] == replace(meant, source="playbook p")
 
 
-def test_a_cause_with_its_own_budget_leaves_the_common_one_of_that_scope() -> None:
+def test_a_cause_with_its_own_budget_does_not_count_in_the_common_one_of_that_scope() -> None:
     budgets = load(BARE + "budgets: {wave: 3, causes: {unreachable: {wave: 10%, fleet: 5%}}}\n").budgets
     others = frozenset({Cause.FAILED, Cause.UNHEALTHY})
     assert budgets == (
@@ -273,7 +270,7 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("gates: {wave: [{prometheus: up, atMost: 1, tolerance: 0.2}]}", "p.yaml:3:55: `tolerance`: `0.2` is not a percentage; write for example 20% [bad-share]"),
         ("gates: {wave: [{prometheus: up, atMost: 1, status: 200}]}", "p.yaml:3:16: `wave[0]`: `status` goes with `http`, not with `prometheus` [bad-gate]"),
         ("gates: {wave: [{http: example.net}]}", "p.yaml:3:23: `http`: `example.net` is not a URL; write for example https://prometheus.example.net [bad-url]"),
-        ("gates: {wave: [{http: 'https://me:secret@example.net'}]}", "p.yaml:3:23: `http` must not hold a user or password: plans and journals would (use tokenFile) [secret-in-url]"),
+        ("gates: {wave: [{http: 'https://me:secret@example.net'}]}", "p.yaml:3:23: `http` must not contain a user or password: plans and journals store the URL (use tokenFile) [secret-in-url]"),
         ("gates: {wave: [{alertmanager: [critical]}]}", "p.yaml:3:32: `critical` is not a matcher (write for example 'severity=\"critical\"') [bad-matcher]"),
         ("gates: {wave: [{alertmanager: [], silence: 5s}]}", "p.yaml:3:44: `silence` must be between 1m and 24h, not 5s [out-of-range]"),
         ("gates: {wave: [{http: http://a, command: [b]}]}", "p.yaml:3:16: `wave[0]` must have one of prometheus, alertmanager, http, command [bad-gate]"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory, Level, Node
-from rollout.core.model.playbook import DEFAULT_BUDGETS, DEFAULT_GATES, Limits, Policy, RevertScope, Templates
+from rollout.core.model.playbook import DEFAULT_BUDGETS, Limits, Policy, RevertScope, Templates
 from rollout.core.model.settings import Setting, Value
 from rollout.core.reading.precedence import parse_override, settings_of
 from rollout.errors import UsageError
@@ -44,7 +45,7 @@ def test_each_level_wins_over_those_before_it() -> None:
     }
 
 
-def test_the_whole_value_wins_never_a_part_of_it() -> None:
+def test_the_whole_value_of_one_level_wins() -> None:
     level = Level("g", frozenset({"n1"}), said("g", evictionHard={"a": "1%"}))
     settings = settings_of(inventory(level), policy(said("playbook", evictionHard={"a": "5%", "b": "5%"})), {})
     assert settings["n1"]["evictionHard"].value == {"a": "1%"}

@@ -25,7 +25,7 @@ def complaint(template: str, **variables: object) -> str:
     return str(caught.value)
 
 
-def test_the_overlay_holds_every_field_as_yaml() -> None:
+def test_the_overlay_contains_every_field_as_yaml() -> None:
     fields = {
         "serializeImagePulls": False,
         "evictionHard": {"memory.available": "5%"},
@@ -58,9 +58,7 @@ def test_the_drop_in_resets_the_old_command_line() -> None:
         ("kubelet-drop-in.conf.j2", DROP_IN),
     ],
 )
-def test_the_shipped_templates_use_only_what_they_are_given(
-    name: str, known: Mapping[str, tuple[str, ...] | None]
-) -> None:
+def test_the_shipped_templates_use_only_known_variables(name: str, known: Mapping[str, tuple[str, ...] | None]) -> None:
     assert undefined_variables(TEMPLATES[name], name, known) == ()
 
 
@@ -120,7 +118,7 @@ def test_the_shipped_templates_use_only_what_they_are_given(
         ),
     ],
 )
-def test_what_a_template_cannot_do(template: str, message: str) -> None:
+def test_forbidden_operations_in_a_template(template: str, message: str) -> None:
     assert complaint(template) == message
 
 

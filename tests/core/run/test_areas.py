@@ -71,7 +71,7 @@ def test_a_run_keeps_its_zones_limit_to_its_end() -> None:
     assert most == 2
 
 
-def test_a_wave_that_goes_one_at_a_time_does() -> None:
+def test_a_wave_with_a_limit_of_one_changes_one_node_at_a_time() -> None:
     order = make_order({"a": 3, "b": 3}, limits=Limits(per_rack=Share(count=3)), budgets=())
     order = replace(order, waves=tuple(replace(wave, at_once=1) for wave in order.waves))
     going, _ = who_may_go(order, pending(order), order.nodes, now=0.0)

@@ -63,7 +63,7 @@ def test_a_resume_tries_them_again() -> None:
 def test_a_kind_of_which_no_node_could_be_changed_halts_the_run() -> None:
     end = play(("a-1",)).run()
     assert end.halt is not None
-    assert (end.halt.reference, "for want of a baseline" in end.halt.message) == ("nothing-shown", True)
+    assert (end.halt.reference, "left unchanged (no baseline)" in end.halt.message) == ("nothing-shown", True)
 
 
 def test_the_wait_is_shown() -> None:

@@ -149,7 +149,7 @@ def test_causes_with_their_own_budget_are_counted_apart() -> None:
     nodes["a-5"] = at(S.UNREACHABLE, cause=Cause.UNREACHABLE)
     message = spent(order, nodes, 0)
     assert message is not None
-    assert message.startswith("5 of 20 nodes of the fleet went wrong (unreachable); its budget is 5")
+    assert message.startswith("5 of 20 nodes of the fleet failed (unreachable); its budget is 5")
 
 
 def test_an_unknown_node_is_charged_once_a_read_of_it_failed() -> None:

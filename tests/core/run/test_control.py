@@ -40,7 +40,7 @@ def wait(play: Play, seconds: float) -> RunState:
 
 
 def wait_a_night(play: Play) -> RunState:
-    """A play in which the machine gets a tick when it needs one, and once a minute."""
+    """A play with ticks when the machine needs one, and once a minute."""
     longest, play.longest = play.longest, 60.0
     state = wait(play, 8 * 3600)
     play.longest = longest
@@ -67,7 +67,7 @@ def test_who_asked_for_a_pause_and_why_is_in_the_state() -> None:
     assert (play.state.paused.who, play.state.paused.reason) == ("ops@desk", "the network team asks")
 
 
-def test_the_same_request_is_heard_once() -> None:
+def test_the_same_request_is_handled_once() -> None:
     play = Play(make_order(RACKS))
     play.run(until=lambda s: s.phase is Phase.RUNNING)
     pause(play, 1)
@@ -206,7 +206,7 @@ def test_a_run_that_was_interrupted_is_silenced_again_and_keeps_its_first_baseli
     assert play.baselines == ["before 1"] * 3 + ["before 2"] * 3
 
 
-def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -> None:
+def test_finishing_an_early_wave_leaves_later_passed_waves_unchanged() -> None:
     lenient = (Budget(Scope.FLEET, frozenset(Cause), Share(count=5)),)
     waves = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
     play = Play(make_order(RACKS, waves, wave_gates=True, rehearsal=True, limits=LIMITS, budgets=lenient))
@@ -220,7 +220,9 @@ def test_catching_up_with_an_early_wave_leaves_the_later_ones_as_they_passed() -
     assert (end.ending, end.nodes["a-1"].state) == (Ending.DONE, NodeState.CONFIRMED)
     assert play.judged[judged:] == [0, 0, 0], "the last wave is not soaked again"
     assert set(play.baselines[judged:]) == {"before 1"}, "a later baseline would include its own damage"
-    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], "what the fleet has is not rehearsed"
+    assert not [ask for ask in play.asked[asked:] if ask.verb is Verb.REVERT], (
+        "a change that the fleet already has is not rehearsed"
+    )
 
 
 def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
@@ -232,7 +234,7 @@ def test_a_hold_survives_that_an_earlier_wave_is_finished_first() -> None:
     play.reconnect("a-1")
     play.crash_and_resume()
     proceed(play)
-    assert play.go_on().ending is Ending.DONE, "one request is enough"
+    assert play.go_on().ending is Ending.DONE, "one request suffices"
 
 
 def test_a_wave_that_holds_does_so_when_no_node_of_it_was_confirmed() -> None:

@@ -244,7 +244,7 @@ def test_a_node_left_alone_because_of_its_pods_is_drained_again_by_a_new_control
     end = game.run()
     assert end.halt is not None
     assert (end.halt.reference, end.ending) == ("nothing-shown", Ending.HALTED)
-    assert "1 node left alone for its pods, no other like it was changed" in end.halt.message
+    assert "1 node left unchanged (not drained), and no other node of the same kind was changed" in end.halt.message
     game.nodes["a-1"].evictions_from = 0.0
     game.crash_and_resume()
     assert {record.state for record in game.go_on().nodes.values()} == {S.CONFIRMED}
@@ -275,7 +275,7 @@ def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -
     as_found(game)
 
 
-def test_an_empty_node_whose_pulls_never_end_is_left_alone_and_uncordoned() -> None:
+def test_an_empty_node_with_pulls_that_never_end_is_left_alone_and_uncordoned() -> None:
     game = play(pulls=PullsInFlight(30.0, Busy.SKIP))
     game.pull("a-1", ("redis",))
     end = game.run()

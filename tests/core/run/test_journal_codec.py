@@ -14,7 +14,7 @@ from tests.orders import make_order
 EVENTS: list[Event] = [
     Ticked(1.5),
     Answered(2.0, "n", 3, Verb.APPLY, Trigger.REFUSED, "drifted", "é", 7, ("a", "b")),
-    WaveJudged(3.0, 1, Verdict.UNKNOWN, "could not be asked"),
+    WaveJudged(3.0, 1, Verdict.UNKNOWN, "request failed"),
     CordonsLifted(3.5, ("n", "m"), "me@here", "OPS-7"),
     InterruptAsked(4.0),
     Resumed(5.0, 9),
@@ -22,12 +22,12 @@ EVENTS: list[Event] = [
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
-def test_an_event_comes_back_as_it_was(event: Event) -> None:
+def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
 @pytest.mark.parametrize("goal", list(Goal))
-def test_an_order_comes_back_as_it_was(goal: Goal) -> None:
+def test_an_order_is_read_as_it_was_written(goal: Goal) -> None:
     order = make_order({"a": 3}, goal=goal)
     assert decode_order(encode_order(order)) == order
 

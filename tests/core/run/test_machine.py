@@ -247,7 +247,7 @@ def test_a_halted_run_that_is_resumed_continues_without_its_reverted_node() -> N
     assert states(end) == {NodeState.CONFIRMED: 44, NodeState.REVERTED: 1}
 
 
-def test_a_controller_that_dies_while_halting_does_not_turn_the_halt_into_a_go() -> None:
+def test_a_controller_that_dies_while_halting_does_not_cancel_the_halt() -> None:
     play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.RUN))
     play.sicken("c-2")
     play.run(until=lambda s: s.phase is Phase.HALTING)
@@ -355,11 +355,11 @@ def test_a_node_that_was_reverting_when_the_controller_died_and_never_answers_is
     assert end.nodes["a-1"].owed
     assert not end.nodes["a-1"].accepted, "we may have caused it: it reduces the limits"
     waited = end.nodes["a-1"].since - resumed - end.order.guard
-    assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time came to nothing"
+    assert 60.0 <= waited < 60.0 + CONNECT_SECONDS + 5.0, "until the first read after its time failed"
     play.crash_and_resume()
     resumed = play.now
     assert play.go_on().nodes["a-1"].accepted
-    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up holds up no other node again"
+    assert play.now - resumed < CONNECT_SECONDS + 5.0, "a node that was given up delays no other node"
 
 
 @pytest.mark.parametrize("word", ["fenced", "claimed"])
@@ -509,7 +509,7 @@ def test_a_node_lost_before_its_wave_began_counts_before_any_node_of_it_is_relea
     assert {ask.node for ask in play.asked if ask.verb is Verb.APPLY} == {"a-1"}
 
 
-def test_a_controller_whose_clock_is_behind_takes_over_at_once() -> None:
+def test_a_controller_with_a_clock_that_is_behind_takes_over_at_once() -> None:
     play = Play(make_order({"a": 10}))
     play.set_clock(100_000.0)
     play.run(until=lambda s: NodeState.CONFIRMED in states(s))
@@ -606,7 +606,7 @@ def test_a_gate_that_could_not_be_asked_is_recorded_when_the_guard_fires() -> No
     play.feed(Answered(play.now, "a-1", serial, Verb.MEASURE, Trigger.GATES_UNKNOWN, "gate-disk", "not found"))
     play.stand_still(31.0)
     end = play.go_on()
-    assert end.nodes["a-1"].message.endswith("took the change back: not found [gate-disk]")
+    assert end.nodes["a-1"].message.endswith("reverted the change: not found [gate-disk]")
 
 
 def test_a_soak_with_gates_that_cannot_be_asked_names_them_in_its_halt() -> None:

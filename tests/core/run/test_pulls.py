@@ -92,7 +92,7 @@ def test_a_node_that_keeps_pulling_is_left_alone_without_a_charge_with_its_image
     end = game.run()
     record = end.nodes["a-3"]
     assert (record.state, record.reference, record.cause) == (NodeState.REFUSED, "pulls-in-flight", None)
-    assert record.message == f"it pulls {IMAGES[0]}, {IMAGES[1]}"
+    assert record.message == f"it is pulling {IMAGES[0]}, {IMAGES[1]}"
     assert (game.nodes["a-3"].files, game.nodes["a-3"].transactions) == (OLD, {})
     assert (end.ending, exit_code(end)) == (Ending.DONE, 4)
     first, *_, last = (event for event in game.journal if getattr(event, "pulls", ()))
@@ -131,7 +131,7 @@ def test_a_node_with_unknown_pulls_waits_too() -> None:
     end = game.go_on()
     assert (end.nodes["a-3"].state, end.nodes["a-3"].message) == (
         NodeState.REFUSED,
-        "it cannot tell whether it pulls images; with `pullsInFlight: override` it would not be asked",
+        "it does not know whether it is pulling images; `pullsInFlight: override` skips this check",
     )
 
 
@@ -268,7 +268,7 @@ def test_the_run_shows_which_nodes_it_waits_for_and_until_when() -> None:
     assert "1 node pulls images (a-3): images not known; " in waits_for(one, state.now)
 
 
-def test_that_a_node_waits_is_in_the_journal() -> None:
+def test_waiting_for_pulls_is_journaled() -> None:
     game = play(["a-3"])
     game.run(until=lambda s: bool(waiting(s)))
     told = [event for event in game.journal if getattr(event, "pulls", ())]

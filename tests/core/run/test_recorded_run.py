@@ -1,4 +1,6 @@
-"""A journal always replays to the same state, or is refused: replay depends on the machine's rules, and they have a number."""
+"""A journal always replays to the same state, or is refused: a replay depends on the machine's rules, which have a
+number.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from rollout.errors import StateError
 from tests.core.run.recorded.make import FILE, told
 
 
-def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> None:
+def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state() -> None:
     first, *events, recorded = FILE.read_text().splitlines()
     state, _ = opening(decode_order(first), 1, 0.0)
     for text in events:
@@ -22,7 +24,7 @@ def test_a_run_that_was_recorded_by_these_rules_ends_where_it_ended_then() -> No
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
 
 
-def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
+def test_a_recorded_journal_is_encoded_unchanged() -> None:
     """Names of code may change; names on disk do not."""
     order, *events, _ = FILE.read_text().splitlines()
     assert encode_order(decode_order(order)) == order
@@ -34,6 +36,6 @@ def test_a_journal_that_was_recorded_is_written_today_as_it_was_then() -> None:
 def test_a_run_of_other_rules_is_refused_with_a_message(rules: int | None) -> None:
     order = json.loads(FILE.read_text().splitlines()[0])
     order["rules"] = rules
-    with pytest.raises(StateError, match=r"this run went by rules .*this one has rules") as error:
+    with pytest.raises(StateError, match=r"this run follows rules .*this one has rules") as error:
         decode_order(json.dumps({key: value for key, value in order.items() if value is not None}))
     assert error.value.reference == "another-version"

@@ -46,7 +46,7 @@ def test_an_answer_made_before_a_tick_that_changed_nothing_gets_the_ticks_time()
     assert written is not None
     assert written.at == 10.5
     assert step(state, written) == step(ticked, written)
-    assert step(state, answer) != step(ticked, answer), "what this is for"
+    assert step(state, answer) != step(ticked, answer), "the subject of this test"
 
 
 def test_an_answer_to_a_closed_question_is_not_journaled() -> None:
@@ -61,7 +61,7 @@ def test_an_answer_to_a_closed_question_in_a_journal_is_an_error_and_names_the_n
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
     after = replayed(state, answer)
-    with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not an open question"):
+    with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not outstanding"):
         replayed(after, answer)
 
 

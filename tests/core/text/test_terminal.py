@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.text.suggest import closest, did_you_mean
-from rollout.core.text.terminal import CONTROL, printable
+from rollout.core.text.terminal import CONTROL, printable, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,22 @@ def test_suggestions() -> None:
     assert closest("CLUSTR", ["cluster", "nodes"]) == "cluster"
     assert did_you_mean("zzz", ["cluster"]) == ""
     assert did_you_mean("nods", ["cluster", "nodes"]) == "did you mean `nodes`?"
+
+
+def test_lines_keep_their_indentation_and_columns() -> None:
+    assert printable_lines("a\tb\n  c\n\nd", 80) == ("a       b", "  c", "", "d")
+    assert printable_lines("one\r\ntwo\rthree\n", 80) == ("one", "two", "three")
+    assert printable_lines("", 80) == ()
+    assert printable_lines("x" * 81, 80) == ("x" * 79 + "…",)
+
+
+def test_an_escape_that_does_not_end_hides_nothing_of_the_next_line() -> None:
+    assert printable_lines("\x1b]0;title\nnext\n", 80) == ("", "next")
+
+
+@given(st.text())
+def test_no_line_moves_the_cursor_or_is_too_long(text: str) -> None:
+    for line in printable_lines(text, 20):
+        assert not CONTROL.search(line)
+        assert not set(line) & {"\n", "\t", "\r"}
+        assert len(line) <= 20

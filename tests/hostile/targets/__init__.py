@@ -1,4 +1,4 @@
-"""Every reader of foreign bytes, each with what it reads in life."""
+"""Every reader of foreign bytes, each with its normal input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What back ends answer: the API server, Prometheus, Alertmanager, exec plugins; and pages of anybody."""
+"""Answers of back ends: the API server, Prometheus, Alertmanager, exec plugins; and arbitrary pages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from rollout.adapters.kubernetes.objects import lease, live_node, pod
 from rollout.adapters.kubernetes.pods import over, placed_pod
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.ports import Silence
-from rollout.core.health_gates.measured import Page, judge_alerts, judge_page, judge_samples
+from rollout.core.health_gates.alertmanager import judge_alerts
+from rollout.core.health_gates.http import Page, judge_page
+from rollout.core.health_gates.prometheus import judge_samples
+from rollout.core.model.gates import HttpQuery, PrometheusQuery
 from rollout.core.model.live import LiveNode
-from rollout.core.model.playbook import HttpQuery, PrometheusQuery
 from rollout.core.reading.live_inventory import found_nodes
 from rollout.core.reading.node_sources import FromKubernetes
 from tests.hostile.property import CANARY, Target

@@ -1,4 +1,4 @@
-"""What nodes say: the agent's lines, sudo's words, host certificates, and the files a kubelet and its runtime are told by."""
+"""Input from nodes: the agent's lines, sudo's output, host certificates, and the configuration files of kubelet and runtime."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ end snapshot
 
 
 def _shown(value: Any) -> Iterator[str]:
-    """Every text in a value but the contents of files."""
+    """Every text in a value, except the contents of files."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -102,18 +102,18 @@ def _state(path: str, content: bytes) -> FileState:
 
 
 def _planned(found: Snapshot, path: str, settings: Mapping[str, Any]) -> Callable[[bytes], tuple[str, ...]]:
-    """The plan of a fleet with a node one of whose files holds the bytes; the kubelet reads no file of more than a few MiB."""
+    """The plan of a fleet with a node that has a file with these bytes; the kubelet reads no file of more than a few MiB."""
     return lambda data: told_beside(nodes.with_file(found, _state(path, data)), settings)
 
 
 def _answering(data: bytes) -> tuple[str, ...]:
-    """The plan of a fleet with a node that answers with the bytes."""
+    """The plan of a fleet with a node that answers with these bytes."""
     answer = RemoteAnswer(0, data, data[-300:], started=True)
     return told_beside(parse_snapshot("n", answer), nodes.IMAGE_PULLS)
 
 
 def _verified(data: bytes) -> tuple[str, ...]:
-    """What `verify` says of a node that answers with the bytes."""
+    """What `verify` reports of a node that answers with these bytes."""
     said = {("n1", "verify"): RemoteAnswer(0, data, data[-300:], started=True)}
     known = {"n1": Known("r", "a" * 32, 1.0, {CONFIG: _X})}
     traces: list[str] = []
@@ -127,7 +127,7 @@ def _configuration(data: bytes) -> tuple[str, ...]:
     version = versions.parse("1.31.2")
     assert version is not None
     found = outcome(version, Sources(config=File("config.yaml", data), drop_ins=(File("10.conf", data),)))
-    # the kubelet's own words are printed through `printable`: the reader must only come to an end
+    # the kubelet's own texts are printed through `printable`: the reader only has to end
     assert all(message.reference for message in found.messages)
     return ()
 
@@ -149,7 +149,7 @@ def _certificate(data: bytes) -> tuple[str, ...]:
 
 @cache
 def _certificates() -> tuple[bytes, bytes]:
-    """A host certificate and its authority's public key, made of real keys."""
+    """A host certificate and its authority's public key, from real keys."""
     import subprocess
     import tempfile
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people write: inventories, playbooks, templates, nodesets, durations, selectors, and what Ansible prints."""
+"""Input from people: inventories, playbooks, templates, nodesets, durations, selectors, and the output of Ansible."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _playbook(data: bytes) -> tuple[str, ...]:
 
 
 def _template(data: bytes) -> tuple[str, ...]:
-    """What a template makes is bytes for a file; only its mistakes are shown."""
+    """A template gives bytes for a file; only its errors are shown."""
     said = tuple(str(problem) for problem in undefined_variables(_text(data), "t.j2", KUBELET_CONFIG))
     render(_text(data), "t.j2", VARIABLES)
     return said

@@ -1,4 +1,4 @@
-"""What lies in files that rollout itself wrote, and somebody may have changed: plans, snapshots, journals, memories."""
+"""Files that rollout itself wrote, and somebody may have changed: plans, snapshots, journals, memories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read_plan(data: bytes) -> tuple[str, ...]:
 
 
 def _read_sealed_plan(data: bytes) -> tuple[str, ...]:
-    """As another program would have sealed it: what the digest does not keep out must hold together."""
+    """As if another program had sealed it: a plan with a valid digest must be consistent."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Files that say how to get somewhere: kubeconfig, ssh_config, known_hosts."""
+"""Files that configure connections: kubeconfig, ssh_config, known_hosts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ n1,10.0.0.1 ssh-ed25519 {KEY}
 
 @cache
 def _folder() -> Path:
-    """Gone with this process."""
+    """Removed with this process."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = tempfile.mkdtemp(prefix="rollout-hostile-", dir=memory)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What is said to sudo and what counts as its question, to the byte."""
+"""The exact bytes sent to sudo, and the texts that count as its prompt."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def test_the_exact_line() -> None:
     )
 
 
-def test_the_command_line_itself_is_no_question_and_no_readiness() -> None:
+def test_the_command_line_itself_is_neither_a_prompt_nor_ready() -> None:
     line = asking("sh -c true", NONCE)
     for shown in (line, shlex.split(line), [word.replace("\\n", "\n") for word in shlex.split(line)], repr(line)):
         said = heard((shown if isinstance(shown, str) else " ".join(shown)).encode(), NONCE)
         assert (said.asked, said.ready) == (0, False)
 
 
-def test_what_counts_as_a_question() -> None:
+def test_texts_that_count_as_a_prompt() -> None:
     assert heard(b"Lecture\n[rollout % 0123abcd]", NONCE).asked == 1
     assert heard(b"[rollout % 0123abcd]Sorry, try again.\n[rollout % 0123abcd]", NONCE).asked == 2
     assert heard(b"[rollout % 4444abcd]", NONCE).asked == 0
@@ -48,14 +48,14 @@ def test_what_counts_as_a_question() -> None:
         (b"", "sudo-failed"),
     ],
 )
-def test_why_it_ended(stderr: bytes, reference: str) -> None:
+def test_the_reason_of_a_refusal(stderr: bytes, reference: str) -> None:
     found, message = refusal(b"[rollout % 0123abcd]" + stderr, NONCE)
     assert found == reference
     assert message.isprintable()
     assert NONCE not in message
 
 
-def test_a_secret_shows_itself_nowhere() -> None:
+def test_a_secret_is_not_shown() -> None:
     secret = Secret("hunter2")
     assert "hunter2" not in f"{secret} {secret!r} {[secret]} {vars(type(secret))}"
     with pytest.raises(TypeError):

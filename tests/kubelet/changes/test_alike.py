@@ -1,4 +1,4 @@
-"""Nodes that are alike share one proposal, and nobody gets another's."""
+"""Similar nodes share one proposal, and no node gets the proposal of a different one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DIFFERENT: tuple[Snapshot, ...] = (
 
 
 @pytest.mark.parametrize("templates", [POLICY.templates, replace(POLICY.templates, flags_env="{{ variable }}={{ arguments | join(' ') }}{# node #} --v={{ node.name | length }}\n")])  # fmt: skip
-def test_each_gets_what_it_would_get_alone(templates: object) -> None:
+def test_each_node_gets_the_same_change_as_alone(templates: object) -> None:
     policy = replace(POLICY, templates=templates)  # type: ignore[arg-type]
     alike = Alike(policy)
     for wanted in (IMAGE_PULLS, settings(serializeImagePulls=False), settings(maxPods=40)):
@@ -69,7 +69,7 @@ def test_each_gets_what_it_would_get_alone(templates: object) -> None:
                 assert alike.change_for(found, wanted, where) == change_for(found, wanted, policy, where)
 
 
-def test_what_tells_nodes_apart_makes_no_difference() -> None:
+def test_identities_of_nodes_make_no_difference() -> None:
     alike = Alike(POLICY)
     found = kubeadm()
     process = found.measurement.process
@@ -92,7 +92,7 @@ def test_what_tells_nodes_apart_makes_no_difference() -> None:
     assert first is second
 
 
-def test_a_node_left_alone_is_named_by_its_own_name() -> None:
+def test_an_excluded_node_has_its_own_name() -> None:
     alike = Alike(POLICY)
     broken = with_file(kubeadm(), regular(CONFIG, "kind: Other\n"))
     for name in ("a", "b"):

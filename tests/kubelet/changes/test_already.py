@@ -1,4 +1,4 @@
-"""Defaults that hang on gates, and gates that nobody wrote: what is in force already, and what must be written."""
+"""Defaults that depend on gates, and unwritten gates: which values are in force, and which must be written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERIFIES, SLOWS = "KubeletEnsureSecretPulledImages", "KubeletCrashLoopBackOffMax
         (None, {}, 36, True),
     ],
 )
-def test_a_gate_that_nobody_wrote_is_as_its_minor_has_it(
+def test_an_unwritten_gate_has_the_default_of_its_minor(
     shown: Value, wanted: Value, minor: int, in_force: bool
 ) -> None:
     assert holds("featureGates", shown, wanted, minor) is in_force
@@ -45,7 +45,7 @@ def test_a_gate_that_is_on_by_default_is_turned_off() -> None:
     assert isinstance(decided(36, "featureGates", {SLOWS: True}), LeftAlone)
 
 
-def test_a_default_that_hangs_on_a_gate_is_not_written_where_the_gate_is_on() -> None:
+def test_a_default_that_depends_on_a_gate_is_not_written_where_the_gate_is_on() -> None:
     period: Value = {"maxContainerRestartPeriod": "5m"}
     for name, value in ((POLICY, "NeverVerifyPreloadedImages"), (BACK_OFF, period)):
         assert isinstance(as_wanted := decided(36, name, value), LeftAlone)

@@ -81,7 +81,7 @@ def test_a_kubeadm_node_with_dockershim() -> None:
     assert change.notes[0].startswith("maxParallelImagePulls skipped: maxParallelImagePulls exists from 1.27")
 
 
-def test_the_label_says_version_runtime_and_layout() -> None:
+def test_the_label_contains_version_runtime_and_layout() -> None:
     got = [decide(found) for found in (kubeadm(), kubeadm(flags=RPM, version="1.23.17", runtime="crio"), plain())]
     assert [entry.label for entry in got if isinstance(entry, Proposal)] == [
         "kubelet 1.20.15, dockershim, kubeadm layout (deb)",
@@ -125,7 +125,7 @@ def test_a_flag_in_a_plain_unit_is_replaced_in_our_drop_in() -> None:
     "found",
     [kubeadm(), kubeadm(flags=RPM, extra="# nothing\n"), plain(), kubeadm(version="1.31.0", runtime="containerd")],
 )
-def test_plan_apply_plan_again_nothing_to_do_then_only_what_changed(found: Snapshot) -> None:
+def test_a_second_plan_is_empty_and_a_third_contains_only_new_changes(found: Snapshot) -> None:
     wanted = dict(IMAGE_PULLS)
     got = decide(found, wanted)
     assert isinstance(got, Proposal)
@@ -144,7 +144,7 @@ def test_applying_the_drop_in_twice_replaces_it() -> None:
     assert texts[DROP_IN].count("--image-pull-progress-deadline") == 1
 
 
-def test_the_same_duration_written_otherwise_is_as_wanted() -> None:
+def test_a_duration_in_another_notation_needs_no_change() -> None:
     config = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: no\nruntimeRequestTimeout: 120s")
     found = kubeadm(
         extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=300s\n",
@@ -154,7 +154,7 @@ def test_the_same_duration_written_otherwise_is_as_wanted() -> None:
     assert left(found, {**IMAGE_PULLS, **settings(runtimeRequestTimeout="2m")}).standing is Standing.AS_WANTED
 
 
-def test_a_file_that_is_as_wanted_under_a_process_that_is_not_needs_a_restart_only() -> None:
+def test_a_process_older_than_its_correct_file_needs_only_a_restart() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=5m\n")
     change, texts = proposed(found, DEADLINE)
     assert [(file.path, file.before == file.after) for file in change.files] == [(CONFIG, True)]
@@ -175,7 +175,7 @@ def test_newer_kubelets() -> None:
     assert proposed(kubeadm(version="1.35.1", runtime="containerd"))[0].settle == 0.0
 
 
-def test_settings_that_may_reject_pods_are_told() -> None:
+def test_settings_that_may_reject_pods_are_reported() -> None:
     change, texts = proposed(kubeadm(), settings(evictionHard={"memory.available": "1Gi"}))
     assert "  memory.available: 1Gi   # more than the default\n" in texts[CONFIG]
     assert change.notes[0].startswith("evictionHard: a stricter value can make running pods fail")
@@ -274,7 +274,7 @@ def test_a_playbook_may_accept_a_log_that_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("span", ["", "1min 30s", "2min 500ms", "never heard of"])
-def test_stop_times_that_leave_enough(span: str) -> None:
+def test_stop_times_that_leave_enough_time(span: str) -> None:
     assert isinstance(decide(with_unit(kubeadm(), TimeoutStopUSec=span)), Proposal)
 
 
@@ -285,7 +285,7 @@ def test_the_shadowing_flag_is_named_with_its_file() -> None:
     )
 
 
-def test_what_a_flag_has_in_force_already_is_not_written_unless_it_is_pinned() -> None:
+def test_a_value_in_force_by_a_flag_is_not_written_unless_pinned() -> None:
     found = kubeadm(extra="KUBELET_EXTRA_ARGS=--serialize-image-pulls=false\n", words="--serialize-image-pulls=false")
     got = left(found, SERIAL)
     assert got.standing is Standing.AS_WANTED
@@ -299,7 +299,7 @@ def test_a_relative_config_is_refused() -> None:
     assert left(found, SERIAL).reference == "layout-not-understood"
 
 
-def test_a_flag_that_comes_after_our_variable_shadows_it() -> None:
+def test_a_flag_after_our_variable_overrides_it() -> None:
     text = nodes.KUBEADM_TEXT.format(flags=DEB).rstrip() + " --image-pull-progress-deadline=1m\n"
     command = kubeadm().measurement.process.command_line  # type: ignore[union-attr]
     found = with_command(with_file(kubeadm(), regular(KUBEADM, text)), *command, "--image-pull-progress-deadline=1m")
@@ -308,7 +308,7 @@ def test_a_flag_that_comes_after_our_variable_shadows_it() -> None:
     assert f"ExecStart in {KUBEADM}" in got.reason
 
 
-def test_a_later_drop_in_that_restates_the_command_shadows_ours() -> None:
+def test_a_later_drop_in_with_its_own_command_overrides_ours() -> None:
     late = "/etc/systemd/system/kubelet.service.d/99-late.conf"
     text = "[Service]\nExecStart=\nExecStart=/usr/local/bin/kubelet --v=2\n"
     found = with_unit(with_file(plain(), regular(late, text)), DropInPaths=late)
@@ -328,7 +328,7 @@ def test_an_environment_file_that_the_unit_needs_but_is_absent() -> None:
     assert left(with_file(kubeadm(), regular(KUBEADM, text))).reference == "layout-not-understood"
 
 
-def test_a_variable_that_no_file_can_hold() -> None:
+def test_a_variable_that_no_file_can_set() -> None:
     text = "[Service]\nExecStart=/usr/bin/kubelet $KUBELET_EXTRA_ARGS\n"
     found = with_command(with_file(plain(), regular(FRAGMENT, text)), "/usr/bin/kubelet")
     assert left(found, DEADLINE).reference == "layout-not-understood"
@@ -358,7 +358,7 @@ def test_an_environment_file_layout_and_a_value_from_the_unit() -> None:
         ({"kubelet_config": "serializeImagePulls: false\nmaxPods: many\n"}, SERIAL),
     ],
 )
-def test_templates_that_do_not_say_what_was_set(templates: dict[str, str], wanted: Mapping[str, Setting]) -> None:
+def test_templates_that_drop_or_change_a_setting(templates: dict[str, str], wanted: Mapping[str, Setting]) -> None:
     policy = replace(POLICY, templates=replace(POLICY.templates, **templates))
     got = change_for(kubeadm(), wanted, policy, nodes.node())
     assert isinstance(got, ExcludedNode)
@@ -374,14 +374,14 @@ def test_templates_that_do_not_say_what_was_set(templates: dict[str, str], wante
         "[Service]\nExecStart=\n",
     ],
 )
-def test_drop_in_templates_that_do_not_start_the_kubelet_as_it_was(text: str) -> None:
+def test_drop_in_templates_that_change_the_command(text: str) -> None:
     policy = replace(POLICY, templates=replace(POLICY.templates, drop_in=text))
     got = change_for(plain(), DEADLINE, policy, nodes.node())
     assert isinstance(got, ExcludedNode)
     assert got.reference in {"template-not-understood", "flag-shadowed"}
 
 
-def test_what_a_template_adds_is_part_of_the_change() -> None:
+def test_additions_of_a_template_are_part_of_the_change() -> None:
     templates = replace(
         POLICY.templates,
         flags_env='{{ variable }}={{ arguments | join(" ") }} --v=4\n',
@@ -405,7 +405,7 @@ def test_runtimes_by_their_sockets() -> None:
         return got.label.split(", ")[1]
 
     def kubelet(version: str, *words: str, config: str = CONFIG_TEXT) -> Snapshot:
-        """One whose runtime is told by these words alone."""
+        """A kubelet with these words as the only hint at its runtime."""
         command = f"/usr/local/bin/kubelet --config={CONFIG} {' '.join(words)}"
         unit = regular(FRAGMENT, f"[Service]\nExecStart={command}\n")
         return with_command(with_file(plain(version=version, config=config), unit), *command.split())

@@ -1,4 +1,4 @@
-"""A node whose kubelet has --config-dir: a drop-in of ours, by what each minor makes of one."""
+"""A node with --config-dir: our drop-in, and its effect in each minor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_drop_in_is_ours_and_the_nodes_own_file_stays(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.30.1", "1.31.4", "1.32.0", "1.34.2"])
-def test_serialize_image_pulls_is_always_beside_max_parallel_image_pulls(version: str) -> None:
+def test_serialize_image_pulls_is_always_written_with_max_parallel_image_pulls(version: str) -> None:
     change, texts = proposed(node(version), PULLS)
     assert "maxParallelImagePulls: 5\nserializeImagePulls: false\n" in texts[OURS]
     assert change.files[0].reasons[1] == (
@@ -58,13 +58,13 @@ def test_serialize_image_pulls_is_always_beside_max_parallel_image_pulls(version
     applied_twice_is_once(node(version), PULLS)
 
 
-def test_over_a_true_that_somebody_wrote_it_is_refused() -> None:
+def test_it_is_refused_over_a_written_true() -> None:
     reference, reason = refused(node("1.33.1", CONFIG_TEXT), PULLS)
     assert reference == "kubelet-would-not-start"
     assert "maxParallelImagePulls cannot be larger than 1" in reason
 
 
-def test_our_own_earlier_drop_in_is_merged_into() -> None:
+def test_our_own_earlier_drop_in_is_merged() -> None:
     found = with_file(
         node("1.33.1"),
         regular(OURS, f"{KIND}# mine\nregistryPullQPS: 3\nregistryBurst: 20\n"),
@@ -81,7 +81,7 @@ def test_a_kubelet_1_28_merges_no_zero_value_so_its_own_file_is_changed() -> Non
 
 
 @pytest.mark.parametrize("version", ["1.28.4", "1.29.4"])
-def test_without_its_environment_variable_such_a_kubelet_would_not_run(version: str) -> None:
+def test_without_its_environment_variable_the_kubelet_would_not_start(version: str) -> None:
     found = with_config_dir(kubeadm(version=version, runtime="containerd"), {})
     reference, reason = refused(found, settings(registryPullQPS=20))
     assert reference == "config-not-understood"
@@ -95,7 +95,7 @@ def test_without_its_environment_variable_such_a_kubelet_would_not_run(version: 
         ({"zz/10-more.conf": f"{KIND}registryPullQPS: 7\n"}, settings(registryPullQPS=20)),
     ],
 )
-def test_a_later_drop_in_beats_ours(drop_ins: dict[str, str], wanted: dict[str, Setting]) -> None:
+def test_a_later_drop_in_overrides_ours(drop_ins: dict[str, str], wanted: dict[str, Setting]) -> None:
     found = with_config_dir(kubeadm(version="1.33.1", runtime="containerd"), drop_ins)
     reference, reason = refused(found, wanted)
     assert reference == "setting-without-effect"
@@ -103,20 +103,20 @@ def test_a_later_drop_in_beats_ours(drop_ins: dict[str, str], wanted: dict[str, 
     assert f"{CONFIG_DIR}/{name}" in reason
 
 
-def test_an_earlier_drop_in_is_beaten() -> None:
+def test_our_drop_in_overrides_an_earlier_one() -> None:
     found = node("1.33.1", ten=f"{KIND}registryPullQPS: 7\n")
     _, texts = proposed(found, settings(registryPullQPS=20))
     assert list(texts) == [OURS]
 
 
 @pytest.mark.parametrize(("value", "drop_ins"), [(7, {"ten": f"{KIND}registryPullQPS: 7\n"}), (5, {})])
-def test_what_a_drop_in_or_the_default_has_in_force_is_as_wanted(value: int, drop_ins: dict[str, str]) -> None:
+def test_a_value_in_force_by_a_drop_in_or_by_default_needs_no_change(value: int, drop_ins: dict[str, str]) -> None:
     found = node("1.33.1", **drop_ins)
     change, _ = proposed(found, settings(registryPullQPS=value, registryBurst=30))
     assert [file.reasons for file in change.files] == [("registryBurst: not set → 30 (playbook image-pulls)",)]
 
 
-def test_a_flag_that_beats_it_is_refused() -> None:
+def test_a_flag_that_overrides_it_is_refused() -> None:
     found = node("1.33.1")
     command = found.measurement.process.command_line  # type: ignore[union-attr]
     text = f"KUBELET_EXTRA_ARGS=--config-dir={CONFIG_DIR} --registry-qps=3\n"
@@ -134,7 +134,7 @@ def test_a_flag_that_beats_it_is_refused() -> None:
         (FileState(CONFIG_DIR, "directory"), {"config-dir-truncated": "only 64 files in 1 folders are told"}),
     ],
 )
-def test_a_directory_that_is_not_wholly_known(state: FileState, facts: dict[str, str]) -> None:
+def test_a_directory_that_is_not_completely_known(state: FileState, facts: dict[str, str]) -> None:
     found = with_file(with_config_dir(kubeadm(version="1.33.1", runtime="containerd"), {}, **facts), state)
     assert refused(found, settings(registryPullQPS=20))[0] == "config-dir-not-understood"
 

@@ -1,4 +1,4 @@
-"""Changes of what a node stands on are refused unless the playbook accepts them by name, and say what they would do."""
+"""Changes of a node's ground are refused unless the playbook accepts them by name; the refusal gives the effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_change_of_the_ground_is_refused_and_may_be_accepted_by_its_name(name:
     assert isinstance(change_for(kubeadm(), wanted, policy, node()), Proposal)
 
 
-def test_what_is_the_same_ground_needs_nothing() -> None:
+def test_an_equal_ground_needs_no_acceptance() -> None:
     found = change_for(
         kubeadm(), settings(cgroupDriver="systemd", clusterDNS=["10.0.0.10"], maxPods=50), POLICY, node()
     )

@@ -1,4 +1,4 @@
-"""Which files a change may write: all that the planner writes on any node, and nothing that holds no settings."""
+"""Which files a change may write: all that the planner writes on any node, and none without settings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LAYOUTS: Mapping[str, tuple[Snapshot, Mapping[str, Setting]]] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_all_that_is_planned_may_be_written(name: str) -> None:
+def test_every_planned_file_may_be_written(name: str) -> None:
     found, wanted = LAYOUTS[name]
     got = decide(found, wanted, LENIENT)
     assert isinstance(got, Proposal), got
@@ -69,7 +69,7 @@ def test_all_that_is_planned_may_be_written(name: str) -> None:
 
 
 def written(path: str, after: str, before: str = "", mode: str = "644") -> tuple[str, ...]:
-    """What is said of one more file in a change of the planner's own."""
+    """The message about one more file in a change of the planner."""
     change, _ = proposed(kubeadm(), SERIAL)
     entry = FileChange(path, digest(before.encode()) if before else "", digest(after.encode()), mode, ())
     blobs = {digest(text.encode()): text.encode() for text in (before, after)}
@@ -81,24 +81,27 @@ FOREIGN = {
     "a crontab": ("/etc/cron.d/zz", CRON),
     "a crontab that sets a variable": ("/etc/cron.d/zz", f'{CRON}KUBELET_EXTRA_ARGS="--v=2"\n'),
     "a crontab among assignments": ("/etc/default/kubelet", f'KUBELET_EXTRA_ARGS="--v=2"\n{CRON}'),
-    "an environment of no flags": ("/etc/environment", 'LD_PRELOAD="/tmp/evil.so"\n'),
+    "an environment file without flags": ("/etc/environment", 'LD_PRELOAD="/tmp/evil.so"\n'),
     "another unit's drop-in": ("/etc/systemd/system/sshd.service.d/90-rollout.conf", "[Service]\nExecStart=/tmp/x\n"),
     "another drop-in of the kubelet's": ("/etc/systemd/system/kubelet.service.d/91-x.conf", "[Service]\nUser=x\n"),
     "a static pod": ("/etc/kubernetes/manifests/x.yaml", "apiVersion: v1\nkind: Pod\n"),
-    "a configuration that the kubelet is not told": ("/etc/cron.d/zz", CONFIG_TEXT),
-    "no configuration where the kubelet's is": (CONFIG, CRON),
+    "a configuration that the kubelet does not read": ("/etc/cron.d/zz", CONFIG_TEXT),
+    "a crontab in place of the kubelet's configuration": (CONFIG, CRON),
     "a crontab as a drop-in": ("/etc/cron.d/99-rollout.conf", CRON),
     "keys of root": ("/root/.ssh/authorized_keys", "ssh-ed25519 AAAA me\n"),
-    "a hosts.toml of no hosts": ("/etc/cron.d/hosts.toml", "# nothing\n"),
-    "an environment of very many variables": ("/etc/default/kubelet", "".join(f'A{at}="--v=2"\n' for at in range(99))),
-    "TOML of something else": ("/etc/foo.toml", "[service]\nrun = 'x'\n"),
-    "JSON of something else": ("/etc/foo.json", '{"exec": "x"}\n'),
-    "nothing": ("/etc/nologin", ""),
+    "a hosts.toml without hosts": ("/etc/cron.d/hosts.toml", "# nothing\n"),
+    "an environment file with very many variables": (
+        "/etc/default/kubelet",
+        "".join(f'A{at}="--v=2"\n' for at in range(99)),
+    ),
+    "TOML of another program": ("/etc/foo.toml", "[service]\nrun = 'x'\n"),
+    "JSON of another program": ("/etc/foo.json", '{"exec": "x"}\n'),
+    "an empty file": ("/etc/nologin", ""),
 }
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_holds_no_settings_is_foreign_and_named(name: str) -> None:
+def test_files_without_settings_are_foreign_and_named(name: str) -> None:
     path, text = FOREIGN[name]
     (said,) = written(path, text)
     assert said.startswith(f"{path}: it is not a home of a setting")
@@ -127,7 +130,7 @@ def test_only_plain_absolute_paths(path: str) -> None:
 
 
 @given(st.text(st.sampled_from("/./ab-_:@%+=,~ \n\\'é"), max_size=12))
-def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
+def test_a_path_is_plain_if_the_agent_accepts_it(path: str) -> None:
     change, _ = proposed(kubeadm(), SERIAL)
     entry = replace(change.files[0], path=path)
     said = foreign_files(replace(change, files=(entry,), config_path=path), {entry.after: CONFIG_TEXT.encode()})
@@ -139,12 +142,12 @@ def test_a_path_is_plain_when_the_agent_takes_it(path: str) -> None:
         assert said == ()
 
 
-def test_no_file_is_made_with_another_mode() -> None:
+def test_no_file_is_created_with_another_mode() -> None:
     (said,) = written(layout.DROP_IN, "[Service]\n", mode="4755")
     assert said == f"{layout.DROP_IN}: it would be created with mode 4755; rollout creates files with 644"
 
 
-def test_bytes_that_are_no_text_are_no_settings() -> None:
+def test_bytes_that_are_no_text_contain_no_settings() -> None:
     entry = FileChange("/etc/x/y", "", digest(b"\xff"), "644", ())
     change, _ = proposed(kubeadm(), SERIAL)
     assert len(foreign_files(replace(change, files=(entry,)), {entry.after: b"\xff"})) == 1
@@ -163,7 +166,7 @@ def test_only_the_kubelet_and_runtimes_are_restarted_and_only_dockerd_is_sent_a_
     assert foreign_units(units(hangups=("kubelet.service",))) == ("kubelet.service",)
 
 
-def test_a_node_whose_kubelet_reads_a_path_that_the_agent_does_not_take_is_refused_when_it_is_planned() -> None:
+def test_a_kubelet_with_a_path_that_the_agent_does_not_accept_is_refused_at_planning() -> None:
     path = "/etc/kubernetes//config.yaml"
     usual = kubeadm()
     files = {

@@ -1,4 +1,4 @@
-"""A field that a flag beats, where the playbook says ``shadowedByFlag: move``: the flag goes, the field comes."""
+"""A flag overrides a field and the playbook has ``shadowedByFlag: move``: the flag is removed, the field is written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def extra(words: str, version: str = "1.23.17") -> Snapshot:
     return kubeadm(version=version, extra=f"# ours\nKUBELET_EXTRA_ARGS={words}\nB=1\n", words=words.replace('"', ""))
 
 
-def test_out_of_the_environment_file_and_into_the_field() -> None:
+def test_from_the_environment_file_into_the_field() -> None:
     found = extra("--node-ip=10.0.0.7 --serialize-image-pulls=true --v=2")
     change, texts = proposed(found, SERIAL, MOVE)
     assert texts == {
@@ -56,14 +56,14 @@ def test_the_default_is_to_refuse() -> None:
     )
 
 
-def test_every_time_it_is_given() -> None:
+def test_every_occurrence_is_removed() -> None:
     words = "--registry-qps 3 --serialize-image-pulls=true --registry-qps=4 --v=2 --serialize-image-pulls"
     _, texts = proposed(extra(words), {**SERIAL, **settings(registryPullQPS=20)}, MOVE)
     assert 'KUBELET_EXTRA_ARGS="--v=2"\n' in texts[DEB]
     assert "registryPullQPS: 20" in texts[CONFIG]
 
 
-def test_out_of_kubeadm_flags_env() -> None:
+def test_from_kubeadm_flags_env() -> None:
     found = kubeadm(version="1.23.17")
     state = found.files[KUBEADM_FLAGS]
     assert state.content is not None
@@ -78,7 +78,7 @@ def test_out_of_kubeadm_flags_env() -> None:
     applied_twice_is_once(found, SERIAL, MOVE)
 
 
-def test_out_of_a_plain_unit_by_our_drop_in() -> None:
+def test_from_a_plain_unit_by_our_drop_in() -> None:
     found = plain(version="1.23.17", more="--serialize-image-pulls=true --v=2")
     change, texts = proposed(found, SERIAL, MOVE)
     assert set(texts) == {CONFIG, DROP_IN}
@@ -87,7 +87,7 @@ def test_out_of_a_plain_unit_by_our_drop_in() -> None:
     applied_twice_is_once(found, SERIAL, MOVE)
 
 
-def test_out_of_the_command_of_a_kubeadm_unit() -> None:
+def test_from_the_command_of_a_kubeadm_unit() -> None:
     text = nodes.KUBEADM_TEXT.format(flags=DEB).rstrip() + " --serialize-image-pulls=true\n"
     command = kubeadm().measurement.process.command_line  # type: ignore[union-attr]
     found = with_command(with_file(kubeadm(), regular(KUBEADM, text)), *command, "--serialize-image-pulls=true")
@@ -98,7 +98,7 @@ def test_out_of_the_command_of_a_kubeadm_unit() -> None:
     applied_twice_is_once(found, SERIAL, MOVE)
 
 
-def test_what_the_flag_says_besides_goes_into_the_field_too() -> None:
+def test_other_values_of_the_flag_are_moved_into_the_field_too() -> None:
     found = extra("--feature-gates=CSIMigration=false,GracefulNodeShutdown=true --v=2")
     _, texts = proposed(found, settings(featureGates={"GracefulNodeShutdown": False}), MOVE)
     assert 'KUBELET_EXTRA_ARGS="--v=2"\n' in texts[DEB]
@@ -116,7 +116,7 @@ def test_a_flag_for_one_value_inside_a_field() -> None:
     applied_twice_is_once(found, wanted, MOVE)
 
 
-def test_out_of_environment_it_cannot_be_taken() -> None:
+def test_a_flag_in_environment_cannot_be_removed() -> None:
     text = nodes.KUBEADM_TEXT.format(flags=DEB).replace(
         "--config=/var/lib/kubelet/config.yaml", "--config=/var/lib/kubelet/config.yaml --serialize-image-pulls=true"
     )
@@ -129,7 +129,7 @@ def test_out_of_environment_it_cannot_be_taken() -> None:
 
 
 @pytest.mark.parametrize("quoted", ["'--serialize-image-pulls=true'", "--serialize-image-pulls\\=true"])
-def test_however_it_is_quoted(quoted: str) -> None:
+def test_with_any_quotes(quoted: str) -> None:
     unit = f"[Service]\nExecStart=/usr/local/bin/kubelet --config={CONFIG} '--node-labels=a=b'   {quoted}  --v=2\n"
     if "\\" in quoted:
         found = kubeadm(extra=f"KUBELET_EXTRA_ARGS='{quoted} --v=2'\n", words="--serialize-image-pulls=true --v=2")

@@ -1,4 +1,4 @@
-"""A kubelet without --config: one of ours changes four defaults, which the playbook must accept one by one."""
+"""A kubelet without --config: our file changes four defaults, which the playbook must accept one by one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_of_the_four_is_named() -> None:
 
 
 @pytest.mark.parametrize("missing", DEFAULTS)
-def test_three_accepted_are_not_enough(missing: str) -> None:
+def test_three_accepted_of_four_are_not_enough(missing: str) -> None:
     policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {missing}, ""))
     reference, reason = refused(flags_only(), SERIAL, policy)
     assert reference == "no-config-file"
@@ -40,7 +40,7 @@ def test_three_accepted_are_not_enough(missing: str) -> None:
     assert not any(other in reason for other in DEFAULTS if other != missing)
 
 
-def test_all_accepted_a_file_is_made_and_the_kubelet_told() -> None:
+def test_with_all_accepted_a_file_is_created_and_the_kubelet_reads_it() -> None:
     found = flags_only()
     change, texts = proposed(found, SERIAL, ACCEPTS_ALL)
     assert texts[CONFIG].endswith(
@@ -55,19 +55,19 @@ def test_all_accepted_a_file_is_made_and_the_kubelet_told() -> None:
     applied_twice_is_once(found, SERIAL, ACCEPTS_ALL)
 
 
-def test_what_flags_say_does_not_change_so_nobody_need_accept_it() -> None:
+def test_values_set_by_flags_do_not_change_and_need_no_acceptance() -> None:
     change, texts = proposed(flags_only(words=KEPT), SERIAL)
     assert CONFIG in texts
     assert not any("accepted" in note for note in change.notes)
 
 
-def test_a_setting_for_one_of_them_is_word_enough() -> None:
+def test_a_setting_for_one_of_them_accepts_it() -> None:
     policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"readOnlyPort"}, ""))
     _, texts = proposed(flags_only(), {**SERIAL, **settings(readOnlyPort=10255)}, policy)
     assert "readOnlyPort: 10255" in texts[CONFIG]
 
 
-def test_a_setting_for_a_neighbour_is_not() -> None:
+def test_a_setting_for_a_neighbour_does_not_accept_it() -> None:
     policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"authentication.anonymous.enabled"}, ""))
     wanted = settings(authentication={"webhook": {"cacheTTL": "1m"}})
     reference, reason = refused(flags_only(), wanted, policy)
@@ -79,25 +79,25 @@ def test_a_setting_for_a_neighbour_is_not() -> None:
     assert "enabled: true" in texts[CONFIG]
 
 
-def test_a_flag_that_is_set_together_with_it_is_word_enough() -> None:
+def test_a_flag_that_is_set_with_it_accepts_it() -> None:
     policy = replace(POLICY, accepted=dict.fromkeys(set(DEFAULTS) - {"authentication.anonymous.enabled"}, ""))
     wanted = {**SERIAL, **settings(__anonymous_auth=False)}
     _, texts = proposed(flags_only(), wanted, policy)
     assert "--anonymous-auth=false" in texts[DROP_IN]
 
 
-def test_a_file_that_is_there_but_not_used_is_not_ours_to_take() -> None:
+def test_an_existing_unused_file_is_not_overwritten() -> None:
     for state in (regular(CONFIG, CONFIG_TEXT), FileState(CONFIG, "symlink")):
         reference, _ = refused(with_file(flags_only(), state), SERIAL, ACCEPTS_ALL)
         assert reference in {"no-config-file", "not-a-regular-file"}
 
 
-def test_a_flag_of_the_same_meaning_needs_no_file() -> None:
+def test_an_equivalent_flag_needs_no_file() -> None:
     _, texts = proposed(flags_only(), settings(__serialize_image_pulls=False))
     assert list(texts) == [DROP_IN]
 
 
-def test_what_is_as_wanted_by_default_needs_no_file() -> None:
+def test_a_wanted_default_needs_no_file() -> None:
     found = with_file(flags_only(), absent(CONFIG))
     _, texts = proposed(found, settings(registryPullQPS=5, imagePullProgressDeadline="5m"))
     assert list(texts) == [DROP_IN]

@@ -1,5 +1,5 @@
-"""For any node: what a change writes is what was there with our part merged in, merging twice is merging once, and the
-copies that a revert puts back are the very bytes that were there.
+"""For any node: a change writes the old content with our part merged in, a second merge changes nothing, and the copies
+that a revert restores have the exact old bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def single(word: str) -> str:
 
 
 def escaped(word: str) -> str:
-    """Without a blank at its end: systemd takes blanks from the end of a line before it looks at backslashes."""
+    """Without a blank at its end: systemd removes blanks from the end of a line before it checks for backslashes."""
     if word.endswith(" "):
         return arguments.quote(word)
     return "".join("\\" + mark if mark in " \\\"'" else mark for mark in word) or "''"
@@ -54,7 +54,7 @@ BLANKS = st.sampled_from([" ", "  ", "\t"])
 
 @dataclass(frozen=True)
 class Line:
-    """Words of a command line as somebody wrote them."""
+    """Words of a command line as a person wrote them."""
 
     words: tuple[str, ...]
     text: str
@@ -141,7 +141,7 @@ def check_other_lines(found: Snapshot, got: Proposal) -> None:
         assert (old[: was.start], old[was.end :]) == (new[: now.start], new[now.end :])
 
 
-def test_our_own_drop_in_is_the_only_unit_file_that_is_written() -> None:
+def test_only_our_own_drop_in_is_written_among_unit_files() -> None:
     got = decide(nodes.plain(version="1.23.17", more="--registry-qps=3"), WANTED, MOVE)
     assert isinstance(got, Proposal)
     assert {file.path for file in got.change.files} == {CONFIG, DROP_IN}

@@ -1,4 +1,4 @@
-"""Splicing: what is ours changes, everything else keeps its bytes, and every doubt is a refusal."""
+"""Splicing: our values change, everything else keeps its bytes, and every doubt is a refusal."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ def test_inner_and_outer_maps_may_end_at_the_same_place() -> None:
     assert spliced(b"a:\n  b: 1", "a: {c: 2}\nd: 3\n") == b"a:\n  b: 1\n  c: 2\nd: 3"
 
 
-def test_what_changed_is_told_with_old_and_new() -> None:
+def test_changes_have_old_and_new_values() -> None:
     found = splice.splice(OLD, b"serializeImagePulls: false\nevictionHard: {memory.available: 100Mi}\nnew: 1\n")
     assert found.changed == ((("serializeImagePulls",), True, False), (("new",), None, 1))
     assert found.document["new"] == 1
     assert found.document["evictionHard"] == {"memory.available": "100Mi"}
 
 
-def test_as_wanted_is_as_wanted_however_it_is_written() -> None:
+def test_equal_values_in_another_notation_need_no_change() -> None:
     for written in ("no", "off", "False", "n", "false"):
         old = f"a: {written}\n".encode()
         assert spliced(old, "a: false\n") == old
 
 
-def test_the_caller_says_what_means_the_same() -> None:
+def test_the_caller_decides_which_values_are_equal() -> None:
     def same(_path: tuple[str, ...], old: Value, new: Value) -> bool:
         return {old, new} <= {"5m", "5m0s", "300s"} or old == new
 
@@ -176,7 +176,7 @@ def test_refused(old: bytes, reference: str) -> None:
         "1_000.5", "0_8", "08", "4e999", "1e3", "1:30", "2001-01-01", "+1", "18446744073709551615", "18446744073709551616", "._1", "0o", "1__2",
     ],
 )  # fmt: skip
-def test_a_word_is_what_a_kubelet_reads(word: str) -> None:
+def test_a_word_has_the_value_that_a_kubelet_reads(word: str) -> None:
     document = yaml_document.read(f"b: {word}\n".encode()).value
     assert isinstance(document, dict)
     assert splice.exactly((), dict(read(f"b: {word}\n".encode())), document)
@@ -184,19 +184,19 @@ def test_a_word_is_what_a_kubelet_reads(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", [".inf", "-.INF", ".nan"])
-def test_a_number_that_json_does_not_know_stops_a_kubelet_and_is_refused(word: str) -> None:
+def test_a_number_that_json_lacks_stops_a_kubelet_and_is_refused(word: str) -> None:
     with pytest.raises(SpliceError, match="json: unsupported value"):
         read(f"b: {word}\n".encode())
 
 
 @pytest.mark.parametrize("text", ["b: [a?b]\n", "b: 1 # here\u2028c: 2\n", 'b: "\\ud83d\\ude00"\n'])
-def test_what_readers_of_yaml_do_not_agree_on_is_refused(text: str) -> None:
+def test_ambiguous_yaml_is_refused(text: str) -> None:
     with pytest.raises(SpliceError) as caught:
         spliced(text.encode(), "a: 1\n")
     assert caught.value.reference in {"yaml-two-readings", "yaml-unreadable"}
 
 
-def test_letters_beyond_the_first_plane_are_written_as_they_are() -> None:
+def test_characters_beyond_the_first_plane_are_written_unescaped() -> None:
     assert yaml_document.read(spliced(b"b: 1\n", json.dumps({"a": "\U0001f600"}, ensure_ascii=False))).value == {
         "b": 1,
         "a": "\U0001f600",
@@ -225,7 +225,7 @@ MAPS = st.dictionaries(KEYS, VALUES, min_size=1, max_size=4)
 
 
 def block(value: dict[str, Value], indent: str = "") -> str:
-    """A document as people write it: block maps, a comment after each scalar."""
+    """A typical hand-written document: block maps, a comment after each scalar."""
     lines = []
     for key, inner in value.items():
         if isinstance(inner, dict) and inner:
@@ -238,7 +238,7 @@ def block(value: dict[str, Value], indent: str = "") -> str:
 
 
 def may_lose_comments(old: dict[str, Value], overlay: dict[str, Value]) -> bool:
-    """A block map, which has comments inside, is to be replaced by something else: they are kept or it is refused."""
+    """A block map with comments inside is replaced by another value: its comments are kept, or it is refused."""
     for key, new in overlay.items():
         was = old.get(key)
         if not isinstance(was, dict) or not was:
@@ -273,7 +273,7 @@ def test_the_result_is_the_merge_and_comments_survive(
 
 
 @given(MAPS)
-def test_merging_what_is_there_changes_no_byte(old: dict[str, Value]) -> None:
+def test_merging_existing_values_changes_no_byte(old: dict[str, Value]) -> None:
     before = block(old).encode()
     assert splice.splice(before, splice.written(old)).content == before
 

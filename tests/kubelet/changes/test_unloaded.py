@@ -1,4 +1,4 @@
-"""Files that were edited and never loaded are not in force: a plan says what a restart brings, and whose edit that is."""
+"""Edited but unloaded files are not in force: a plan reports what a restart puts in force, and which edit it is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOML = "/etc/containerd/config.toml"
 
 
 def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snapshot:
-    """A node whose file was edited after its kubelet started with ``running``; ``None``: nobody knows with what."""
+    """A node with a file edited after its kubelet started with ``running``; ``None``: values in force unknown."""
     version = node.setdefault("version", "1.31.4")
     node.setdefault("runtime", "containerd")
     now = replace(kubeadm(config=config, **node), stale=(Stale(CONFIG, "kubelet.service", edited=True, seconds=300),))
@@ -33,12 +33,12 @@ def edited(config: str, running: str | None = CONFIG_TEXT, **node: str) -> Snaps
 
 
 def shown(node: Snapshot, version: str) -> str:
-    """What ``/configz`` of this node says."""
+    """The answer of ``/configz`` on this node."""
     here = sources.find(node, versions.known(version), Node(node.node, "", "", ""))
     return json.dumps(dict(here.outcome.effective))
 
 
-def test_a_fix_by_hand_that_was_never_loaded_needs_the_restart_alone() -> None:
+def test_an_unloaded_fix_by_hand_needs_only_the_restart() -> None:
     change, texts = proposed(edited(BY_HAND), PULLS)
     assert texts == {CONFIG: BY_HAND}
     assert [file.before == file.after for file in change.files] == [True]
@@ -49,7 +49,7 @@ def test_a_fix_by_hand_that_was_never_loaded_needs_the_restart_alone() -> None:
     assert ("serializeImagePulls", "false") in change.effective
 
 
-def test_where_nobody_knows_what_the_kubelet_has_every_value_of_the_file_is_told_as_unknown() -> None:
+def test_without_known_values_in_force_every_value_of_the_file_is_reported_as_unknown() -> None:
     reference, reason = refused(edited(BY_HAND, None), PULLS)
     assert reference == "edited-not-loaded"
     assert reason.startswith(
@@ -65,7 +65,7 @@ def test_where_nobody_knows_what_the_kubelet_has_every_value_of_the_file_is_told
     assert any(note.endswith('clusterDomain: unknown → "cluster.local" (accepted: reviewed)') for note in change.notes)
 
 
-def test_an_edit_of_others_that_a_restart_would_bring_into_force_is_refused() -> None:
+def test_an_edit_of_others_that_a_restart_would_put_in_force_is_refused() -> None:
     reference, reason = refused(edited(FOREIGN), PULLS)
     assert reference == "edited-not-loaded"
     assert reason == (
@@ -81,26 +81,26 @@ def test_it_may_be_accepted_by_its_name_or_by_its_files(name: str) -> None:
     assert "takes effect with this restart: maxPods: 110 → 1 (accepted: ticket 7)" in change.notes
 
 
-def test_a_value_that_was_taken_out_is_an_edit_too() -> None:
+def test_a_removed_value_is_an_edit_too() -> None:
     without = CONFIG_TEXT.replace("evictionHard:\n  memory.available: 200Mi   # more than the default\n", "")
     reason = refused(edited(without), PULLS)[1]
     assert 'evictionHard.memory.available: "200Mi" → "100Mi"' in reason
 
 
-def test_what_nobody_restarts_is_left_alone_and_told() -> None:
+def test_without_a_restart_the_edit_is_left_alone_and_reported() -> None:
     left = decide(edited(FOREIGN), settings(serializeImagePulls=True))
     assert isinstance(left, ExcludedNode)
     assert left.standing is Standing.AS_WANTED
     assert left.reason.endswith("not in force until the kubelet restarts: maxPods: 110 → 1")
 
 
-def test_a_file_that_says_what_runs_is_in_force_whenever_it_was_written() -> None:
+def test_a_file_equal_to_the_values_in_force_is_in_force_whenever_it_was_written() -> None:
     left = decide(edited(BY_HAND, BY_HAND), PULLS)
     assert isinstance(left, ExcludedNode)
     assert left.reason == "files and running kubelet already match"
 
 
-def test_what_a_flag_says_does_not_come_from_the_file() -> None:
+def test_a_value_of_a_flag_is_not_from_the_file() -> None:
     flags = {"extra": "KUBELET_EXTRA_ARGS=--max-pods=50\n", "words": "--max-pods=50"}
     change, _ = proposed(edited(FOREIGN, **flags), PULLS)
     assert not any("maxPods" in note for note in change.notes)
@@ -112,7 +112,7 @@ def containerd(toml: str, *, late: bool) -> Snapshot:
 
 
 def test_a_runtimes_file_that_was_not_loaded_needs_its_restart() -> None:
-    """Nothing tells what the running containerd has, so the playbook must name the file."""
+    """The values of the running containerd are unknown, so the playbook must name the file."""
     wanted = settings(imagePullProgressDeadline="3m")
     toml = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  image_pull_progress_timeout = "3m"\n'
     policy = replace(POLICY, disruption=Disruption.RESTART_RUNTIME, accepted={TOML: ""})
@@ -124,7 +124,7 @@ def test_a_runtimes_file_that_was_not_loaded_needs_its_restart() -> None:
     assert refused(containerd(toml, late=True), wanted, replace(policy, accepted={}))[0] == "edited-not-loaded"
 
 
-def test_a_runtimes_edit_is_nobodys_matter_while_it_is_not_restarted() -> None:
+def test_an_edit_of_a_runtimes_file_is_ignored_without_a_restart_of_the_runtime() -> None:
     late = replace(containerd("version = 2\n", late=True))
     change, _ = proposed(late, PULLS)
     assert change.units == ("kubelet.service",)

@@ -1,4 +1,4 @@
-"""A change as a whole: kubelet and runtime together, what it does to the node, and whether the playbook allows that."""
+"""A change as a whole: kubelet and runtime together, its effect on the node, and whether the playbook allows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOWNLOADS = settings(maxConcurrentDownloads=5)
 
 
 def containerd(version: str = "1.7.24") -> Snapshot:
-    """A kubeadm node 1.29 over this containerd, whose config.toml is of version 2."""
+    """A kubeadm node 1.29 over this containerd, with a config.toml of version 2."""
     return over(runtimes.node(Runtime.CONTAINERD, version, regular(runtimes.CONTAINERD, runtimes.V2)))
 
 
@@ -56,7 +56,7 @@ def test_both_are_restarted_the_runtime_first() -> None:
     assert change.effective == (("serializeImagePulls", "false"),)
 
 
-def test_a_class_above_the_playbooks_is_refused_with_what_needs_it() -> None:
+def test_a_class_above_the_playbooks_is_refused_with_the_cause() -> None:
     capped = replace(POLICY, disruption=Disruption.RESTART_RUNTIME)
     assert isinstance(decide(containerd(), DEADLINE, capped), Proposal)
     reference, reason = refused(containerd(), {**DEADLINE, **SERIAL}, capped)
@@ -67,7 +67,7 @@ def test_a_class_above_the_playbooks_is_refused_with_what_needs_it() -> None:
     assert refused(containerd(), DEADLINE, none)[0] == "disruption-capped"
 
 
-def test_the_effective_values_are_the_fields_we_want_as_configz_shows_them() -> None:
+def test_the_effective_values_are_the_wanted_fields_as_configz_shows_them() -> None:
     wanted = settings(
         serializeImagePulls=False,
         runtimeRequestTimeout="180s",
@@ -83,7 +83,7 @@ def test_the_effective_values_are_the_fields_we_want_as_configz_shows_them() -> 
     )
 
 
-def test_what_is_as_wanted_by_default_is_not_written_unless_it_is_pinned() -> None:
+def test_a_wanted_default_is_not_written_unless_pinned() -> None:
     wanted = settings(registryPullQPS=5, runtimeRequestTimeout="120s")
     got = decide(kubeadm(), wanted)
     assert isinstance(got, ExcludedNode)
@@ -93,7 +93,7 @@ def test_what_is_as_wanted_by_default_is_not_written_unless_it_is_pinned() -> No
     assert texts == {CONFIG: f"{CONFIG_TEXT}registryPullQPS: 5\nruntimeRequestTimeout: 120s\n"}
 
 
-def test_the_deadline_of_dockershim_is_as_wanted_at_its_default() -> None:
+def test_the_wanted_default_deadline_of_dockershim_needs_no_change() -> None:
     got = decide(kubeadm(), settings(imagePullProgressDeadline="60s"))
     assert isinstance(got, ExcludedNode)
     assert got.standing is Standing.AS_WANTED
@@ -104,7 +104,7 @@ def test_the_deadline_of_dockershim_is_as_wanted_at_its_default() -> None:
     assert proposed(found, settings(imagePullProgressDeadline="60s"))[0].files
 
 
-def test_what_follows_from_a_default_is_told() -> None:
+def test_side_effects_of_a_default_are_reported() -> None:
     config = CONFIG_TEXT.replace("serializeImagePulls: true\n", "")
     change, _ = proposed(
         kubeadm(version="1.31.4", runtime="containerd", config=config), settings(maxParallelImagePulls=5)
@@ -120,7 +120,7 @@ def test_what_follows_from_a_default_is_told() -> None:
         (CONFIG_TEXT, {"featureGates": {"NoSuchGate": True}}, "NoSuchGate"),
     ],
 )
-def test_what_the_kubelet_would_not_start_with_is_refused_in_its_own_words(
+def test_a_setting_that_stops_the_kubelet_is_refused_with_the_kubelets_error(
     config: str, wanted: dict[str, object], said: str
 ) -> None:
     found = kubeadm(version="1.31.4", runtime="containerd", config=config)
@@ -140,9 +140,7 @@ def test_what_the_kubelet_would_not_start_with_is_refused_in_its_own_words(
         ("cpu_manager_state", '{"policyName"', "policy-state-unreadable"),
     ],
 )
-def test_a_policy_that_the_kubelet_has_not_noted_would_keep_it_from_starting(
-    name: str, text: str, reference: str
-) -> None:
+def test_a_policy_that_differs_from_the_kubelets_state_file_is_refused(name: str, text: str, reference: str) -> None:
     found = with_file(kubeadm(), regular(f"/var/lib/kubelet/{name}", text))
     if not reference:
         assert isinstance(decide(found, SERIAL), Proposal)
@@ -154,7 +152,7 @@ def test_a_policy_that_the_kubelet_has_not_noted_would_keep_it_from_starting(
 
 @pytest.mark.parametrize("minor", known_minors())
 def test_every_known_minor(minor: int) -> None:
-    """The same playbook comes out as one edit of the node's file, in force as wanted, from the oldest kubelet to the newest."""
+    """The same playbook is one edit of the node's file and in force, from the oldest kubelet to the newest."""
     wanted = settings(
         ("maxParallelImagePulls",), serializeImagePulls=False, registryPullQPS=20, maxParallelImagePulls=5
     )
@@ -172,7 +170,7 @@ def newer(version: str = "1.99.1") -> Snapshot:
     return replace(kubeadm(version="1.36.0", runtime="containerd"), kubelet_version=version)
 
 
-def test_a_kubelet_newer_than_the_table_needs_to_be_taken_for_one_of_it() -> None:
+def test_a_kubelet_newer_than_the_table_must_be_treated_as_a_known_minor() -> None:
     reference, reason = refused(newer(), SERIAL)
     assert reference == "kubelet-version-unknown"
     assert "--assume-kubelet" in reason
@@ -181,13 +179,13 @@ def test_a_kubelet_newer_than_the_table_needs_to_be_taken_for_one_of_it() -> Non
     assert got.label.startswith("kubelet 1.99.1 (treated as 1.36), ")
 
 
-def test_only_unknown_newer_kubelets_are_taken_for_another() -> None:
+def test_only_unknown_newer_kubelets_are_treated_as_another_minor() -> None:
     old = replace(kubeadm(), kubelet_version="1.19.3")
     for found in (kubeadm(), old):
         assert change_for(found, SERIAL, POLICY, nodes.node(), assumed=36) == decide(found, SERIAL)
 
 
-def test_an_unknown_runtime_takes_fields_but_no_intents() -> None:
+def test_an_unknown_runtime_supports_fields_but_no_intents() -> None:
     words = "--container-runtime=remote --container-runtime-endpoint=unix:///run/frakti.sock"
     command = ("/usr/local/bin/kubelet", f"--config={CONFIG}", *words.split())
     unit = regular(nodes.FRAGMENT, f"[Service]\nExecStart={' '.join(command)}\n")

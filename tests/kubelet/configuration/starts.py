@@ -1,4 +1,4 @@
-"""Short ways to say what a kubelet is started from, and to read what came of it."""
+"""Short helpers to start a kubelet model and to read the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED = {"KUBELET_CONFIG_DROPIN_DIR_ALPHA": ""}
 def started(
     version: str, written: str | None = None, *flags: str, drop_ins: tuple[str, ...] | None = None, bare: bool = False
 ) -> KubeletOutcome:
-    """A kubelet with this file (kind and version go ahead of it, unless ``bare``), these drop-ins and flags."""
+    """A kubelet with this file (kind and version are put before it, unless ``bare``), these drop-ins and flags."""
     config = None if written is None else File(CONFIG, (written if bare else HEAD + written).encode())
     files = None
     if drop_ins is not None:

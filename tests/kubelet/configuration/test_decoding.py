@@ -40,7 +40,7 @@ from .starts import CONFIG, HEAD, references, said, started
         ("١", "١"),
     ],
 )
-def test_a_plain_word_is_what_go_takes_it_for(word: str, value: Any) -> None:
+def test_a_plain_word_has_the_value_that_go_reads(word: str, value: Any) -> None:
     found = resolve("", word)
     assert (found, type(found)) == (value, type(value))
 
@@ -65,7 +65,7 @@ def test_the_first_document_becomes_json(text: str, value: Any) -> None:
     assert read(text.encode()).value == value
 
 
-def test_the_last_of_two_equal_keys_counts_and_the_others_are_told() -> None:
+def test_the_last_of_two_equal_keys_counts_and_the_others_are_reported() -> None:
     found = read(b"a: 1\nb: {c: 1, c: 2}\na: 3\n")
     assert found.value == {"a": 3, "b": {"c": 2}}
     assert [(twice.path, twice.line) for twice in found.duplicates] == [(("b", "c"), 2), (("a",), 3)]
@@ -86,13 +86,13 @@ def test_the_last_of_two_equal_keys_counts_and_the_others_are_told() -> None:
         ("<<: 1", "yaml: map merge requires map or sequence of maps as the value"),
     ],
 )
-def test_what_go_cannot_read_is_said_in_its_words(text: str, error: str) -> None:
+def test_unreadable_documents_have_the_errors_of_go(text: str, error: str) -> None:
     with pytest.raises(DocumentError) as caught:
         read(text.encode())
     assert caught.value.text == error
 
 
-def test_aliases_do_not_blow_up() -> None:
+def test_excessive_aliases_are_refused() -> None:
     layers = "".join(f"l{at}: &l{at} [{', '.join([f'*l{at - 1}'] * 9)}]\n" for at in range(1, 12))
     with pytest.raises(DocumentError, match="excessive aliasing"):
         read(b"l0: &l0 [a]\n" + layers.encode())
@@ -101,7 +101,7 @@ def test_aliases_do_not_blow_up() -> None:
 @pytest.mark.parametrize(
     "text", ["a: " + "[" * 100_000, "a: " + "{a: " * 300 + "}" * 300, "{" * 100_000, f"a: 1{'0' * 5000}"]
 )
-def test_what_nobody_would_write_is_answered_all_the_same(text: str) -> None:
+def test_kubelets_do_not_start_with_oversized_documents(text: str) -> None:
     assert not started("1.31.1", text, bare=True).starts
 
 
@@ -127,7 +127,7 @@ def test_a_number_of_5000_digits_is_too_large_for_any_field() -> None:
         ("podPidsLimit: -7", "podPidsLimit", -1),
     ],
 )
-def test_values_are_taken_as_the_kubelet_takes_them(written: str, field: str, value: Any) -> None:
+def test_values_are_read_as_the_kubelet_reads_them(written: str, field: str, value: Any) -> None:
     found = started("1.20.2", written)
     assert (found.starts, found.messages, found.effective[field]) == (True, (), value)
 
@@ -150,14 +150,14 @@ def test_values_are_taken_as_the_kubelet_takes_them(written: str, field: str, va
         ("authentication: {webhook: {enabled: 1}}", "authentication.webhook.enabled", "KubeletWebhookAuthentication.authentication.webhook.enabled of type bool"),
     ],
 )  # fmt: skip
-def test_a_wrong_type_is_fatal_in_the_words_of_its_decoder(written: str, old: str, new: str) -> None:
+def test_a_wrong_type_is_fatal_with_the_error_of_the_decoder(written: str, old: str, new: str) -> None:
     for version, text in (("1.20.2", old), ("1.36.3", new)):
         found = started(version, written)
         assert (found.starts, found.effective) == (False, {})
         assert text in said(found)[0]
 
 
-def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_mistake() -> None:
+def test_a_misspelt_field_is_ignored_with_the_kubelets_warning_and_our_error() -> None:
     found = started("1.36.3", "maxPods: 50\nserialiseImagePulls: false\nauthentication: {anonymos: {enabled: true}}\n")
     assert found.starts
     assert found.ignored == ("authentication.anonymos", "serialiseImagePulls")
@@ -176,7 +176,7 @@ def test_case_matters() -> None:
     assert (found.starts, found.ignored, found.effective["maxPods"]) == (True, ("MaxPods",), 110)
 
 
-def test_a_field_of_another_minor_says_of_which() -> None:
+def test_a_field_of_another_minor_is_reported_with_that_minor() -> None:
     assert "it was added in 1.27" in said(started("1.26.1", "maxParallelImagePulls: 2\n"), MessageLevel.POLICY)[0]
 
 
@@ -204,14 +204,14 @@ def test_a_key_written_twice() -> None:
         ("{kind: KubeletConfiguration}", "bad-document", "couldn't get version/kind; json parse error"),
     ],
 )  # fmt: skip
-def test_what_is_no_configuration_at_all(content: str, reference: str, text: str) -> None:
+def test_documents_that_are_no_configuration(content: str, reference: str, text: str) -> None:
     found = started("1.20.2", content, bare=True)
     assert references(found, MessageLevel.FATAL) == [reference]
     assert text in said(found)[0]
     assert said(found)[0].startswith(f"failed to load Kubelet config file {CONFIG}, error ")
 
 
-def test_kind_is_found_in_any_case_and_then_ignored() -> None:
+def test_kind_is_found_in_any_letter_case_and_then_ignored() -> None:
     found = started("1.20.2", "Kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n", bare=True)
     assert (found.starts, found.ignored) == (True, ("Kind",))
 
@@ -222,7 +222,7 @@ def test_json_is_read_as_json() -> None:
     assert not started("1.20.2", f'{{{meta}, "maxPods": 7.0}}', bare=True).starts
 
 
-def test_relative_paths_begin_at_the_file() -> None:
+def test_relative_paths_are_relative_to_the_file() -> None:
     found = started("1.20.2", "staticPodPath: manifests\nauthentication: {x509: {clientCAFile: ../pki/ca.crt}}\n")
     assert found.effective["staticPodPath"] == "/var/lib/kubelet/manifests"
     assert found.effective["authentication"]["x509"] == {"clientCAFile": "/var/lib/pki/ca.crt"}  # type: ignore[index,call-overload]

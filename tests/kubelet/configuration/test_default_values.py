@@ -1,4 +1,4 @@
-"""What a kubelet takes where nobody says anything, by minor."""
+"""The defaults of a kubelet, by minor."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fits(values: Mapping[str, Value], type_name: str, minor: int) -> None:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_what_is_always_shown_has_a_default(minor: int) -> None:
+def test_every_field_that_is_always_shown_has_a_default(minor: int) -> None:
     complete(defaulting.defaults(minor), ROOT, minor)
 
 
@@ -95,7 +95,7 @@ def test_a_kubelet_without_a_file_is_open(minor: int) -> None:
     assert legacy["authorization"]["mode"] == "AlwaysAllow"
 
 
-def test_what_hangs_on_gates() -> None:
+def test_defaults_that_depend_on_gates() -> None:
     restart = GatedDefault(("crashLoopBackOff", "maxContainerRestartPeriod"), "KubeletCrashLoopBackOffMax", "5m0s")
     assert defaulting.gated(31) == ()
     assert defaulting.gated(32) == (restart,)
@@ -107,5 +107,5 @@ def test_the_gates_of_gated_defaults_are_known(minor: int) -> None:
     assert {one.gate for one in defaulting.gated(minor)} <= feature_gates.known_gates(minor).keys()
 
 
-def test_a_minor_out_of_the_table() -> None:
+def test_an_unknown_minor() -> None:
     assert defaulting.defaults(19) == defaulting.defaults(38) == {}

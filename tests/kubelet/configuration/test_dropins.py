@@ -14,7 +14,7 @@ from .starts import CONFIG, DROP_INS, HEAD, references, said, started
 EVERY_WAY = ["1.28.3", "1.29.1", "1.31.1", "1.32.1", "1.36.3"]
 
 
-def test_only_conf_files_count_and_folders_are_walked_in_order() -> None:
+def test_only_conf_files_are_read_and_folders_are_walked_in_order() -> None:
     found = in_order(["20.conf", "10.conf.bak", "a/5.conf", "10.conf", "a.conf", "x.yaml", "Z.conf", "a/b/.conf"])
     assert found == ("10.conf", "20.conf", "Z.conf", "a/5.conf", "a/b/.conf", "a.conf")
 
@@ -55,7 +55,7 @@ def test_maps_gain_keys_and_lists_are_replaced(version: str) -> None:
     assert found.effective["featureGates"] == {"CPUManagerPolicyAlphaOptions": True, "GracefulNodeShutdown": True}
 
 
-def test_1_28_lets_the_defaults_of_a_drop_in_win_and_never_a_zero() -> None:
+def test_in_1_28_the_defaults_of_a_drop_in_win_and_zeros_never_win() -> None:
     found = started(
         "1.28.3", "maxPods: 10\nfailSwapOn: false\n", drop_ins=("registryPullQPS: 0\nenableServer: false\n",)
     )
@@ -66,7 +66,7 @@ def test_1_28_lets_the_defaults_of_a_drop_in_win_and_never_a_zero() -> None:
 
 
 @pytest.mark.parametrize(("version", "pods"), [("1.29.1", 10), ("1.31.1", 10), ("1.32.1", 110), ("1.36.3", 110)])
-def test_null_says_nothing_until_1_31_and_means_the_built_in_default_after(version: str, pods: int) -> None:
+def test_null_is_ignored_until_1_31_and_means_the_built_in_default_afterwards(version: str, pods: int) -> None:
     assert started(version, "maxPods: 10\n", drop_ins=("maxPods: null\n",)).effective["maxPods"] == pods
 
 
@@ -80,14 +80,14 @@ def test_resolvconf_has_another_name_inside_the_kubelet(version: str, resolver: 
 
 
 @pytest.mark.parametrize("version", ["1.29.1", "1.36.3"])
-def test_an_unknown_field_is_dropped_without_a_word_of_the_kubelet_but_not_without_ours(version: str) -> None:
+def test_an_unknown_field_is_dropped_without_a_message_of_the_kubelet_but_rollout_reports_it(version: str) -> None:
     found = started(version, "", drop_ins=("serialiseImagePulls: false\n",))
     assert (found.starts, found.ignored, said(found, MessageLevel.WARNING)) == (True, (), [])
     message = found.messages[0]
     assert (message.reference, str(message.place)) == ("unknown-field", f"{DROP_INS}/10.conf:3:1")
 
 
-def test_an_unknown_field_in_a_drop_in_of_1_28_is_warned_of() -> None:
+def test_a_kubelet_1_28_warns_of_an_unknown_field_in_a_drop_in() -> None:
     assert started("1.28.3", "", drop_ins=("foo: 1\n",)).ignored == ("foo",)
 
 
@@ -116,7 +116,7 @@ def test_kind_and_version_must_be_right_from_1_32_on() -> None:
 
 
 def test_the_trap_of_parallel_pulls() -> None:
-    """The base is defaulted before the merge, so serializeImagePulls stands written there."""
+    """The base has its defaults before the merge, so serializeImagePulls counts as written there."""
     assert started("1.36.3", "maxParallelImagePulls: 5\n").starts
     found = started("1.36.3", "", drop_ins=("maxParallelImagePulls: 5\n",))
     assert "unless SerializeImagePulls (--serialize-image-pulls) is set to false" in said(found)[0]
@@ -124,7 +124,7 @@ def test_the_trap_of_parallel_pulls() -> None:
 
 
 def test_the_trap_of_the_empty_list() -> None:
-    """From 1.32 on any --config-dir, even an empty one, writes the base out again and leaves empty lists behind."""
+    """From 1.32 on any --config-dir, even an empty one, writes the base out again, and empty lists get lost."""
     written = "enforceNodeAllocatable: []\n"
     assert "enforceNodeAllocatable" not in started("1.36.3", written).effective
     assert "enforceNodeAllocatable" not in started("1.31.1", written, drop_ins=()).effective
@@ -133,13 +133,13 @@ def test_the_trap_of_the_empty_list() -> None:
     assert found.origins["enforceNodeAllocatable"].layer is Layer.DEFAULT
 
 
-def test_1_28_and_1_29_ask_for_a_variable() -> None:
+def test_1_28_and_1_29_require_a_variable() -> None:
     config, drop_in = File(CONFIG, HEAD.encode()), File(f"{DROP_INS}/10.conf", HEAD.encode())
     for version, starts in (("1.28.3", False), ("1.29.1", False), ("1.30.1", True)):
         assert outcome(versions.known(version), Sources(config=config, drop_ins=(drop_in,))).starts is starts
 
 
-def test_before_1_28_there_is_no_such_flag() -> None:
+def test_before_1_28_the_flag_is_unknown() -> None:
     assert said(started("1.27.1", "", drop_ins=())) == ["failed to parse kubelet flag: unknown flag: --config-dir"]
 
 
@@ -149,6 +149,6 @@ def test_a_wrong_type_is_found_in_its_drop_in() -> None:
     assert str(found.messages[0].place) == f"{DROP_INS}/20.conf:3:1"
 
 
-def test_drop_ins_without_a_file_lie_over_the_legacy_defaults() -> None:
+def test_drop_ins_without_a_file_override_the_legacy_defaults() -> None:
     found = started("1.36.3", None, drop_ins=("maxPods: 5\n",))
     assert (found.effective["maxPods"], found.effective["readOnlyPort"]) == (5, 10255)

@@ -74,7 +74,7 @@ def test_flags_are_read_as_pflag_reads_them(words: list[str], values: dict[str, 
          'invalid argument "a=b:Never" for "--register-with-taints" flag: invalid taint effect: Never, unsupported taint effect'),
     ],
 )  # fmt: skip
-def test_one_mistake_is_fatal_in_pflags_words(words: list[str], text: str) -> None:
+def test_one_mistake_is_fatal_with_pflags_error(words: list[str], text: str) -> None:
     with pytest.raises(FlagError) as caught:
         parse(words, 20)
     assert caught.value.text == text
@@ -83,12 +83,12 @@ def test_one_mistake_is_fatal_in_pflags_words(words: list[str], text: str) -> No
 @pytest.mark.parametrize(
     ("text", "number"), [("0", 0), ("-5", -5), ("010", 8), ("0x1f", 31), ("0b11", 3), ("0o17", 15), ("1_000", 1000)]
 )
-def test_integers_have_gos_bases(text: str, number: int) -> None:
+def test_integers_may_have_the_bases_of_go(text: str, number: int) -> None:
     assert integer(text, 32) == number
 
 
 @pytest.mark.parametrize("text", ["", "1.0", "1__0", "_1", "1_", "0x", "08", "5 ", "٣"])
-def test_what_is_no_integer_to_go(text: str) -> None:
+def test_texts_that_are_no_integers_in_go(text: str) -> None:
     with pytest.raises(GoValueError, match="invalid syntax"):
         integer(text, 32)
 
@@ -106,13 +106,13 @@ def test_what_is_no_integer_to_go(text: str) -> None:
         ("3000000h", 'invalid duration "3000000h"'),
     ],
 )
-def test_gos_three_complaints_about_durations(text: str, mistake: str) -> None:
+def test_the_three_errors_of_go_for_durations(text: str, mistake: str) -> None:
     with pytest.raises(GoValueError) as caught:
         duration(text)
     assert str(caught.value) == f"time: {mistake}"
 
 
-def test_csv_has_quotes() -> None:
+def test_csv_supports_quotes() -> None:
     assert comma_separated('a,"b ""c""",,d') == ["a", 'b "c"', "", "d"]
     for wrong in ('"a', '"a"b'):
         with pytest.raises(GoValueError, match='extraneous or missing " in quoted-field'):
@@ -128,7 +128,7 @@ def test_a_stray_word_is_fatal() -> None:
     ("flag", "last", "first_without"),
     [("--image-pull-progress-deadline=5m", "1.23.1", "1.24.1"), ("--container-runtime=remote", "1.26.1", "1.27.1")],
 )
-def test_a_flag_that_is_gone_keeps_the_kubelet_from_starting(flag: str, last: str, first_without: str) -> None:
+def test_a_kubelet_does_not_start_with_a_removed_flag(flag: str, last: str, first_without: str) -> None:
     assert started(last, "", flag).starts
     found = started(first_without, "", flag)
     assert references(found, MessageLevel.FATAL) == ["removed-flag"]
@@ -167,7 +167,7 @@ def test_flags_of_logging_set_its_fields_from_1_23_on() -> None:
         ]
 
 
-def test_taints_are_a_field_from_1_23_on_and_none_comes_twice() -> None:
+def test_taints_are_a_field_from_1_23_on_and_duplicates_are_refused() -> None:
     twice = "--register-with-taints=a=b:NoSchedule,a=b:NoSchedule"
     assert started("1.22.1", "", twice).starts
     found = started("1.23.1", "", twice)
@@ -176,12 +176,12 @@ def test_taints_are_a_field_from_1_23_on_and_none_comes_twice() -> None:
     assert effective["registerWithTaints"] == [{"key": "a", "value": "b", "effect": "NoSchedule"}]
 
 
-def test_a_gate_of_a_beta_is_doubted_and_not_refused() -> None:
+def test_a_gate_of_a_minor_in_beta_is_a_doubt_and_not_fatal() -> None:
     found = started("1.37.0-beta.0", "featureGates: {Nope: true}\n")
     assert (found.starts, references(found, MessageLevel.POLICY)) == (True, ["unknown-gate"])
 
 
-def test_without_a_file_the_legacy_defaults_hold() -> None:
+def test_without_a_file_the_legacy_defaults_apply() -> None:
     for version in ("1.20.2", "1.36.3"):
         with_file, without = started(version, "").effective, started(version).effective
         assert (with_file["authentication"]["anonymous"], without["authentication"]["anonymous"]) == (  # type: ignore[index,call-overload]
@@ -191,7 +191,7 @@ def test_without_a_file_the_legacy_defaults_hold() -> None:
         assert ("readOnlyPort" in with_file, without["readOnlyPort"]) == (False, 10255)
 
 
-def test_labels_of_kubernetes_are_those_a_kubelet_may_say() -> None:
+def test_only_some_labels_of_kubernetes_are_allowed() -> None:
     allowed = "--node-labels=node.kubernetes.io/a=b,topology.kubernetes.io/zone=z,example.com/x=y,plain=1"
     assert started("1.20.2", "", allowed).starts
     found = started("1.20.2", "", "--node-labels=node-role.kubernetes.io/worker=,b.k8s.io/a=1")
@@ -200,7 +200,7 @@ def test_labels_of_kubernetes_are_those_a_kubelet_may_say() -> None:
     )
 
 
-def test_a_gate_that_does_not_exist_is_fatal_wherever_it_is_written() -> None:
+def test_an_unknown_gate_is_fatal_in_the_file_and_in_a_flag() -> None:
     assert said(started("1.20.2", "", "--feature-gates=Nope=true")) == ["unrecognized feature gate: Nope"]
     assert said(started("1.20.2", "featureGates: {Nope: true}\n")) == ["unrecognized feature gate: Nope"]
     assert said(started("1.31.1", "featureGates: {Nope: true}\n")) == [f"{GATES}: unrecognized feature gate: Nope"]
@@ -209,14 +209,14 @@ def test_a_gate_that_does_not_exist_is_fatal_wherever_it_is_written() -> None:
     ]
 
 
-def test_a_locked_gate_takes_its_one_value() -> None:
+def test_a_locked_gate_accepts_only_its_default() -> None:
     assert started("1.20.2", "featureGates: {NodeLease: true}\n").starts
     found = started("1.20.2", "featureGates: {NodeLease: false}\n")
     assert said(found) == ["cannot set feature gate NodeLease to false, feature is locked to true"]
     assert references(found, MessageLevel.FATAL) == ["locked-gate"]
 
 
-def test_help_and_version_are_no_running_kubelet() -> None:
+def test_with_help_or_version_the_kubelet_does_not_start() -> None:
     for word in ("--help", "-h", "--version", "--version=raw"):
         assert references(started("1.20.2", "", word), MessageLevel.FATAL) == ["no-start"]
     assert started("1.20.2", "", "--version=false").starts

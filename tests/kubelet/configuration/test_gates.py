@@ -48,7 +48,7 @@ def test_a_gate_in_a_minor(name: str, minor: int, stage: Stage, default: bool, l
         ("CPUManager", None, 33),
     ],
 )
-def test_a_gate_comes_and_goes(name: str, last_without: int | None, first_without: int | None) -> None:
+def test_a_gate_exists_in_some_minors_only(name: str, last_without: int | None, first_without: int | None) -> None:
     expected = [
         minor
         for minor in MINORS
@@ -58,7 +58,7 @@ def test_a_gate_comes_and_goes(name: str, last_without: int | None, first_withou
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_the_two_gates_for_all_are_always_there_and_off(minor: int) -> None:
+def test_all_alpha_and_all_beta_always_exist_and_are_off(minor: int) -> None:
     assert feature_gates.known_gates(minor)[ALL_ALPHA] == FeatureGate(
         ALL_ALPHA, Stage.ALPHA, default=False, locked=False
     )
@@ -66,7 +66,7 @@ def test_the_two_gates_for_all_are_always_there_and_off(minor: int) -> None:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_only_a_settled_gate_is_locked_and_no_alpha_gate_is_on(minor: int) -> None:
+def test_only_stable_or_deprecated_gates_are_locked_and_no_alpha_gate_is_on(minor: int) -> None:
     odd = {"WindowsHostNetwork"}  # alpha and on in Kubernetes itself, 1.26 to 1.32
     for gate in feature_gates.known_gates(minor).values():
         assert not gate.locked or gate.stage in {Stage.GA, Stage.DEPRECATED}, gate
@@ -74,11 +74,11 @@ def test_only_a_settled_gate_is_locked_and_no_alpha_gate_is_on(minor: int) -> No
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_a_forks_own_gates_are_not_among_them(minor: int) -> None:
+def test_gates_of_a_fork_are_unknown(minor: int) -> None:
     assert not {"RouteExternalCertificate", "MinimumKubeletVersion"} & feature_gates.known_gates(minor).keys()
 
 
-def test_what_a_gate_needs() -> None:
+def test_the_gates_that_a_gate_needs() -> None:
     assert feature_gates.required("DRAAdminAccess", 34) == ()
     assert feature_gates.required("DRAAdminAccess", 35) == ("DynamicResourceAllocation",)
     assert feature_gates.required("AllAlpha", 36) == ()
@@ -97,7 +97,7 @@ def test_a_beta_is_not_certain() -> None:
     assert not feature_gates.certain(38)
 
 
-def test_a_gate_or_a_minor_out_of_the_table() -> None:
+def test_an_unknown_gate_or_minor() -> None:
     assert feature_gates.known_gates(19) == {}
     assert feature_gates.known_gates(38) == {}
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""The answer as a whole: what is in force, who said it, and that it is worked out once."""
+"""The outcome as a whole: the values in force, their origins, and that it is computed once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_kubelet_without_anything_starts(minor: int) -> None:
 
 
 @pytest.mark.parametrize("minor", [19, 38])
-def test_of_other_minors_nothing_is_said(minor: int) -> None:
+def test_other_minors_are_refused(minor: int) -> None:
     assert not is_known(minor)
     with pytest.raises(UnknownMinorError, match=f"1.{minor}"):
         started(f"1.{minor}.1", "")
@@ -46,24 +46,24 @@ def test_of_other_minors_nothing_is_said(minor: int) -> None:
         ("1.35.1", "featureGates: {KubeletEnsureSecretPulledImages: false}\n", None),
     ],
 )
-def test_some_defaults_hang_on_a_gate(version: str, gates: str, policy: str | None) -> None:
+def test_some_defaults_depend_on_a_gate(version: str, gates: str, policy: str | None) -> None:
     assert started(version, gates).effective.get("imagePullCredentialsVerificationPolicy") == policy
 
 
-def test_the_certificate_that_it_makes_for_itself_is_shown() -> None:
+def test_the_self_made_certificate_is_shown() -> None:
     assert started("1.20.2", "").effective["tlsCertFile"] == "/var/lib/kubelet/pki/kubelet.crt"
     assert started("1.20.2", "", "--cert-dir=/pki").effective["tlsPrivateKeyFile"] == "/pki/kubelet.key"
     assert "tlsCertFile" not in started("1.20.2", "serverTLSBootstrap: true\n").effective
 
 
-def test_reserved_cpus_take_the_place_of_reserved_cpu() -> None:
+def test_reserved_cpus_replace_reserved_cpu() -> None:
     written = "reservedSystemCPUs: 0-2,8\nkubeReserved: {cpu: 100m, memory: 100Mi}\n"
     both = started("1.20.2", written + "systemReserved: {cpu: 200m}\n").effective
     assert (both["kubeReserved"], both["systemReserved"]) == ({"memory": "100Mi"}, {"cpu": "4"})
     assert "systemReserved" not in started("1.20.2", written).effective
 
 
-def test_parallel_pulls_turn_the_queue_off() -> None:
+def test_parallel_pulls_turn_serialized_pulls_off() -> None:
     assert started("1.27.1", "maxParallelImagePulls: 5\n").effective["serializeImagePulls"] is False
     assert started("1.27.1", "maxParallelImagePulls: 1\n").effective["serializeImagePulls"] is True
 
@@ -75,7 +75,7 @@ def test_default_thresholds_can_be_kept() -> None:
     assert kept == {**defaults(36)["evictionHard"], "memory.available": "1Gi"}  # type: ignore[dict-item]
 
 
-def test_who_says_a_field() -> None:
+def test_the_origins_of_fields() -> None:
     found = started("1.31.1", "maxPods: 5\nregistryBurst: 0\n", "--registry-qps=3")
     assert found.origins["maxPods"] == Origin(Layer.FILE, CONFIG)
     assert found.origins["registryBurst"] == Origin(Layer.DEFAULT)

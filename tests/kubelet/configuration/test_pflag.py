@@ -1,4 +1,4 @@
-"""Words as pflag takes them: against what real kubelets said of such words, and against pflag's own text for words at random."""
+"""Words of a command line as pflag parses them: compared with real kubelets, and random words with pflag's source."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.kubelet.real_kubelet.recording import recorded
 GRAMMAR = re.compile(
     r"bad flag syntax: [^\n]*|unknown flag: [^\n]*|unknown shorthand flag: [^\n]*|flag needs an argument: [^\n]*"
 )
-"""What pflag says of words, before any value is looked at."""
+"""The errors of pflag about words, before any value is read."""
 
 RECORDINGS = Path(__file__).parent.parent / "newer_kubelets" / "recorded"
 
 
 def heard() -> dict[str, list[tuple[tuple[str, ...], int, str]]]:
-    """Every command line that a real kubelet was given: its words, its minor, and what it said at last."""
+    """Every command line that a real kubelet was given: its words, its minor, and its last message."""
     found = {"1.20": [(case.words, 20, verdict.said) for case, verdict in recorded()]}
     for path in sorted(RECORDINGS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
@@ -38,9 +38,10 @@ HEARD = heard()
 
 
 @pytest.mark.parametrize("version", HEARD)
-def test_what_a_kubelet_said_of_words_we_say_of_them(version: str) -> None:
-    """Where it found a mistake in the words, we find that one; where it read them all, the reader that passes mistakes over reads
-    the same flags.
+def test_rollout_reports_the_same_errors_in_words_as_real_kubelets(version: str) -> None:
+    """Where the kubelet reported a mistake in the words, rollout reports the same one.
+
+    Where it read all words, the reader that skips mistakes finds the same flags.
     """
     assert any(GRAMMAR.search(said) for _, _, said in HEARD[version])
     for words, minor, said in HEARD[version]:
@@ -135,7 +136,7 @@ def parse_short_arg(s: str, args: list[str], found: Read) -> None:
 
 
 def ours(words: list[str]) -> Read:
-    """The same of ``tokens``, told alike."""
+    """The same result from ``tokens``."""
     found: Read = []
     for token in tokens(words):
         match token:
@@ -159,7 +160,7 @@ LINES = st.lists(st.lists(PARTS, max_size=5).map("".join), max_size=5)
 
 
 @given(LINES)
-def test_words_at_random_are_taken_as_pflags_own_text_takes_them(words: list[str]) -> None:
+def test_random_words_are_parsed_as_by_pflags_source(words: list[str]) -> None:
     assert ours(words) == by_the_book(words)
 
 
@@ -170,9 +171,7 @@ FLAGS = st.sampled_from((
 
 
 @given(st.lists(FLAGS, min_size=1, max_size=6), FLAGS)
-def test_flags_that_are_taken_out_are_gone_and_the_others_are_as_they_were(
-    parts: list[tuple[str, ...]], out: tuple[str, ...]
-) -> None:
+def test_removed_flags_are_absent_and_the_others_unchanged(parts: list[tuple[str, ...]], out: tuple[str, ...]) -> None:
     words = [word for part in parts for word in part]
     names = {flag.name for flag in arguments.given(out)}
     line = arguments.without(" ".join(map(arguments.quote, words)), names)

@@ -1,4 +1,4 @@
-"""The types of KubeletConfiguration: what a decoder takes and what is shown, by minor."""
+"""The types of KubeletConfiguration: what is decoded and what is shown, by minor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout.kubelet.configuration.schema import ROOT, FieldType, Form, WhenShow
 
 
 def field(path: str, minor: int) -> FieldType | None:
-    """The type at ``a.b`` of a kubelet 1.``minor``; lists are entered."""
+    """The type at ``a.b`` of a kubelet 1.``minor``; for a list, the type of its entries."""
     *objects, last = path.split(".")
     name = ROOT
     for step in objects:
@@ -65,12 +65,12 @@ def test_nested_fields_begin_with_their_minor(path: str, since: int) -> None:
     assert field(path, since) is not None
 
 
-def test_a_nested_field_that_went_away() -> None:
+def test_a_nested_field_that_was_removed() -> None:
     assert field("logging.sanitization", 23) is not None
     assert field("logging.sanitization", 24) is None
 
 
-def test_lists_and_maps_say_what_they_hold() -> None:
+def test_lists_and_maps_have_the_type_of_their_values() -> None:
     header = field("staticPodURLHeader", 20)
     assert header == FieldType(
         Form.MAP, element=FieldType(Form.LIST, element=FieldType(Form.STRING)), shown=WhenShown.NONEMPTY
@@ -83,7 +83,7 @@ def test_lists_and_maps_say_what_they_hold() -> None:
     assert gates.element == FieldType(Form.BOOL)
 
 
-def test_a_pointer_tells_a_written_zero_from_nothing() -> None:
+def test_a_pointer_distinguishes_a_written_zero_from_an_unset_field() -> None:
     qps, burst = field("registryPullQPS", 20), field("registryBurst", 20)
     assert qps is not None
     assert burst is not None
@@ -111,7 +111,7 @@ def test_when_a_field_is_shown(path: str, minor: int, shown: WhenShown) -> None:
 
 
 @pytest.mark.parametrize("minor", fields.known_minors())
-def test_the_two_tables_know_the_same_fields(minor: int) -> None:
+def test_the_two_tables_have_the_same_fields(minor: int) -> None:
     assert schema.fields_of(ROOT, minor).keys() - {"kind", "apiVersion"} == fields.known_fields(minor)
 
 
@@ -129,7 +129,7 @@ def test_every_object_has_its_fields(minor: int) -> None:
                 waiting.append(inner.type_name)
 
 
-def test_a_minor_or_a_type_out_of_the_table() -> None:
+def test_an_unknown_minor_or_type() -> None:
     assert schema.fields_of(ROOT, 19) == {}
     with pytest.raises(KeyError):
         schema.fields_of("KubeletConfig", 20)

@@ -1,4 +1,4 @@
-"""What kubelets of each minor refuse after validation, on their way up."""
+"""What kubelets of each minor refuse after validation, during their start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .starts import said, started
 
 
 class Case(NamedTuple):
-    """``fails`` and ``starts`` are minors; ``says`` is a part of what the ones that fail say."""
+    """``fails`` and ``starts`` are minors; ``says`` is a part of the message of those that fail."""
 
     written: str
     says: str
@@ -45,8 +45,8 @@ CASES = {
     ),
     "topology options need a gate": Case(RESTRICTED + CLOSEST, "topology manager policy options map[prefer-closest-numa-nodes:true]", (26, 27), (28, 32)),
     "a topology option may be unknown": Case(RESTRICTED + "topologyManagerPolicyOptions: {near: 'true'}\n", 'unknown Topology Manager Policy option: "near"', (28, 36), ()),
-    "topology options are asked of no policy too": Case("topologyManagerPolicyOptions: {near: 'true'}\n", "", (), (28, 36)),
-    "as they were at first": Case(ALPHA_TOPOLOGY + "topologyManagerPolicyOptions: {near: 'true'}\n", "unknown Topology Manager Policy option", (26, 27), ()),
+    "topology options are checked without a policy too": Case("topologyManagerPolicyOptions: {near: 'true'}\n", "", (), (28, 36)),
+    "topology options in the first minors": Case(ALPHA_TOPOLOGY + "topologyManagerPolicyOptions: {near: 'true'}\n", "unknown Topology Manager Policy option", (26, 27), ()),
     "their gate names its manager at first": Case(CLOSEST, 'require feature gates "TopologyManager", "TopologyManagerPolicyOptions" enabled', (26,), ()),
     "and not later": Case(CLOSEST, 'require feature gates "TopologyManagerPolicyOptions" enabled', (27,), ()),
     "a number of NUMA nodes": Case(RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '8'}\n", "", (), (31, 35, 36)),
@@ -54,20 +54,20 @@ CASES = {
         RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '7'}\n",
         'the minimum value of "max-allowable-numa-nodes" should not be less than 8', (31, 35, 36), (),
     ),
-    "no number of NUMA nodes": Case(
+    "an invalid number of NUMA nodes": Case(
         RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '0x10'}\n",
         'unable to convert policy option to integer "max-allowable-numa-nodes": strconv.Atoi: parsing "0x10": invalid syntax', (31, 35, 36), (),
     ),
-    "a number of NUMA nodes has no end": Case(
+    "a number of NUMA nodes that is too large": Case(
         RESTRICTED + f"topologyManagerPolicyOptions: {{max-allowable-numa-nodes: '{2**63}'}}\n", "value out of range", (31, 36), (),
     ),
-    "NUMA nodes are not asked for before": Case(
+    "the number of NUMA nodes in earlier minors": Case(
         RESTRICTED + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '8'}\n", "unknown Topology Manager Policy option", (28, 30), (),
     ),
-    "a cache option grows up": Case(STATIC_CPUS + UNCORE + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (34, 35), (36,)),
+    "a cache option becomes stable": Case(STATIC_CPUS + UNCORE + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (34, 35), (36,)),
     "a cache option begins as alpha": Case(STATIC_CPUS + UNCORE, "Alpha-level Options not enabled", (32, 33), (34, 36)),
-    "NUMA is beta to the last": Case(STATIC_CPUS + ACROSS + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (33, 36), ()),
-    "static memory needs what is reserved": Case(
+    "NUMA is beta up to the last minor": Case(STATIC_CPUS + ACROSS + "featureGates: {CPUManagerPolicyBetaOptions: false}\n", "Beta-level Options not enabled", (33, 36), ()),
+    "static memory needs the reserved memory": Case(
         STATIC_MEMORY, 'the total amount "0" of type "memory" is not equal to the value "1Gi"', (22, 30, 36), (21,)
     ),
     "static memory with all that is reserved": Case(
@@ -80,15 +80,15 @@ CASES = {
     "two addresses of one family": Case("", "must contain either a single IP or a dual-stack pair", (21, 30), (), ("--node-ip=10.0.0.1,10.0.0.2",)),
     "two families": Case("", "dual-stack is disabled", (20,), (21, 30), ("--node-ip=10.0.0.1,fd00::1",)),
     "two families in a cloud": Case("", "dual-stack not supported", (24, 28), (29, 33), ("--cloud-provider=external", "--node-ip=10.0.0.1,fd00::1")),
-    "a provider that is gone": Case("", "cloud provider", (27, 29), (26,), ("--cloud-provider=aws",)),
-    "a provider that goes later": Case("", "cloud provider", (29, 30, 31), (28,), ("--cloud-provider=vsphere",)),
+    "a removed provider": Case("", "cloud provider", (27, 29), (26,), ("--cloud-provider=aws",)),
+    "a provider that is removed later": Case("", "cloud provider", (29, 30, 31), (28,), ("--cloud-provider=vsphere",)),
     "an endpoint that is no socket": Case("", "only support unix socket endpoint", (23,), (), ("--container-runtime=remote", "--container-runtime-endpoint=tcp://localhost:1")),
     "an endpoint in the file that is no socket": Case("containerRuntimeEndpoint: tcp://localhost:1\n", "only support unix socket endpoint", (28, 36), ()),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_starts_and_what_does_not(name: str) -> None:
+def test_whether_a_kubelet_starts(name: str) -> None:
     case = CASES[name]
     for minor in case.fails:
         found = started(f"1.{minor}.1", case.written, *case.flags)

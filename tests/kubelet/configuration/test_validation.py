@@ -1,4 +1,4 @@
-"""Validation, in the kubelet's own words; and what it refuses on its way up."""
+"""Validation, with the kubelet's own texts, and refusals during the start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRONG = "invalid configuration: "
         ("hairpinMode: x", 'option "x" specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"'),
     ],
 )  # fmt: skip
-def test_every_minor_refuses_these(written: str, text: str) -> None:
+def test_refused_by_every_minor(written: str, text: str) -> None:
     assert said(started("1.20.2", written)) == [WRONG + text]
     assert said(started("1.34.1", written)) == [AHEAD + WRONG + text]
 
@@ -82,7 +82,7 @@ def test_every_minor_refuses_these(written: str, text: str) -> None:
          "FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set"),
     ],
 )  # fmt: skip
-def test_what_one_minor_refuses(written: str, version: str, text: str) -> None:
+def test_refused_by_one_minor(written: str, version: str, text: str) -> None:
     ahead = AHEAD if version >= "1.24" else ""
     assert said(started(version, written)) == [ahead + WRONG + text]
 
@@ -101,11 +101,11 @@ def test_what_one_minor_refuses(written: str, version: str, text: str) -> None:
         ("imagePullCredentialsVerificationPolicy: AlwaysVerify", "1.35.1"),
     ],
 )
-def test_what_one_minor_lets_pass(written: str, version: str) -> None:
+def test_accepted_by_one_minor(written: str, version: str) -> None:
     assert said(started(version, written)) == []
 
 
-def test_all_mistakes_are_told_each_with_its_place() -> None:
+def test_all_mistakes_are_reported_with_their_places() -> None:
     found = started("1.20.2", "maxPods: -1\nregistryBurst: -1\n")
     assert [(message.place and message.place.line) for message in found.messages] == [3, 4]
 
@@ -191,7 +191,7 @@ def test_a_gate_needs_others_from_1_35_on(name: str, needed: str) -> None:
         ("readOnlyPort: 10250", "address already in use"),
     ],
 )
-def test_a_kubelet_1_20_stops_on_its_way_up(written: str, text: str) -> None:
+def test_a_kubelet_1_20_stops_during_its_start(written: str, text: str) -> None:
     found = started("1.20.2", written, "--container-runtime=remote")
     assert references(found, MessageLevel.FATAL) == ["cannot-run"]
     assert text in said(found)[0]
@@ -206,7 +206,7 @@ def test_a_kubelet_1_20_stops_on_its_way_up(written: str, text: str) -> None:
         ("syncFrequency: -1s", "failed to run Kubelet: failed to create kubelet: invalid sync frequency -1000000000"),
     ],
 )
-def test_what_was_being_done_stands_in_front(written: str, text: str) -> None:
+def test_an_error_begins_with_the_failed_step(written: str, text: str) -> None:
     assert said(started("1.20.2", written)) == [text]
 
 
@@ -224,7 +224,7 @@ def test_what_was_being_done_stands_in_front(written: str, text: str) -> None:
         "healthzBindAddress: nonsense",
     ],
 )
-def test_a_kubelet_1_20_gets_up(written: str) -> None:
+def test_a_kubelet_1_20_starts(written: str) -> None:
     assert started("1.20.2", written, "--container-runtime=remote").starts
 
 
@@ -233,6 +233,6 @@ def test_dockershim_has_no_log_manager() -> None:
     assert not started("1.24.1", "containerLogMaxSize: much").starts
 
 
-def test_an_endpoint_that_is_empty() -> None:
+def test_an_empty_endpoint() -> None:
     flags = ("--container-runtime=remote", "--container-runtime-endpoint=")
     assert "code = Unavailable" in said(started("1.20.2", "", *flags))[0]

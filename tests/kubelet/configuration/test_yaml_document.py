@@ -1,4 +1,4 @@
-"""Documents as Go's scanner and parser read them, where libyaml does otherwise, and how deep one may be."""
+"""Documents as Go's scanner and parser read them, where libyaml differs, and the limit of depth."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `rollout explain` says is what the tables say, for every name that they hold."""
+"""The output of `rollout explain` matches the tables, for every name in them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_every_name_can_be_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize("minor", MINORS)
-def test_a_kubelet_knows_just_the_names_that_the_table_gives_it(minor: int) -> None:
+def test_explanation_and_table_agree_on_the_names_of_each_kubelet(minor: int) -> None:
     known = fields.known_fields(minor) | fields.known_flags(minor)
     said = {name for name in fields.every_name() if explain(name, minor).here == f"known to kubelet 1.{minor}"}
     assert said == known
 
 
-def test_a_flag_says_that_it_stops_the_kubelet_and_a_field_that_it_is_ignored() -> None:
+def test_an_unknown_flag_stops_the_kubelet_and_an_unknown_field_is_ignored() -> None:
     assert (
         explain("--image-pull-progress-deadline", 24).here
         == "unknown for kubelet 1.24 (removed): the kubelet would not start"
@@ -44,7 +44,7 @@ def test_a_flag_says_that_it_stops_the_kubelet_and_a_field_that_it_is_ignored() 
     )
 
 
-def test_a_flag_and_its_field_name_each_other_and_who_wins() -> None:
+def test_a_flag_and_its_field_name_each_other_and_the_winner() -> None:
     field, flag = explain("registryPullQPS"), explain("--registry-qps")
     assert field.twins == (flag.name,)
     assert flag.twins == (field.name,)
@@ -52,12 +52,12 @@ def test_a_flag_and_its_field_name_each_other_and_who_wins() -> None:
     assert flag.purpose == field.purpose
 
 
-def test_the_default_is_that_of_the_kubelet_asked_about() -> None:
+def test_the_default_is_that_of_the_given_kubelet() -> None:
     assert [explain("eventRecordQPS", minor).defaults for minor in (26, 27)] == [((20, "5"),), ((27, "50"),)]
     assert len(explain("eventRecordQPS").defaults) == 2
 
 
-def test_a_default_that_hangs_on_a_gate_is_told_for_both_of_its_states() -> None:
+def test_a_default_that_depends_on_a_gate_is_shown_for_both_values() -> None:
     policy, period = "imagePullCredentialsVerificationPolicy", "crashLoopBackOff.maxContainerRestartPeriod"
     by_gate = "with the gate KubeletEnsureSecretPulledImages"
     assert explain(policy).defaults == (
@@ -71,7 +71,7 @@ def test_a_default_that_hangs_on_a_gate_is_told_for_both_of_its_states() -> None
     assert inner.defaults == ((35, "5m0s; not set with the gate KubeletCrashLoopBackOffMax off"),)
 
 
-def test_an_intent_lives_where_the_table_of_intents_says() -> None:
+def test_the_homes_of_an_intent_are_those_of_the_table() -> None:
     crio = explain("imagePullProgressDeadline", runtime=Runtime.CRIO, version=parse("1.32.2"))
     assert [(row.key, row.unit, row.default) for row in crio.homes] == [
         ("pull_progress_timeout", "crio.service", "10s")
@@ -90,7 +90,7 @@ def test_an_intent_is_found_by_the_name_its_home_gives_it() -> None:
     assert explain("image_pull_progress_timeout").name == "imagePullProgressDeadline"
 
 
-def test_what_may_reject_pods_and_what_rollout_does_not_set_say_so() -> None:
+def test_settings_that_may_reject_pods_or_that_rollout_does_not_set_are_marked() -> None:
     assert explain("maxPods").may_drain
     assert explain("--max-pods").may_drain
     assert explain("cpuManagerPolicy").not_ours == homes.NOT_OURS["cpuManagerPolicy"]
@@ -103,12 +103,12 @@ def test_a_misspelt_name_is_an_error_with_a_hint() -> None:
     assert (error.value.reference, error.value.hint) == ("setting-unknown", "did you mean `serializeImagePulls`?")
 
 
-def test_a_kubelet_that_the_table_does_not_speak_about_is_an_error() -> None:
+def test_a_kubelet_without_data_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"not 1\.99"):
         explain("maxPods", 99)
 
 
-def test_what_is_said_besides_is_said_of_names_that_exist() -> None:
+def test_every_name_in_words_json_exists() -> None:
     said = explanation.said()
     assert said
     assert [name for name in said if explain(name).name != name] == []

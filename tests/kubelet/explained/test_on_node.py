@@ -1,4 +1,4 @@
-"""A setting on one node: every layer that says it, and the one that wins."""
+"""A setting on one node: every layer that sets it, and the one that wins."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def with_flags(version: str, flags: str, config: str = CONFIG_TEXT) -> Snapshot:
     )
 
 
-def test_a_default_that_nobody_touches_wins() -> None:
+def test_a_default_wins_without_other_layers() -> None:
     found_ = here(kubeadm(version="1.33.4", runtime="containerd"), "registryPullQPS")
     assert (found_.value, layers(found_)) == (5, [(Layer.DEFAULT, 5)])
     assert found_.layers[0].wins
 
 
-def test_a_default_that_hangs_on_a_gate_is_by_the_gates_of_the_file() -> None:
+def test_a_default_that_depends_on_a_gate_follows_the_gates_of_the_file() -> None:
     name, by_default = "imagePullCredentialsVerificationPolicy", "NeverVerifyPreloadedImages"
     on = here(kubeadm(version="1.36.1", runtime="containerd"), name)
     assert (on.value, layers(on)) == (by_default, [(Layer.DEFAULT, by_default)])
@@ -55,7 +55,7 @@ def test_a_default_that_hangs_on_a_gate_is_by_the_gates_of_the_file() -> None:
     assert (off.value, layers(off)) == (None, [(Layer.DEFAULT, None)])
 
 
-def test_the_file_beats_the_default_and_a_flag_the_file() -> None:
+def test_the_file_overrides_the_default_and_a_flag_overrides_the_file() -> None:
     snapshot = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}maxPods: 60\n")
     found_ = here(snapshot, "maxPods")
     assert (found_.value, layers(found_)) == (20, [(Layer.DEFAULT, 110), (Layer.FILE, 60), (Layer.FLAG, "20")])
@@ -67,7 +67,7 @@ def test_the_file_beats_the_default_and_a_flag_the_file() -> None:
     assert [each.wins for each in found_.layers] == [False, False, True]
 
 
-def test_drop_ins_stand_between_in_the_order_of_their_names() -> None:
+def test_drop_ins_are_between_file_and_flags_in_the_order_of_their_names() -> None:
     snapshot = with_flags("1.33.4", f"--config-dir={DROP_INS}", f"{CONFIG_TEXT}maxPods: 60\n")
     found_ = here(with_drop_ins(snapshot, b="maxPods: 80\n", a="maxPods: 70\n"), "maxPods")
     assert layers(found_)[2:] == [(Layer.DROP_IN, 70), (Layer.DROP_IN, 80)]
@@ -79,12 +79,12 @@ def test_a_flag_is_explained_as_the_field_that_it_sets() -> None:
     assert (found_.field, found_.value) == ("maxPods", 20)
 
 
-def test_what_is_inside_a_field() -> None:
+def test_a_field_inside_a_field() -> None:
     found_ = here(with_flags("1.33.4", "--anonymous-auth=true"), "authentication.anonymous.enabled")
     assert (found_.value, layers(found_)[-1]) == (True, (Layer.FLAG, "true"))
 
 
-def test_a_flag_that_stands_for_no_field_is_given_or_not() -> None:
+def test_a_flag_without_a_field_is_given_or_not() -> None:
     assert not here(kubeadm(version="1.20.15"), "--image-pull-progress-deadline").layers
     given = kubeadm(
         extra="KUBELET_EXTRA_ARGS=--image-pull-progress-deadline=5m\n", words="--image-pull-progress-deadline=5m"
@@ -96,7 +96,7 @@ def test_a_flag_that_stands_for_no_field_is_given_or_not() -> None:
     )
 
 
-def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
+def test_the_home_of_an_intent_is_that_of_the_nodes_runtime() -> None:
     old = here(kubeadm(version="1.20.15"), "imagePullProgressDeadline")
     assert (old.home, layers(old)) == (
         "--image-pull-progress-deadline, in the kubelet's flags; default 1m0s",
@@ -109,7 +109,7 @@ def test_an_intent_lives_where_the_nodes_runtime_has_it() -> None:
     )
 
 
-def test_an_intent_without_a_home_says_why_once() -> None:
+def test_an_intent_without_a_home_gives_the_reason_once() -> None:
     found_ = here(kubeadm(version="1.20.15"), "registryMirrors")
     assert found_.home.startswith("nowhere: dockerd's registry-mirrors covers ")
     assert [line.strip() for line in on_node_lines(found_, ConfigzAnswer())][1:] == [
@@ -117,7 +117,7 @@ def test_an_intent_without_a_home_says_why_once() -> None:
     ]
 
 
-def test_what_the_kubelet_shows_is_compared() -> None:
+def test_configz_is_compared_with_the_computed_value() -> None:
     found_ = here(kubeadm(version="1.33.4", runtime="containerd"), "registryPullQPS")
     assert agrees(found_, {"registryPullQPS": 5})
     assert not agrees(found_, {"registryPullQPS": 20})
@@ -140,7 +140,7 @@ def test_the_text_and_the_document() -> None:
     }  # fmt: skip
 
 
-def test_what_was_edited_and_never_loaded_is_told_apart_from_what_is_in_force() -> None:
+def test_edited_but_not_loaded_values_are_distinguished_from_values_in_force() -> None:
     node = with_flags("1.33.4", "--max-pods=20", f"{CONFIG_TEXT}registryPullQPS: 60\n")
     stale = (Stale(CONFIG, "kubelet.service", edited=True, seconds=5),)
     found_ = here(replace(node, stale=stale), "registryPullQPS")
@@ -152,13 +152,13 @@ def test_what_was_edited_and_never_loaded_is_told_apart_from_what_is_in_force() 
     assert here(replace(node, stale=stale), "maxPods").late == ()
 
 
-def test_a_flag_that_the_running_kubelet_was_not_given_is_not_in_force() -> None:
+def test_a_flag_that_the_running_kubelet_does_not_have_is_not_in_force() -> None:
     node = kubeadm(version="1.33.4", runtime="containerd", extra="KUBELET_EXTRA_ARGS=--max-pods=20\n")
     assert here(node, "maxPods").late == ("--max-pods: not set → 20",)
     assert here(node, "--max-pods").late == ("--max-pods: not set → 20",)
 
 
-def test_an_intent_whose_file_its_runtime_has_not_loaded() -> None:
+def test_an_intent_in_a_file_that_its_runtime_has_not_loaded() -> None:
     node = kubeadm(version="1.33.4", runtime="containerd")
     node = replace(node, stale=(Stale("/etc/containerd/config.toml", "containerd.service", edited=False, seconds=5),))
     late = here(node, "imagePullProgressDeadline").late

@@ -1,4 +1,4 @@
-"""The node gates over readings: PASS, FAIL, UNKNOWN, and never a guess."""
+"""The node gates over readings: PASS, FAIL, UNKNOWN, without guesses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Change, FileChange
-from rollout.core.model.playbook import Disruption, Gate, GateKind, GateScope
+from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState, Measurement, Process, Service, UnitState
 from rollout.core.model.verdict import Verdict
 from rollout.kubelet.health_gates.expectations import judge
@@ -39,7 +40,7 @@ def unit(**properties: str) -> Measurement:
 
 
 ON_THE_NODE = (GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.EFFECTIVE_CONFIG, GateKind.COMMAND)
-"""What the node itself is asked; the rest is asked elsewhere."""
+"""The gates that measure the node itself; the others ask the API server."""
 
 
 def gate(kind: GateKind) -> Gate:
@@ -47,7 +48,7 @@ def gate(kind: GateKind) -> Gate:
 
 
 @pytest.mark.parametrize("kind", ON_THE_NODE)
-def test_a_good_node_passes(kind: GateKind) -> None:
+def test_a_healthy_node_passes(kind: GateKind) -> None:
     assert judge(gate(kind), CHANGE, GOOD, GOOD)[0] is Verdict.PASS
     assert judge(gate(kind), CHANGE, GOOD, None)[0] is Verdict.PASS
 
@@ -87,14 +88,14 @@ def test_judged(kind: GateKind, measurement: Measurement, verdict: Verdict, evid
     assert judge(gate(kind), CHANGE, measurement, GOOD) == (verdict, evidence)
 
 
-def test_healthz_that_is_off_by_plan_passes() -> None:
+def test_healthz_that_is_planned_off_passes() -> None:
     assert judge(gate(GateKind.HEALTHZ), replace(CHANGE, healthz_port=0), replace(GOOD, healthz="off"), None) == (
         Verdict.PASS,
         "off",
     )
 
 
-def test_a_change_of_two_files_is_told_so() -> None:
+def test_the_evidence_counts_the_files() -> None:
     both = replace(CHANGE, files=(*CHANGE.files, FileChange("/d", "", AFTER, "644", ())))
     measured = replace(GOOD, files={**GOOD.files, "/d": FileState("/d", "regular", digest=AFTER)})
     assert judge(gate(GateKind.EFFECTIVE_CONFIG), both, measured, None) == (
@@ -103,13 +104,13 @@ def test_a_change_of_two_files_is_told_so() -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------- units beside the kubelet
+# --------------------------------------------------------------------------------------------- units beyond the kubelet
 
 RUNTIME = replace(CHANGE, units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
 
 
 def beside(**changed: dict[str, str]) -> Measurement:
-    """Containerd and docker as they should be, but for these properties."""
+    """Containerd and docker in a healthy state, except for these properties."""
     units = {"containerd.service": {**UNIT, "MainPID": "8"}, "docker.service": {**UNIT, "MainPID": "9"}}
     found = {name: {**said, **changed.get(name.partition(".")[0], {})} for name, said in units.items()}
     return replace(GOOD, services={name: Service(UnitState(name, said)) for name, said in found.items()})
@@ -140,6 +141,6 @@ def test_no_unit_of_the_change_may_restart_between_two_readings() -> None:
     assert judge(gate(GateKind.PROCESS), CHANGE, now, beside())[0] is Verdict.PASS
 
 
-def test_what_a_kubelet_ignored_before_a_change_that_does_not_restart_it_is_not_that_changes_doing() -> None:
+def test_ignored_fields_do_not_count_where_the_change_does_not_restart_the_kubelet() -> None:
     files_only = replace(CHANGE, units=())
     assert judge(gate(GateKind.PROCESS), files_only, replace(GOOD, lenient=3), None)[0] is Verdict.PASS

@@ -1,4 +1,4 @@
-"""Where a kubelet is asked for its health: by its flag, else by the last file that says it, else at its default port."""
+"""The healthz port of a kubelet: its flag's, else that of the last file that sets it, else the default."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def running(*flags: str, **files: bytes) -> Snapshot:
         ((), 5),
     ],
 )
-def test_the_flag_beats_the_file(flags: tuple[str, ...], port: int) -> None:
+def test_the_flag_overrides_the_file(flags: tuple[str, ...], port: int) -> None:
     assert healthz_port(running(*flags, **{CONFIG: b"healthzPort: 5\n"})) == port
 
 
-def test_a_drop_in_beats_the_file_where_the_kubelet_reads_drop_ins() -> None:
+def test_a_drop_in_overrides_the_file_where_the_kubelet_reads_drop_ins() -> None:
     files = {CONFIG: b"healthzPort: 5\n", DROP_IN: b"healthzPort: 7\n"}
     assert healthz_port(running("--config-dir=/etc/kubernetes/kubelet.conf.d/", **files)) == 7
     assert healthz_port(running(**files)) == 5
 
 
-def test_where_nothing_is_said_it_is_the_default() -> None:
+def test_without_a_setting_it_is_the_default() -> None:
     assert healthz_port(running()) == 10248

@@ -1,4 +1,4 @@
-"""Kinds of nodes: which there can be, what they are as nodes, and how they are told."""
+"""Kinds of nodes: which are possible, their model nodes, and their descriptions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_minors_are_those_of_the_version_skew_that_we_know() -> None:
     assert minors("v1.21.14") == [20, 21]
 
 
-def test_what_a_node_says_of_itself_holds() -> None:
+def test_labels_of_a_node_decide_its_kind() -> None:
     labels = {"kubeletVersion": "v1.33.5", "containerRuntime": "cri-o", "layout": "kubeadm-rpm"}
     assert said("v1.36.1", **labels) == [(33, "CRI-O", "kubeadm-rpm")]
     assert said("v1.23.1", kubeletVersion="v1.19.2") == []  # nothing is known of such kubelets
 
 
-def test_how_a_kubelet_was_installed_is_open_where_no_node_says_it() -> None:
+def test_without_labels_a_kubelet_may_be_installed_in_any_way() -> None:
     version = {"kubeletVersion": "v1.33.5"}
     assert [installed for _, _, installed in said("v1.36.1", **version)] == ["kubeadm-deb", "plain"]
     rpm = node(layout="kubeadm-rpm")
@@ -79,7 +79,7 @@ def test_a_model_is_a_fit_node_that_the_planner_changes(kind: NodeKind) -> None:
     assert again.standing is Standing.AS_WANTED
 
 
-def test_kinds_are_told_by_what_they_have_in_common() -> None:
+def test_kinds_are_described_by_their_common_properties() -> None:
     def some(*minors: int, runtime: Runtime | None = None, installed: Installed | None = None) -> list[NodeKind]:
         chosen = [kind for kind in EVERY if kind.minor in minors and runtime in (None, kind.runtime)]
         return [kind for kind in chosen if installed in (None, kind.installed)]

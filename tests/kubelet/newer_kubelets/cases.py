@@ -1,4 +1,4 @@
-"""The cases: every corner that the kubelet 1.20.2 is tried with, and what came later: drop-ins, newer fields, each minor's gates."""
+"""The cases: those of the kubelet 1.20.2, and newer ones: drop-ins, newer fields, each minor's gates."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BASE = (
     "--authentication-token-webhook=false",
     "--v=5",
 )
-"""``empty_cri`` answers there. When the first ones were recorded nobody did, and a kubelet that had taken its configuration ended when it
-found that out. ``--v=5``: it tells what is in force. Flags beat the file."""
+"""The socket of ``empty_cri``. The first recordings had no server: a kubelet that had accepted its configuration ended
+when it could not connect. ``--v=5``: it prints the values in force. Flags override the file."""
 
 _CGROUP_V1_FAILS = 35
-"""From this minor on a kubelet does not start on cgroup v1, which the host had where they were recorded, unless it is told to."""
+"""From this minor on a kubelet does not start on cgroup v1, which the recording host had, unless a flag allows it."""
 
 _DROP_INS_FROM = 29
 _DROP_IN_GATE = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
@@ -58,7 +58,7 @@ class Newer:
 
     @property
     def sources(self) -> Sources:
-        """The same for ours."""
+        """The same as input of rollout's model."""
         config = None if self.config is None else File(CONFIG, self.config)
         found = None
         if self.drop_ins is not None:
@@ -71,7 +71,7 @@ class Newer:
 
     @property
     def digest(self) -> str:
-        """Of what the kubelet is started from: a case that is another one now has another."""
+        """Digest of the input of the start: a changed case has another one."""
         drop_ins = None if self.drop_ins is None else [(name, content.hex()) for name, content in self.drop_ins]
         said = [self.config.hex() if self.config is not None else None, self.words, drop_ins, self.environment]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
@@ -86,14 +86,12 @@ def of_minor(minor: int) -> tuple[Newer, ...]:
 
 def _corners() -> Iterator[Newer]:
     for case in CORNERS:
-        if not any(
-            word.startswith("--config-dir") for word in case.flags
-        ):  # whether it is there is the host's business
+        if not any(word.startswith("--config-dir") for word in case.flags):  # whether it exists depends on the host
             yield Newer(case.name, case.config, case.flags)
 
 
 def _newer_fields(minor: int) -> Iterator[Newer]:
-    """Fields since 1.21, in each kubelet: the older ones do not know them."""
+    """Fields since 1.21, in each kubelet: older kubelets do not know them."""
     for name in sorted(fields.known_fields(minor) | fields.known_fields(36)):
         field = fields.field(name)
         if field is None or field.since <= 20:
@@ -115,7 +113,7 @@ def _gates(minor: int) -> Iterator[Newer]:
 
 
 def _drop_ins(minor: int) -> Iterator[Newer]:
-    """Not of 1.28: the one that was recorded had been built with another release of the library that merges them there."""
+    """Not for 1.28: the recorded one was built with another release of the library that merges them."""
     if minor < _DROP_INS_FROM:
         return
     asked = ((_DROP_IN_GATE, "true"),) if minor == _DROP_INS_FROM else ()

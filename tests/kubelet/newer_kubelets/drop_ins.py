@@ -1,4 +1,4 @@
-"""Drop-ins: name → (what stands in the file below its head, ``None``: no ``--config``; flags; file name → content)."""
+"""Drop-ins: name → (the file's content below its head, ``None``: no ``--config``; flags; file name → content)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A container runtime (CRI v1) that has nothing and does nothing, for a kubelet that is only asked whether it starts.
+"""A container runtime (CRI v1) without content and function, for a kubelet that only has to start.
 
-``python -m tests.kubelet.newer_kubelets.empty_cri SOCKET`` says "ready" on its output once it listens, and ends with its input. It wants
-grpcio (``requirements/record.txt``), which nothing else does. The few messages are written out by hand: field numbers are those of
-``k8s.io/cri-api/pkg/apis/runtime/v1/api.proto``, the same from 1.26 to 1.36.
+``python -m tests.kubelet.newer_kubelets.empty_cri SOCKET`` prints "ready" once it listens, and ends with its input. It
+needs grpcio (``requirements/record.txt``), unlike everything else. The few messages are encoded by hand: field numbers
+are those of ``k8s.io/cri-api/pkg/apis/runtime/v1/api.proto``, the same from 1.26 to 1.36.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def switched_on(number: int) -> bytes:
 
 
 def field(number: int, value: bytes | str) -> bytes:
-    """A field that is a text or a message, of fewer than 128 bytes."""
+    """A field that is a text or a message, shorter than 128 bytes."""
     content = value.encode() if isinstance(value, str) else value
     if len(content) > 127:
-        raise ValueError("longer than one byte can say")
+        raise ValueError("the length does not fit into one byte")
     return bytes((number << 3 | 2, len(content))) + content
 
 
@@ -44,14 +44,16 @@ ANSWERS: Mapping[str, bytes] = {
     "ListImages": b"",
     "ImageFsInfo": b"",
 }
-"""What a kubelet without pods asks. All else is "not implemented": ``RuntimeConfig`` too, so that the kubelet's own cgroup driver counts."""
+"""The requests of a kubelet without pods. All others are "not implemented".
+
+``RuntimeConfig`` is too, so the kubelet's own cgroup driver counts."""
 
 
 def serve(socket: str) -> Any:
     """The server, listening."""
-    grpc = importlib.import_module("grpc")  # wanted by this program alone
+    grpc = importlib.import_module("grpc")  # only this program needs it
 
-    class Empty(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined] # grpcio says nothing of its types
+    class Empty(grpc.GenericRpcHandler):  # type: ignore[misc, name-defined] # grpcio is untyped
         def service(self, details: Any) -> Any:
             answer = ANSWERS.get(details.method.rpartition("/")[2])
             return None if answer is None else grpc.unary_unary_rpc_method_handler(lambda _request, _context: answer)
@@ -64,7 +66,7 @@ def serve(socket: str) -> Any:
 
 def main() -> None:
     server = serve(sys.argv[1])
-    print("ready", flush=True)  # noqa: T201 - for whoever started it
+    print("ready", flush=True)  # noqa: T201 - for the process that started it
     sys.stdin.read()
     server.stop(None)
 

@@ -1,4 +1,4 @@
-"""What a kubelet 1.22 or later says of its configuration, until it is up or has ended."""
+"""The messages of a kubelet 1.22 or later about its configuration, until it is up or has ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = '"Kubelet version" kubeletVersion'
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """``taken``: the configuration was; what came later (``late``) is what it then failed with, if that was not the runtime."""
+    """``taken``: the configuration was accepted; ``late`` is the later failure, unless that was due to the runtime."""
 
     taken: bool
     said: str = ""

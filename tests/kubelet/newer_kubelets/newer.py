@@ -1,4 +1,4 @@
-"""Values for the fields that came after 1.20, by kind; and what is checked of them together. ``; `` stands for a new line."""
+"""Values for the fields added after 1.20, by kind, and for checks of several fields. ``; `` becomes a new line."""
 
 from __future__ import annotations
 

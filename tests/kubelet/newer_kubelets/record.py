@@ -1,9 +1,12 @@
-"""Records what a real kubelet says: ``python -m tests.kubelet.newer_kubelets.record KUBELET`` (root; cgroup v1; grpcio of
-``requirements/record.txt``; the kubelet comes up and is heard to its end or to the end of its start).
+"""Records results of a real kubelet: ``python -m tests.kubelet.newer_kubelets.record KUBELET``.
 
-The kubelets 1.28 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small changes, with
-Debian's golang-1.26 and ``go build -mod=vendor`` of ``k8s.io/kubernetes/cmd/kubelet/app``. No released source package of Debian has
-them, so that is not a target of the Makefile; what they said is kept in ``recorded/``.
+It needs root, cgroup v1 and grpcio of ``requirements/record.txt``. It reads the kubelet's log to its end or to the end
+of its start.
+
+The kubelets 1.28 to 1.36 were built from the trees that github.com/openshift/microshift vendors, a fork with small
+changes, with Debian's golang-1.26 and ``go build -mod=vendor`` of ``k8s.io/kubernetes/cmd/kubelet/app``. No released
+source package of Debian contains them, so this is not a target of the Makefile; the results are stored in
+``recorded/``.
 """
 
 from __future__ import annotations
@@ -28,13 +31,13 @@ from tests.kubelet.real_kubelet.room import PATIENCE, STARTED, furnish
 
 RECORDED = Path(__file__).parent / "recorded"
 PLAIN = "newer: serializeImagePulls: false"
-"""The case whose configuration the others are told as differences from."""
+"""The case with the configuration that the others are stored as differences from."""
 
 
 def tried(program: str, case: Newer) -> Heard:
     """Start one kubelet in this process's namespaces, and wait until it has ended or is up."""
     Path(CONFIG).unlink(missing_ok=True)
-    for path in (DIRECTORY, ROOT_DIR):  # the kubelet's own has what the managers of CPUs and memory remember
+    for path in (DIRECTORY, ROOT_DIR):  # the kubelet's own contains the state of the managers of CPUs and memory
         shutil.rmtree(path, ignore_errors=True)
     if case.config is not None:
         Path(CONFIG).write_bytes(case.config)
@@ -76,7 +79,7 @@ def written(case: Newer, found: Heard, plain: dict[str, Any]) -> str:
 
 
 def _room(program: str, part: int, parts: int, minor: int, *hierarchies: str) -> None:
-    """Every ``parts``-th case, in namespaces that are this process's own."""
+    """Every ``parts``-th case, in this process's own namespaces."""
     furnish(list(hierarchies))
     runtime = subprocess.Popen(
         [sys.executable, "-m", empty_cri.__name__, RUNTIME], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""Every recorded word of kubelets 1.28 to 1.36 against ours: verdict, ignored fields, and what is in force."""
+"""Every recorded result of kubelets 1.28 to 1.36 compared with ours: verdict, ignored fields, and values in force."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("1.*.jsonl"), key=la
 
 KNOWN = {
     **{
-        (minor, "newer: enableSystemLogQuery: true"): "the fork that it was built from has the gate NodeLogQuery on"
+        (minor, "newer: enableSystemLogQuery: true"): "the fork of this kubelet has the gate NodeLogQuery on"
         for minor in ("1.28", "1.30", "1.32", "1.35")
     },
     ("1.28", "gate: RetroactiveDefaultStorageClass false"): "the fork does not lock it",
     (
         "1.32",
         "gate flag: AllAlpha",
-    ): "a gate that AllAlpha turns on by flag is not yet on when this minor fills in defaults",
+    ): "a gate that the flag AllAlpha turns on is not on yet when this minor fills in defaults",
 }
-"""Where we differ, and why. What is not said here must agree."""
+"""Known differences with their reasons. Everything else must agree."""
 
 
 @cache
@@ -41,16 +41,16 @@ def of_record(path: Path) -> tuple[dict[str, Newer], tuple[dict[str, Any], ...]]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_every_case_is_recorded_as_it_is_now(path: Path) -> None:
+def test_every_case_is_recorded_in_its_present_form(path: Path) -> None:
     cases, told = of_record(path)
     recorded = {entry["case"]: entry["digest"] for entry in told}
     changed = [name for name, case in cases.items() if recorded.get(name) != case.digest]
-    assert changed == [], "the case is another now: record it again"
+    assert changed == [], "the case has changed: record it again"
     assert len(cases) > 500
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_we_say_is_what_it_said(path: Path) -> None:
+def test_rollout_agrees_with_the_recorded_kubelets(path: Path) -> None:
     cases, told = of_record(path)
     head = lines(path)[0]
     version = versions.known(head["version"])

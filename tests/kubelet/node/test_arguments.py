@@ -31,7 +31,7 @@ def test_flags_as_pflag_reads_them() -> None:
     )
 
 
-def test_unknown_flags_do_not_eat_the_next_flag() -> None:
+def test_unknown_flags_do_not_take_the_next_flag_as_a_value() -> None:
     assert arguments.given(["--strange", "--v=2", "--odd"]) == (
         Given("--strange", "", 0, 1),
         Given("--v", "2", 1, 2),
@@ -39,7 +39,7 @@ def test_unknown_flags_do_not_eat_the_next_flag() -> None:
     )
 
 
-def test_words_that_are_no_flags_are_passed_over() -> None:
+def test_words_that_are_no_flags_are_skipped() -> None:
     assert arguments.given(["kubelet", "-", "--v=1"]) == (Given("--v", "1", 2, 3),)
 
 
@@ -64,13 +64,13 @@ def test_split(line: str, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("line", ['"open', "'open", "end\\"])
-def test_split_refuses_what_is_never_closed(line: str) -> None:
+def test_split_refuses_unclosed_quotes(line: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         split(line)
 
 
 @given(st.lists(st.text(max_size=6), max_size=4))
-def test_quoted_words_come_back(words: list[str]) -> None:
+def test_quoted_words_are_read_back(words: list[str]) -> None:
     assert [word.text for word in split(" ".join(quote(word) for word in words))] == words
 
 
@@ -100,5 +100,5 @@ def test_merge_changes_only_ours(line: str, ours: list[str], merged: str) -> Non
         ("--b=\\  --a=1", "--b=\\ "),  # a blank that belongs to the word before
     ],
 )
-def test_what_is_taken_out_leaves_all_other_words_as_they_were(line: str, left: str) -> None:
+def test_removing_flags_keeps_the_bytes_of_all_other_words(line: str, left: str) -> None:
     assert without(line, {"--a"}) == left

@@ -1,4 +1,4 @@
-"""Environment files as systemd 252 reads them; one assignment's bytes replaced and no others."""
+"""Environment files as systemd 252 reads them; only the bytes of one assignment are replaced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_values(text: str, found: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["A='open\n", 'A="open\n', "# a comment \\\nA=1\n"])
-def test_what_is_broken_or_ambiguous_is_refused(text: str) -> None:
+def test_broken_or_ambiguous_files_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         env_file.parse(text)
 
@@ -56,7 +56,7 @@ def test_assign(old: str, new: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]), max_size=30))
-def test_any_value_comes_back_and_others_stay(value: str) -> None:
+def test_any_value_is_read_back_and_others_stay(value: str) -> None:
     text = assign("# c\nB='1'\nA=old\nC=2\n", "A", value)
     assert values(text) == {"A": value, "B": "1", "C": "2"}
     assert text.startswith("# c\nB='1'\nA=")

@@ -1,4 +1,4 @@
-"""Layouts found, never assumed: what others have written survives, and nothing they write can crash a plan."""
+"""Layouts are found, never assumed: text of others survives, and no text can crash a plan."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def plain_node(words: list[str]) -> Snapshot:
 
 @pytest.mark.parametrize("made", [env_node, plain_node])
 @given(words=WORDS)
-def test_others_arguments_survive_and_planning_again_finds_nothing(made: object, words: list[str]) -> None:
+def test_arguments_of_others_survive_and_a_second_plan_is_empty(made: object, words: list[str]) -> None:
     assert callable(made)
     found = made(words)
     policy = replace(POLICY, templates=shipped())
@@ -102,7 +102,7 @@ def test_any_file_is_understood_or_refused(text: str, path: str) -> None:
         assert isinstance(change_for(found, IMAGE_PULLS, POLICY, nodes.node()), ExcludedNode | Proposal)
 
 
-def test_the_shipped_templates_say_what_ours_say() -> None:
+def test_the_shipped_templates_give_the_same_result_as_the_test_templates() -> None:
     wanted = settings(
         imagePullProgressDeadline="5m", serializeImagePulls=False, evictionHard={"memory.available": "5%"}
     )
@@ -119,7 +119,7 @@ def test_the_shipped_templates_say_what_ours_say() -> None:
         assert [file.reasons for file in mine.change.files] == [file.reasons for file in theirs.change.files]
 
 
-def test_a_kubelet_run_by_an_interpreter_is_the_same_kubelet() -> None:
+def test_a_kubelet_run_by_an_interpreter_is_found() -> None:
     found = kubeadm()
     command = found.measurement.process.command_line  # type: ignore[union-attr]
     assert isinstance(
@@ -127,7 +127,7 @@ def test_a_kubelet_run_by_an_interpreter_is_the_same_kubelet() -> None:
     )
 
 
-def test_a_file_that_is_half_written_or_not_there_is_named() -> None:
+def test_a_broken_or_missing_file_is_named() -> None:
     half = layout_error(kubeadm(extra='KUBELET_EXTRA_ARGS="--v=2\n'))
     assert half == f"{DEB}: a double quote is never closed"
     gone = change_for(

@@ -1,4 +1,4 @@
-"""Who else configures a node: owners refuse us, managers and pending reboots are said."""
+"""Other owners of a node's configuration are a refusal; managers and pending reboots are remarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def node(**facts: str) -> Snapshot:
     return replace(plain, facts={**plain.facts, **{key.replace("_", "-"): text for key, text in facts.items()}})
 
 
-def test_a_node_of_nobody_elses_is_fit_and_needs_no_word() -> None:
+def test_a_node_without_another_owner_is_fit_and_has_no_remark() -> None:
     assert fitness.refusal(node(os="debian"), GUARD) is None
     assert managers.remarks(node(os="debian")) == ()
 
@@ -31,7 +31,9 @@ def test_a_node_of_nobody_elses_is_fit_and_needs_no_word() -> None:
         ({"os": "bottlerocket"}, "managed-by-bottlerocket", "apiclient"),
     ],
 )
-def test_an_owner_of_the_kubelets_configuration_refuses_us(facts: dict[str, str], reference: str, instead: str) -> None:
+def test_a_node_with_another_owner_of_the_kubelets_configuration_is_refused(
+    facts: dict[str, str], reference: str, instead: str
+) -> None:
     refused = fitness.refusal(node(**facts), GUARD)
     assert refused is not None
     assert refused[0] == reference
@@ -39,8 +41,8 @@ def test_an_owner_of_the_kubelets_configuration_refuses_us(facts: dict[str, str]
     assert "found: /etc/" in refused[1]
 
 
-def test_an_owner_is_said_before_anything_that_follows_from_it() -> None:
-    """Talos has no systemd; that is not why the node is left alone."""
+def test_an_owner_is_reported_before_its_consequences() -> None:
+    """Talos has no systemd; that is not the reason why the node is left alone."""
     plain = node(os="talos")
     refused = fitness.refusal(replace(plain, machine_id="", measurement=replace(plain.measurement, unit=None)), GUARD)
     assert refused is not None
@@ -48,7 +50,7 @@ def test_an_owner_is_said_before_anything_that_follows_from_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["puppet", "chef", "ansible-pull", "salt", "cfengine"])
-def test_a_manager_is_said_with_its_marks_and_refuses_nothing(name: str) -> None:
+def test_a_manager_is_reported_with_its_marks_and_the_node_is_not_refused(name: str) -> None:
     found = node(**{f"manager_{name}": "x.service:enabled:active"})
     assert fitness.refusal(found, GUARD) is None
     ((reference, text),) = managers.remarks(found)
@@ -56,7 +58,7 @@ def test_a_manager_is_said_with_its_marks_and_refuses_nothing(name: str) -> None
     assert "x.service:enabled:active" in text
 
 
-def test_a_disabled_puppet_is_said_to_be_so() -> None:
+def test_a_disabled_puppet_is_reported_as_disabled() -> None:
     ((_, text),) = managers.remarks(node(manager_puppet="puppet.service /x/agent_disabled.lock"))
     assert "disabled" in text
 

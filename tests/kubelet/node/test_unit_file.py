@@ -54,16 +54,16 @@ def test_drop_ins_reset_and_add() -> None:
         ".include /lib/systemd/system/kubelet.service\n[Service]\nExecStart=/a\n",
     ],
 )
-def test_what_is_not_understood_is_refused(text: str) -> None:
+def test_units_that_are_not_understood_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         start({"/u": text})
 
 
-def test_a_last_line_may_be_continued_by_nothing() -> None:
+def test_a_backslash_at_the_end_of_the_last_line_is_accepted() -> None:
     assert start({"/u": "[Service]\nExecStart=/usr/bin/kubelet --a \\"}).command == "/usr/bin/kubelet --a"
 
 
-def test_an_escaped_backslash_at_a_line_end_continues_nothing() -> None:
+def test_an_escaped_backslash_at_a_line_end_does_not_continue_the_line() -> None:
     found = start({"/u": "[Service]\nExecStart=/usr/bin/kubelet --a=b\\\\\nEnvironment=A=1\n"})
     assert found.command == "/usr/bin/kubelet --a=b\\\\"
     assert found.environment == {"A": "1"}
@@ -74,7 +74,7 @@ def test_line_ends_of_every_kind() -> None:
     assert (found.command, found.environment) == ("/usr/bin/kubelet --b", {"A": "1"})
 
 
-def test_an_environment_of_quoted_pairs_and_of_what_is_none() -> None:
+def test_an_environment_of_quoted_pairs_and_of_words_that_are_no_pairs() -> None:
     text = """[Service]\nExecStart=/k\nEnvironment="A=--x='1 2'" 'B=%%' C 4=5 "D=\\"q\\""\n"""
     assert start({"/u": text}).environment == {"A": "--x='1 2'", "B": "%", "D": '"q"'}
 
@@ -128,7 +128,7 @@ def test_origins_are_for_people() -> None:
         "!!/k",
     ],
 )
-def test_commands_we_do_not_understand(command: str) -> None:
+def test_commands_that_are_not_understood_are_refused(command: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         unit_file.exec_words(command)
 
@@ -142,5 +142,5 @@ def test_merge_quotes_what_systemd_would_expand() -> None:
         quote("a\n")
 
 
-def test_only_blanks_that_systemd_knows_are_trimmed() -> None:
+def test_only_the_blanks_of_systemd_are_trimmed() -> None:
     assert start({"/u": "[Service]\nExecStart= /usr/bin/kubelet --a=\xa0 \t\n"}).command == "/usr/bin/kubelet --a=\xa0"

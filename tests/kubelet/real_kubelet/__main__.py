@@ -1,7 +1,8 @@
-"""``make test-kubelet``: every case through a real kubelet 1.20.2 and through us.
+"""``make test-kubelet``: every case through a real kubelet 1.20.2 and through rollout.
 
-``python -m tests.kubelet.real_kubelet`` tries all recorded cases; ``--case NAME`` one, with what the kubelet wrote; ``--fresh N --seed S``
-N cases that nobody saw yet; ``--record`` makes the cases anew and keeps what the kubelet said for the ordinary suite.
+``python -m tests.kubelet.real_kubelet`` tries all recorded cases; ``--case NAME`` one, with the kubelet's output;
+``--fresh N --seed S`` N new cases; ``--record`` generates the cases again and stores the kubelet's results for the
+ordinary suite.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.kubelet.real_kubelet.recording import FILE, record, recorded
 from tests.kubelet.real_kubelet.verdict import Verdict
 
 GENERATED = 600
-"""So many besides the corners."""
+"""The number of generated cases, in addition to the named ones."""
 
 NO_FILE, EMPTY_FILE = "defaults: no file", "defaults: an empty file"
 

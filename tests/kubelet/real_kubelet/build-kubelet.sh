@@ -2,8 +2,8 @@
 # Builds a real kubelet (1.20.2) from Debian's own source package, and the empty container runtime that it is run against
 # (cri/main.go, from the packages that the kubelet's source carries: nothing else is downloaded), without touching the
 # system's package lists.
-# Usage: build-kubelet.sh DIR; afterwards DIR/kubelet and DIR/empty-cri exist. Wants golang-go, which root gets.
-# About six minutes on two cores and 2 GB of space, most of which is given back at the end.
+# Usage: build-kubelet.sh DIR; afterwards DIR/kubelet and DIR/empty-cri exist. Needs golang-go; as root it installs it.
+# About six minutes on two cores and 2 GB of space, most of it freed at the end.
 set -eu
 
 dir=${1:?usage: build-kubelet.sh DIR}
@@ -14,7 +14,7 @@ sum=$(sha256sum "$here/cri/main.go" | cut -c1-64)
 if [ -x "$dir/kubelet" ] && [ -x "$dir/empty-cri" ] && [ "$(cat "$dir/empty-cri.sum")" = "$sum" ]; then exit 0; fi
 command -v go >/dev/null || [ "$(id -u)" != 0 ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends golang-go >/dev/null
 for tool in go apt-get tar; do
-	command -v "$tool" >/dev/null || { echo "$tool is missing: what we say of a kubelet is tested against recorded runs only" >&2; exit 1; }
+	command -v "$tool" >/dev/null || { echo "$tool is missing: the model of the kubelet is tested against recorded runs only" >&2; exit 1; }
 done
 
 work=$dir/build-kubelet

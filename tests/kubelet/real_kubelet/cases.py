@@ -1,4 +1,4 @@
-"""A case: what one kubelet is started from. And the place in which it is started, which each kubelet has to itself."""
+"""A case: the input of one kubelet's start, and the place in which it starts, which is separate for each kubelet."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BASE_FLAGS = (
     "--authorization-mode=AlwaysAllow",
     "--authentication-token-webhook=false",
 )
-"""What each kubelet is given besides its case: a runtime to start on, a certificate that need not be made anew, and doors that
-are open without an API server, so that ``/configz`` can be read whatever the file says of them. Flags beat the file."""
+"""Added to every case: a runtime to start on, a certificate that need not be made again, and open access without an API
+server, so that ``/configz`` can be read for every file. Flags override the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``config`` ``None``: the kubelet has no ``--config``. ``flags`` come after the base flags, so they beat those too."""
+    """``config`` ``None``: the kubelet has no ``--config``. ``flags`` come after the base flags and override them."""
 
     name: str
     config: bytes | None = None
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def sources(self) -> Sources:
-        """The same for the oracle."""
+        """The same as input of rollout's model."""
         config = None if self.config is None else File(CONFIG, self.config)
         return Sources(config=config, flags=self.words, cgroup_v1=True)
 
@@ -50,7 +50,7 @@ class Case:
 
 
 def case_of(written: dict[str, Any]) -> Case:
-    """What ``written`` wrote."""
+    """Reads the result of ``written``."""
     config = written.get("config")
     content = None if config is None else config.encode("utf-8", "surrogateescape")
     return Case(written["name"], content, tuple(written.get("flags", ())))

@@ -1,7 +1,7 @@
-"""Cases made from the table of fields: any field in any company, with values that fit, nearly fit and do not fit; flags on top.
+"""Cases generated from the table of fields: random fields with valid, nearly valid and invalid values, and flags.
 
-The same cases each time (``derandomize``), so that one can be named; ``fresh`` makes others. What depends on the machine that the
-kubelet runs on is left out, and said where.
+The same cases each time (``derandomize``), so that one can be named; ``fresh`` makes others. Cases that depend on the
+machine of the kubelet are left out, with a comment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOSTS = frozenset({
     "address", "cgroupRoot", "cgroupDriver", "systemCgroups", "kubeletCgroups", "systemReservedCgroup", "kubeReservedCgroup",
     "tlsCertFile", "tlsPrivateKeyFile", "staticPodURL", "reservedSystemCPUs", "runOnce", "authentication", "authorization",
 })  # fmt: skip
-"""Fields whose outcome is the machine's as much as the file's; the corners have what can be said of them."""
+"""Fields with an outcome that also depends on the machine; the named cases cover the rest."""
 
 TABLE: Mapping[str, Any] = json.loads(resources.files("rollout.kubelet").joinpath("kubelet_fields.json").read_text())
 FIELDS = {
@@ -43,7 +43,7 @@ WHOLE = st.one_of(st.integers(0, 100), st.integers(-3, 200), st.sampled_from((2*
 NUMBERS: dict[str, SearchStrategy[int]] = {
     "port": st.integers(10256, 10269),  # two servers on one port: that of the read-only one is 10255
     "readOnlyPort": st.one_of(st.just(0), st.integers(20250, 20259)),
-    # A kubelet that may open some dozens of files cannot start; how many it needs, the machine decides.
+    # A kubelet with only some dozens of open files cannot start; the number that it needs depends on the machine.
     "maxOpenFiles": st.sampled_from((-1, 100_000, 1_000_000, 2**31)),
     "healthzPort": st.one_of(st.just(0), st.integers(30248, 30259)),
 }
@@ -88,7 +88,7 @@ EVICTION = st.dictionaries(st.sampled_from(SIGNALS), st.sampled_from(AMOUNTS), m
 
 
 def fitting(name: str, kind: str) -> SearchStrategy[str]:
-    """A value of the right kind, as it is written in a file; not always a right one."""
+    """A value of the right kind, as written in a file; not always a valid one."""
     if kind == "bool":
         return st.sampled_from(("true", "false"))
     if kind in ("int32", "int64"):
@@ -116,7 +116,7 @@ def _flow_map(items: dict[str, str]) -> str:
 
 @st.composite
 def lines(draw: st.DrawFn) -> str:
-    """Some fields; now and then one that is misspelt, or there twice, or has a value of another kind."""
+    """Some fields; sometimes one is misspelt, a duplicate, or has a value of another kind."""
     names = draw(st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=5, unique=True))
     body = [f"{name}: {draw(fitting(name, FIELDS[name]))}" for name in names]
     turn = draw(st.integers(0, 9))
@@ -132,7 +132,7 @@ def lines(draw: st.DrawFn) -> str:
 
 @st.composite
 def words(draw: st.DrawFn) -> tuple[str, ...]:
-    """Flags for fields, with the file's spelling of a value, or nearly, or another's."""
+    """Flags for fields, with the file's spelling of a value, or nearly, or with another field's value."""
     flags = draw(st.lists(st.sampled_from(sorted(FLAGS)), max_size=3))
     return tuple(f"{flag}={draw(_flag_value(flag))}" for flag in flags)
 
@@ -149,7 +149,7 @@ def _field(flag: str) -> str:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Without a name yet; one in six has no file, two have one with scars."""
+    """Without a name; one in six has no file, two in six have a damaged one."""
     turn = draw(st.integers(0, 5))
     if turn == 0:
         return Case("", None, draw(words()))
@@ -159,12 +159,12 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def generated(count: int) -> tuple[Case, ...]:
-    """Always the same, with one version of hypothesis; each only once."""
+    """Always the same for one version of hypothesis; without duplicates."""
     return _drawn("generated", count, settings(derandomize=True))
 
 
 def fresh(count: int, number: int) -> tuple[Case, ...]:
-    """Others, by a number that makes them again."""
+    """Other cases; the same number makes the same ones again."""
     return _drawn(f"fresh {number}", count, settings(derandomize=False), number)
 
 

@@ -22,11 +22,11 @@ from tests.places import ROOT
 BINARIES = Path(os.environ.get("ROLLOUT_KUBELET", Path.home() / ".cache/rollout-tests"))
 CGROUPS = Path("/sys/fs/cgroup")
 NEEDED = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd")
-"""The hierarchies of cgroup v1 that a kubelet 1.20 does not start without. Others are shared with it where they are there."""
+"""The hierarchies of cgroup v1 that a kubelet 1.20 needs at its start. Existing others are shared with it."""
 
 
 def why_not() -> str:
-    """Why no real kubelet can be run here; empty: it can."""
+    """Why no real kubelet can run here; empty: it can."""
     if os.geteuid() != 0:
         return "it needs root: namespaces, mounts and cgroups"
     missing = [name for name in ("kubelet", "empty-cri") if not (BINARIES / name).exists()]
@@ -37,12 +37,12 @@ def why_not() -> str:
         return f"{', '.join(tools)} missing"
     absent = [name for name in NEEDED if not (CGROUPS / name).is_dir()]
     if absent:
-        return f"this machine has no cgroup v1 ({', '.join(absent)}), on which the kubelet 1.20.2 was recorded"
+        return f"this machine has no cgroup v1 ({', '.join(absent)}), which the recorded kubelet 1.20.2 used"
     return ""
 
 
 class Room:
-    """One kubelet at a time; from ``room`` until its end."""
+    """Runs one kubelet at a time; from ``room`` until its end."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -55,15 +55,17 @@ class Room:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the room of {case.name} fell in")
+            raise RuntimeError(f"the room of {case.name} ended unexpectedly")
         answer: dict[str, Any] = json.loads(line)
         return heard(answer["log"], ended=answer["ended"], effective=answer["effective"]), answer["log"]
 
 
 @contextmanager
 def shut_in(name: str, *program: str) -> Iterator[subprocess.Popen[str]]:
-    """A program of ours in namespaces of its own, with a cgroup of its own in each hierarchy: what its kubelet makes and moves is
-    made and moved in there. The names of the hierarchies are its last arguments.
+    """A program of ours in namespaces of its own, with a cgroup of its own in each hierarchy.
+
+    Everything that its kubelet creates and moves is created and moved there. The names of the hierarchies are its last
+    arguments.
     """
     hierarchies = [path.name for path in sorted(CGROUPS.iterdir()) if (path / "cgroup.sane_behavior").exists()]
     cgroups = [CGROUPS / hierarchy / name for hierarchy in hierarchies]
@@ -125,13 +127,13 @@ def verdicts(cases: Iterable[Case], rooms: int) -> Iterator[tuple[Case, Verdict]
 
 def _make(cgroup: Path) -> None:
     cgroup.mkdir()
-    for name in ("cpuset.cpus", "cpuset.mems"):  # a cpuset takes nobody in while these are empty
+    for name in ("cpuset.cpus", "cpuset.mems"):  # a cpuset accepts no process while these are empty
         if (cgroup / name).exists():
             (cgroup / name).write_text((cgroup.parent / name).read_text())
 
 
 def _remove(cgroup: Path) -> None:
-    """Once the last of its processes is gone."""
+    """After the end of its last process."""
     until = time.monotonic() + 10
     below = sorted((path for path in cgroup.rglob("*") if path.is_dir()), reverse=True)
     for path in (*below, cgroup):

@@ -1,7 +1,7 @@
-"""What real kubelets said, kept beside the tests: a case a line, so that a change of one is a change of a line.
+"""The results of real kubelets, stored beside the tests: one case on each line, so one change is one line of a diff.
 
-The cases are kept with their verdicts, and are replayed from here: what hypothesis makes of the strategies may be others with
-its next version.
+The cases are stored with their verdicts and replayed from here: the next version of hypothesis may generate others
+from the same strategies.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tests.kubelet.real_kubelet.verdict import Effective, Verdict
 
 FILE = Path(__file__).with_name("recorded.jsonl")
 USUAL = "(usual)"
-"""The first two lines: what is in force without a file, and with one that says nothing. Verdicts keep what differs from these."""
+"""The first two lines: the values in force without a file, and with an empty one. Verdicts store the differences."""
 
 Recorded = tuple[tuple[Case, Verdict], ...]
 
 
 def recorded() -> Recorded:
-    """All of them, in the order in which they were tried."""
+    """All cases, in the order in which they were tried."""
     lines = [json.loads(line) for line in FILE.read_text().splitlines()]
     usual = {line[USUAL]: line["effective"] for line in lines[:2]}
     return tuple((case_of(line), _verdict_of(line, usual["config" in line])) for line in lines[2:])
 
 
 def record(tried: Iterable[tuple[Case, Verdict]], usual: dict[bool, Effective]) -> None:
-    """Writes the file anew. ``usual``: what is in force with a file (``True``) and without."""
+    """Writes the file again. ``usual``: the values in force with a file (``True``) and without."""
     lines = [{USUAL: has_file, "effective": dict(usual[has_file])} for has_file in (False, True)]
     lines += [{**case.written(), **_written(verdict, usual[case.config is not None])} for case, verdict in tried]
     FILE.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -49,7 +49,7 @@ def _written(verdict: Verdict, usual: Effective) -> dict[str, Any]:
 
 
 def _short(said: str) -> str:
-    """Decoding errors repeat the file; what validation says is kept whole, for it is compared."""
+    """Decoding errors repeat the file; errors of validation are kept whole, because they are compared."""
     return said if said.startswith(("invalid configuration: ", "[")) else said[:400]
 
 

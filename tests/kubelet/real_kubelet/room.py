@@ -1,9 +1,9 @@
-"""The inside of a room: namespaces of its own, in which one kubelet after the other is started and asked.
+"""The inside of a room: namespaces of its own, in which one kubelet after the other is started and measured.
 
-Runs as a program of its own (``python -m tests.kubelet.real_kubelet.room KUBELET CRI``) in new network, mount, PID, UTS, IPC and cgroup
-namespaces: cases come in as JSON lines, what was heard goes out as JSON lines. All that a kubelet changes is changed in here:
-the system's directories are file systems in memory, and the kernel's switches that it would throw are files of ours that
-already say what it wants.
+Runs as a program of its own (``python -m tests.kubelet.real_kubelet.room KUBELET CRI``) in new network, mount, PID,
+UTS, IPC and cgroup namespaces. It reads cases as JSON lines and prints results as JSON lines. All changes of a kubelet
+stay in here: the system's directories are file systems in memory. The kernel switches that it would set are files of
+ours that already contain the wanted values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STARTED = "Starting Kubelet Plugin Manager"
 initializeRuntimeDependentModules). The server listens before that, and what fails after it is fatal too."""
 
 PATIENCE = 120.0
-"""Seconds until a kubelet that neither starts nor ends is given up on: these machines are shared."""
+"""Seconds to wait for a kubelet that neither starts nor ends: these machines are shared."""
 
 IN_MEMORY = (HERE, "/var/lib", "/var/log", "/run", "/usr/libexec", "/sys/fs/cgroup")
 SWITCHES = {
@@ -39,11 +39,13 @@ SWITCHES = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-"""What a kubelet 1.20 sets, or wants to find with protectKernelDefaults (container_manager_linux.go, setupKernelTunables)."""
+"""The values that a kubelet 1.20 sets, or expects with protectKernelDefaults.
+
+Source: container_manager_linux.go, setupKernelTunables."""
 
 
 def furnish(hierarchies: list[str]) -> None:
-    """Makes the namespaces into a node: loopback, a name, directories in memory, no swap, cgroups of its own."""
+    """Turns the namespaces into a node: loopback, a name, directories in memory, no swap, cgroups of its own."""
     _run("ip", "link", "set", "lo", "up")
     _run("hostname", "node")
     _run("mount", "--make-rprivate", "/")
@@ -62,7 +64,7 @@ def furnish(hierarchies: list[str]) -> None:
 
 
 def start_runtime(program: str) -> subprocess.Popen[str]:
-    """The empty runtime; it ends when its input does, that is with this process."""
+    """The empty runtime; it ends with its input, that is with this process."""
     runtime = subprocess.Popen(
         [program, RUNTIME, "/run/docker.sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -72,7 +74,7 @@ def start_runtime(program: str) -> subprocess.Popen[str]:
 
 
 def tried(kubelet: str, case: Case) -> dict[str, Any]:
-    """Starts one kubelet and waits until it has ended, or is up and has told its configuration."""
+    """Starts one kubelet and waits until it has ended, or is up and has printed its configuration."""
     _sweep()
     if case.config is not None:
         Path(CONFIG).write_bytes(case.config)
@@ -100,7 +102,7 @@ def _watched(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any] | No
 
 
 def _configz(log: str, process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-    """``None``: it has no server, or one that does not tell."""
+    """``None``: it has no server, or the server does not answer."""
     listens = re.search(r"Starting to listen on (.*):(\d+)$", log, re.MULTILINE)
     if not listens:
         return None

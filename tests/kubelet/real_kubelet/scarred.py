@@ -1,4 +1,4 @@
-"""Files that were right once: a few characters or lines lost, doubled, swapped or put in, as editors, scripts and tired people do."""
+"""Damaged files: a few characters or lines lost, doubled, swapped or inserted, as editors, scripts and people do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKENS = (*BOOLEANS, *DURATIONS, *INTEGERS, *LISTS, *STRINGS)
 
 @st.composite
 def scarred(draw: st.DrawFn) -> bytes:
-    """One to three wounds in a file, now and then in its head."""
+    """One to three defects in a file, sometimes in its head."""
     whole = draw(st.sampled_from(WHOLE))
     head = "" if draw(st.integers(0, 9)) else HEAD
     rest = "" if head else HEAD
@@ -86,7 +86,7 @@ def _value_changed(draw: st.DrawFn, text: str) -> str:
     key, colon, _ = lines[at].partition(": ")
     if (
         not colon or "equestTimeout" in key or "OpenFiles" in key
-    ):  # how long a call takes and how many files it needs: the machine's word
+    ):  # the duration of a call and the number of files that it needs depend on the machine
         return text
     lines[at] = f"{key}: {draw(st.sampled_from(TOKENS))}\n"
     return "".join(lines)

@@ -1,6 +1,6 @@
-"""What we say of a configuration is what a real kubelet 1.20.2 did with it: each case that was ever tried on one.
+"""rollout agrees with a real kubelet 1.20.2 on every configuration that was tried on one.
 
-``make test-kubelet`` asks the real one again; what it said last is in ``recorded.jsonl``.
+``make test-kubelet`` runs the real one again; its last results are in ``recorded.jsonl``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ RECORDED = recorded()
 
 
 @pytest.mark.parametrize(("case", "verdict"), RECORDED, ids=[case.name for case, _ in RECORDED])
-def test_we_say_what_the_kubelet_did(case: Case, verdict: Verdict) -> None:
+def test_rollout_agrees_with_the_recorded_kubelet(case: Case, verdict: Verdict) -> None:
     assert disagreements(case, verdict) == ()
 
 
-def test_every_named_corner_was_tried() -> None:
-    """If not: ``RECORD=1 make test-kubelet``."""
+def test_every_named_case_is_recorded() -> None:
+    """Otherwise run ``RECORD=1 make test-kubelet``."""
     tried = {case for case, _ in RECORDED}
     assert [case.name for case in CORNERS if case not in tried] == []
 
 
-def test_no_two_cases_have_one_name() -> None:
+def test_names_of_cases_are_unique() -> None:
     assert len({case.name for case, _ in RECORDED}) == len(RECORDED)

@@ -1,4 +1,4 @@
-"""What a real kubelet 1.20.2 said: whether it starts, its last words, what it warned of and what is in force."""
+"""The result of a real kubelet 1.20.2: whether it starts, its last message, its warnings and the values in force."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _TWICE = re.compile(r'line \d+: key "(.*?)" already set in map')
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``said`` is the fatal line of a kubelet that does not start. ``unknown`` is the *first* unknown field by name, all that its
-    warning tells; ``twice`` are the keys that it warned of as being there twice. ``effective`` is ``None`` where a kubelet that
-    started could not be asked for it."""
+    """``said`` is the fatal line of a kubelet that does not start.
+
+    ``unknown`` is the *first* unknown field by name: the warning contains no more. ``twice`` are the duplicate keys in
+    the warning. ``effective`` is ``None`` where a kubelet started but its values could not be read.
+    """
 
     starts: bool
     said: str = ""
@@ -34,7 +36,7 @@ class Verdict:
 
 
 def heard(log: str, *, ended: int | None, effective: Effective | None) -> Verdict:
-    """From a kubelet's log and its exit code; ``ended`` ``None``: it was running when it was told to go."""
+    """From a kubelet's log and its exit code; ``ended`` ``None``: it was still running when it was stopped."""
     warning = _LENIENT.search(log)
     warned = warning[1] if warning else ""
     unknown = _UNKNOWN.findall(warned)

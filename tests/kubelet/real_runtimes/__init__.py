@@ -1,1 +1,1 @@
-"""Our edits of a container runtime's configuration, as real runtimes read them."""
+"""Our edits of a container runtime's configuration, read by real runtimes."""

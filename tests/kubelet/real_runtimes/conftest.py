@@ -1,4 +1,4 @@
-"""Real runtimes, where ``make test-runtimes`` has brought them; without them each file of these tests is skipped and says so."""
+"""Real runtimes from ``make test-runtimes``; without them each file of these tests is skipped with that reason."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Program:
 
 
 def need(name: str) -> None:
-    """At the head of a file of tests: skips it as one where no such program was brought."""
+    """At the head of a test file: skips the whole file if the program is missing."""
     if not any((BINARIES / f"{name}-{series}").exists() for series in SERIES):
-        pytest.skip(f"there is no {name} in {BINARIES}: `make test-runtimes` brings it", allow_module_level=True)
+        pytest.skip(f"there is no {name} in {BINARIES}: `make test-runtimes` fetches it", allow_module_level=True)
 
 
 def program(name: str, series: str) -> Program:
     path = BINARIES / f"{name}-{series}"
     if not path.exists():
-        pytest.skip(f"there is no {path}: `make test-runtimes` brings it")
+        pytest.skip(f"there is no {path}: `make test-runtimes` fetches it")
     printed = subprocess.run(
         [str(path), "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True
     ).stdout

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings real container runtimes out of Debian's own packages: containerd 1.6 (bookworm), 1.7 (trixie) and 2.x (forky), and dockerd
+# Fetches real container runtimes from Debian's own packages: containerd 1.6 (bookworm), 1.7 (trixie) and 2.x (forky), and dockerd
 # of the same three. Nothing is installed. Usage: get-runtimes.sh DIR; afterwards DIR/containerd-SERIES and DIR/dockerd-SERIES exist.
 set -eu
 

@@ -1,4 +1,4 @@
-"""What we write for containerd, read by containerd: our key is in force, and nothing else is another than before."""
+"""Our configuration for containerd, read by containerd: our key is in force, and nothing else has changed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _state(path: Path) -> FileState:
 
 
 def dump(containerd: Program, config: Path) -> dict[str, Any]:
-    """What containerd has in force; it must be able to load it."""
+    """The configuration in force in containerd; containerd must be able to load it."""
     done = containerd.run("--config", str(config), "config", "dump")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = tomllib.loads(done.stdout)
@@ -85,7 +85,7 @@ def dump(containerd: Program, config: Path) -> dict[str, Any]:
 
 
 def in_force(found: dict[str, Any], *tables: tuple[str, ...], key: str) -> Any:
-    """The key's value in the first of the tables that there is, taken out of ``found``."""
+    """The key's value in the first existing one of the tables, removed from ``found``."""
     for table in tables:
         inner: Any = found
         for name in table:
@@ -134,7 +134,7 @@ def test_our_key_is_in_force_and_nothing_else_has_changed(
 
 
 def _where(intent: str, containerd: Program, before: dict[str, Any]) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """The table that containerd goes by: from 2.1 on it pulls through the transfer service, unless a key holds it back."""
+    """The table that containerd uses: from 2.1 on it pulls through the transfer service, unless a key prevents it."""
     if intent == "imagePullProgressDeadline":
         return (CRI_V3, CRI_V2), KEY
     key = "max_concurrent_downloads"
@@ -155,8 +155,8 @@ def test_a_node_without_config_toml_gets_one_that_containerd_loads(tmp_path: Pat
     assert in_force(dump(containerd, config), CRI_V3, CRI_V2, key=KEY) == "7m"
 
 
-def test_the_default_that_the_table_names_is_the_one_in_force(tmp_path: Path, containerd: Program) -> None:
-    """A value that is the default already is as wanted: that stands and falls with the default."""
+def test_the_default_in_the_table_is_in_force(tmp_path: Path, containerd: Program) -> None:
+    """A value equal to the default is not written: that depends on the right default."""
     if containerd.version < "1.7":
         pytest.skip("containerd 1.6 has no such key")
     config = tmp_path / "config.toml"

@@ -1,4 +1,4 @@
-"""What we write for dockerd, read by dockerd: it takes the file, and takes note of it when its process is sent SIGHUP."""
+"""Our configuration for dockerd, read by dockerd: it accepts the file, and reloads it on SIGHUP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEFORE = '{\n  "debug": false,\n  "log-opts": {"max-size": "10m"},\n  "userland-
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """A folder whose path is short: containerd takes no socket's path of more than 104 characters, and ``tmp_path`` may be long."""
+    """A folder with a short path: containerd accepts 104 characters at most for a socket; ``tmp_path`` may be more."""
     with tempfile.TemporaryDirectory(prefix="dockerd-") as folder:
         yield Path(folder)
 
@@ -46,7 +46,7 @@ def edited(dockerd: Program, text: str) -> str:
 @pytest.mark.parametrize(
     "text", [BEFORE, '{"userland-proxy":false}', '{"userland-proxy": false, "max-concurrent-downloads": 3 }']
 )
-def test_dockerd_takes_the_file(tmp_path: Path, dockerd: Program, text: str) -> None:
+def test_dockerd_accepts_the_file(tmp_path: Path, dockerd: Program, text: str) -> None:
     if dockerd.version < "23":
         pytest.skip("dockerd 20.10 has no --validate")
     after = edited(dockerd, text)
@@ -56,7 +56,7 @@ def test_dockerd_takes_the_file(tmp_path: Path, dockerd: Program, text: str) -> 
     assert json.loads(after) == {**json.loads(text), "max-concurrent-downloads": 6}
 
 
-def test_the_flag_and_the_file_together_keep_dockerd_from_starting_so_the_node_is_refused(
+def test_dockerd_does_not_start_with_both_flag_and_file_so_the_node_is_refused(
     tmp_path: Path, dockerd: Program
 ) -> None:
     (tmp_path / "daemon.json").write_text('{"max-concurrent-downloads": 6}')
@@ -73,13 +73,13 @@ def test_the_flag_and_the_file_together_keep_dockerd_from_starting_so_the_node_i
 
 
 @pytest.mark.root  # a dockerd needs namespaces of its own
-def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, sockets: Path, dockerd: Program) -> None:
+def test_a_running_dockerd_reloads_it_at_sighup(tmp_path: Path, sockets: Path, dockerd: Program) -> None:
     config, log, pid = tmp_path / "daemon.json", tmp_path / "log", tmp_path / "pid"
     config.write_text(BEFORE)
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "containerd").symlink_to(BINARIES / f"containerd-{dockerd.path.name.partition('-')[2]}")
-    (programs / "runc").write_text("#!/bin/sh\n")  # it only has to be there: no container is run
+    (programs / "runc").write_text("#!/bin/sh\n")  # it only has to exist: no container is run
     (programs / "runc").chmod(0o755)
     options = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"]
     places = [
@@ -125,6 +125,6 @@ def test_a_running_dockerd_takes_note_of_it_at_sighup(tmp_path: Path, sockets: P
 
 
 def _signal_inside(unshare: int, number: int) -> None:
-    """To dockerd, the only child of ``unshare``: its pid file says what it is in there."""
+    """To dockerd, the only child of ``unshare``: its pid file contains the pid inside the namespace."""
     child = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()[0]
     os.kill(int(child), number)

@@ -1,4 +1,4 @@
-"""Which pods a kubelet would reject when it starts again: the rules of its admission, one by one, and then together."""
+"""Which pods a kubelet would reject when it starts again: the rules of its admission, one by one, then together."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_quantities_are_rounded_up() -> None:
         whole("1 Gi")
 
 
-def test_a_restart_alone_rejects_nobody() -> None:
+def test_a_restart_alone_rejects_no_pod() -> None:
     assert reasons(pod(1, cpu="2"), pod(2, cpu="2"), pod(3)) == {}
 
 
@@ -72,7 +72,7 @@ def test_pods_per_core_limit_where_they_are_fewer() -> None:
         ({"evictionHard": {"imagefs.available": "15%"}}, ""),
     ],
 )
-def test_what_is_kept_back_is_taken_from_the_last(after: dict[str, Value], reason: str) -> None:
+def test_reservations_reject_the_newest_pod(after: dict[str, Value], reason: str) -> None:
     full = (
         pod(1, cpu="2", memory="4Gi", ephemeral_storage="50Gi"),
         pod(2, cpu="2", memory="4Gi", ephemeral_storage="50Gi"),
@@ -80,21 +80,21 @@ def test_what_is_kept_back_is_taken_from_the_last(after: dict[str, Value], reaso
     assert reasons_of(full, after) == ({"p2": reason} if reason else {})
 
 
-def test_reserved_cpus_take_the_place_of_reserved_cpu() -> None:
+def test_reserved_cpus_replace_reserved_cpu() -> None:
     before: dict[str, Value] = {"kubeReserved": {"cpu": "1"}, "systemReserved": {"cpu": "1"}}
     node = replace(NODE, allocatable=(("cpu", "2"), *CAPACITY[1:]))
     assert rejected(node, [pod(1, cpu="2")], 30, before, {**before, "reservedSystemCPUs": "0-1"}) == ()
 
 
-def test_who_is_rejected_leaves_room_for_the_next() -> None:
+def test_a_rejected_pod_leaves_room_for_the_next() -> None:
     assert reasons(pod(1, cpu="1"), pod(2, cpu="3"), pod(3, cpu="1"), kubeReserved={"cpu": "1"}) == {"p2": "OutOfcpu"}
 
 
-def test_a_pod_that_asks_for_nothing_needs_only_a_place() -> None:
+def test_a_pod_without_requests_needs_only_a_free_slot() -> None:
     assert reasons(pod(1, cpu="4"), pod(2), kubeReserved={"cpu": "2"}) == {"p1": "OutOfcpu"}
 
 
-def test_a_label_that_is_gone_rejects_even_without_the_change() -> None:
+def test_a_removed_label_rejects_a_pod_even_without_the_change() -> None:
     lost = replace(pod(1), selector=(("zone", "b"),))
     assert rejected(NODE, [lost], 30, {}, {}) == (Rejected("default/p1", "NodeAffinity", by_change=False),)
 
@@ -133,7 +133,7 @@ def test_taints_count_from_1_24_on_when_they_are_no_execute() -> None:
         assert reasons(replace(pod(1), tolerations=(bad,)), node=node) == {"p1": "TaintToleration"}
 
 
-def test_two_pods_cannot_have_one_port() -> None:
+def test_two_pods_cannot_use_one_port() -> None:
     first, second = (replace(pod(at), asks=(ContainerRequest((), ports=(HostPort("", "TCP", 80),)),)) for at in (1, 2))
     assert reasons(first, second) == {"p2": "NodePorts"}
     apart = replace(second, asks=(ContainerRequest((), ports=(HostPort("", "UDP", 80),)),))
@@ -150,7 +150,7 @@ def test_static_pods_come_first() -> None:
     assert reasons(pod(1, cpu="1"), static) == {"p1": "OutOfcpu"}
 
 
-def test_a_pod_that_somebody_deletes_is_no_loss() -> None:
+def test_a_pod_that_is_being_deleted_is_not_counted() -> None:
     assert reasons(pod(1), replace(pod(2), deleting=True), maxPods=1) == {}
 
 
@@ -175,13 +175,13 @@ def test_init_containers_sidecars_overhead_and_pod_level_requests() -> None:
     assert cpu(replace(pod(1), asks=(small,), requests=large)) == 1000
 
 
-def test_a_node_that_does_not_say_what_it_has_is_not_judged() -> None:
+def test_nodes_and_pods_with_incomplete_data_are_not_judged() -> None:
     assert rejected(replace(NODE, allocatable=()), [pod(1)], 30, {}, {"maxPods": 1}) is None
     assert rejected(NODE, [pod(1, cpu="many")], 30, {}, {}) is None
 
 
 @given(st.lists(st.integers(0, 4000), max_size=12), st.integers(0, 4000), st.integers(1, 14))
-def test_who_stays_fits_and_who_goes_would_not_have(asked: list[int], reserved: int, most: int) -> None:
+def test_kept_pods_fit_and_rejected_pods_would_not_have(asked: list[int], reserved: int, most: int) -> None:
     pods = [pod(at, cpu=f"{each}m") for at, each in enumerate(asked)]
     gone = reasons(*pods, kubeReserved={"cpu": f"{reserved}m"}, maxPods=most)
     stay: list[int] = []

@@ -1,4 +1,4 @@
-"""How long a kubelet may take to end a pod: what each minor does with the grace period, hooks and sidecars, and what it never does."""
+"""How long a kubelet may take to end a pod: grace period, hooks and sidecars in each minor, and the bounds."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def pod(
     return LeavingPod("u", name, grace, granted, containers=containers or (APP,))
 
 
-TABLE = (  # what, the pod, seconds in each of the four ages
+TABLE = (  # what, the pod, seconds in each of the four ranges of minors
     ("no hook: the grace period", pod(), (30, 30, 30, 30)),
-    ("nothing known of its containers", LeavingPod("u", "default/web", 30), (30, 30, 30, 30)),
+    ("containers unknown", LeavingPod("u", "default/web", 30), (30, 30, 30, 30)),
     ("a hook of unknown length may use all of it", pod(HOOKED), (32, 60, 32, 32)),
-    ("a hook that sleeps is deducted, or was not", pod(SLEEPS), (30, 35, 30, 30)),
-    ("a hook that sleeps nearly all of it leaves the floor", pod(SLEEPS, grace=6), (7, 11, 7, 7)),
+    ("a hook that sleeps is deducted, except from 1.22 to 1.27", pod(SLEEPS), (30, 35, 30, 30)),
+    ("a hook that sleeps nearly all of it leaves the minimum", pod(SLEEPS, grace=6), (7, 11, 7, 7)),
     ("a hook that sleeps longer is cut off", pod(SLEEPS, grace=4), (6, 8, 6, 6)),
-    ("a second is less than the floor, where there is one", pod(grace=1), (2, 1, 2, 2)),
+    ("a second is less than the minimum, where there is one", pod(grace=1), (2, 1, 2, 2)),
     ("no grace at all", pod(grace=0), (2, 1, 2, 2)),
-    ("no grace at all, and a hook, which old ones do not begin", pod(HOOKED, grace=0), (2, 1, 3, 3)),
+    ("no grace at all, and a hook, which old kubelets do not start", pod(HOOKED, grace=0), (2, 1, 3, 3)),
     ("a negative grace period counts as a second", pod(grace=-3), (2, 1, 2, 2)),
     ("a negative grace period, and a hook", pod(HOOKED, grace=-3), (3, 2, 3, 3)),
     ("a negative one that an old API server granted", pod(HOOKED, grace=-3, granted=-3), (2, 1, 3, 3)),
-    ("what was granted counts more than what was asked", pod(HOOKED, grace=600, granted=10), (12, 20, 12, 12)),
-    ("more may be granted, too", pod(grace=10, granted=90), (90, 90, 90, 90)),
-    ("nothing was granted: newer ones go by what was asked", pod(HOOKED, grace=30, granted=0), (2, 30, 32, 32)),
-    ("containers end side by side: the longest counts", pod(APP, SLEEPS, HOOKED), (32, 60, 32, 32)),
-    ("a sidecar is a container like others before it is ordered", pod(APP, SIDECAR), (30, 30, 30, 32)),
+    ("a granted period overrides the pod's own", pod(HOOKED, grace=600, granted=10), (12, 20, 12, 12)),
+    ("a longer period may be granted, too", pod(grace=10, granted=90), (90, 90, 90, 90)),
+    ("none was granted: newer kubelets use the pod's own", pod(HOOKED, grace=30, granted=0), (2, 30, 32, 32)),
+    ("containers end in parallel: the longest counts", pod(APP, SLEEPS, HOOKED), (32, 60, 32, 32)),
+    ("a sidecar is an ordinary container before 1.29", pod(APP, SIDECAR), (30, 30, 30, 32)),
     ("sidecars stop waiting at the same moment", pod(APP, SIDECAR, ContainerEnd("mesh", sidecar=True)), (30, 30, 30, 32)),
-    ("a sidecar's hook runs at once, beside the others", pod(APP, HOOKED_SIDECAR), (32, 60, 32, 33)),
-    ("a sidecar whose hook sleeps", pod(APP, ContainerEnd("proxy", hook=True, hook_sleeps=5, sidecar=True)), (30, 35, 30, 32)),
+    ("a sidecar's hook runs at once, in parallel with the others", pod(APP, HOOKED_SIDECAR), (32, 60, 32, 33)),
+    ("a sidecar with a hook that sleeps", pod(APP, ContainerEnd("proxy", hook=True, hook_sleeps=5, sidecar=True)), (30, 35, 30, 32)),
 )  # fmt: skip
 
 
@@ -69,17 +69,18 @@ def test_seconds_at_worst(minor: int, leaving: LeavingPod, seconds: tuple[int, .
         (pod(APP, SIDECAR), 33, "sidecar proxy waits for the others through the grace period of 30 s and then has 2 s"),
     ],
 )  # fmt: skip
-def test_it_says_why(leaving: LeavingPod, minor: int, text: str) -> None:
+def test_the_reason_is_given(leaving: LeavingPod, minor: int, text: str) -> None:
     assert budget(leaving, minor).text == text
 
 
-def test_the_pod_that_got_minus_three_seconds() -> None:
-    """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with sidecars of its own making ran
-    the helper's hook, then the main one's end, and handed 5 - (3 + 3 + 2) over as an override: docker waited for ever.
+def test_a_timeout_of_minus_three_seconds_waits_without_a_limit() -> None:
+    """Grace 5, a main container and a helper, each with a hook that sleeps 3 s. A kubelet with its own kind of
+    sidecars ran the helper's hook, then ended the main container. It passed 5 - (3 + 3 + 2) as an override, and docker
+    waited without a limit.
     """
     spent = 3 + timeout_of_main() + 3
-    assert timeout(20, 5, hook=3, override=5 - spent) is None, "which is what -3 s means to docker"
-    assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "today the floor comes last"
+    assert timeout(20, 5, hook=3, override=5 - spent) is None, "docker waits without a limit for -3 s"
+    assert timeout(30, 5, hook=3, override=5 - spent) == FLOOR, "newer kubelets apply the minimum last"
 
     main = ContainerEnd("krds", hook=True, hook_sleeps=3)
     helper = ContainerEnd("agent", hook=True, hook_sleeps=3)

@@ -1,4 +1,4 @@
-"""Nodes by their container runtime, as the agent would tell them; configuration files as the runtimes' packages bring them."""
+"""Nodes by their container runtime, as the agent reports them; configuration files as in the runtimes' packages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SOCKETS = {
     Runtime.CRIO: "crio",
     Runtime.UNKNOWN: "dockershim",
 }
-"""What ``tests.kubelet.nodes`` calls the runtime that a kubelet's command line names."""
+"""The name in ``tests.kubelet.nodes`` of the runtime on a kubelet's command line."""
 
 V2 = """\
 version = 2
@@ -94,7 +94,7 @@ def fragment(unit: str) -> str:
 
 
 def node(runtime: Runtime, version: str, *files: FileState, kubelet: str = "1.29.3") -> Snapshot:
-    """A node over this runtime; what the agent tells of its usual files, with ``files`` laid over it."""
+    """A node over this runtime: the agent's report of its usual files, with ``files`` added or replaced."""
     usual = [
         *(absent(path) for path in (CONTAINERD, CERTS, "/etc/docker/certs.d", "/etc/crio/crio.conf", DAEMON)),
         directory(CRIO_DIR),
@@ -140,7 +140,7 @@ def changed(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) 
 
 
 def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:
-    """One line for the table: ``file | lines added | what takes note | class``, or the refusal."""
+    """One line for the table: ``file | lines added | units | class``, or the refusal."""
     printed = runtime_versions.version_of(runtime, found.runtimes)
     home = homes.home(setting, versions.known(found.kubelet_version), runtime, printed)
     if isinstance(home, homes.NoHome):
@@ -156,14 +156,14 @@ def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:
 
 
 def added(edit: Edit) -> list[str]:
-    """Lines that the edit brings, without blanks around them; lines of ours that are no comment."""
+    """Lines that the edit adds, without surrounding blanks and without comments."""
     before = (edit.before or b"").decode().splitlines()
     lines = [line[2:].strip() for line in difflib.ndiff(before, edit.after.decode().splitlines()) if line[:2] == "+ "]
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def applied(found: Snapshot, change: RuntimeChange) -> Snapshot:
-    """The node after the agent wrote the files and the units run what they now say (cri-dockerd's drop-in included)."""
+    """The node after the agent wrote the files and the units run accordingly (cri-dockerd's drop-in included)."""
     for edit in change.edits:
         found = with_files(found, regular(edit.path, edit.after.decode()))
         if edit.path.endswith(".service.d/90-rollout.conf"):

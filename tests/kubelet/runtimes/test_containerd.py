@@ -1,4 +1,4 @@
-"""containerd's config.toml: which file and table a key goes to, by config version, imports and way of pulling."""
+"""containerd's config.toml: the file and table of a key, by config version, imports and way of pulling."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_containerd_2_migrates_a_version_2_file_so_its_table_stays_the_home() ->
     assert b'\n  [plugins."io.containerd.grpc.v1.cri"]\n' in edit.after
 
 
-def test_a_value_that_is_there_is_replaced_and_its_comment_kept() -> None:
+def test_an_existing_value_is_replaced_and_its_comment_kept() -> None:
     text = V3 + "\n[plugins.'io.containerd.transfer.v1.local']\n  max_concurrent_downloads = 9 # was 3\n"
     (edit,) = change(containerd("2.1.0", regular(CONTAINERD, text)), wanted(maxConcurrentDownloads=6)).edits
     assert edit.after.decode() == text.replace("= 9 # was 3", "= 6 # was 3")
@@ -80,7 +80,7 @@ def test_two_intents_are_one_edit_of_one_file_and_one_restart() -> None:
 
 
 @pytest.mark.parametrize(("version", "config"), [("1.7.24", 2), ("2.0.0", 3), ("2.3.4", 3)])
-def test_without_a_file_containerd_runs_on_defaults_and_a_smallest_file_is_made(version: str, config: int) -> None:
+def test_without_a_file_containerd_runs_on_defaults_and_a_minimal_file_is_created(version: str, config: int) -> None:
     (edit,) = change(containerd(version)).edits
     table = {2: '"io.containerd.grpc.v1.cri"', 3: '"io.containerd.cri.v1.images"'}[config]
     text = f'version = {config}\n\n[plugins.{table}]\n  image_pull_progress_timeout = "3m"\n'
@@ -107,19 +107,19 @@ def test_version_4_is_for_containerd_2_3() -> None:
     assert "reads config versions 2 to 3" in str(refused(containerd("2.2.0", regular(CONTAINERD, text))))
 
 
-def test_a_file_that_the_agent_did_not_tell_is_not_guessed_at() -> None:
+def test_a_file_that_the_agent_did_not_list_is_refused() -> None:
     found = containerd("2.1.0")
     files = {path: state for path, state in found.files.items() if path != CONTAINERD}
     assert refused(replace(found, files=files)).reference == "layout-not-understood"
 
 
-# --------------------------------------------------------------------------------------------------------- as wanted
+# --------------------------------------------------------------------------------------------------- already in force
 
 
 @pytest.mark.parametrize(
     ("version", "default"), [("1.7.0", "1m"), ("1.7.9", "60s"), ("1.7.10", "5m"), ("2.1.0", "300s")]
 )
-def test_a_default_that_is_as_wanted_is_not_written_unless_pinned(version: str, default: str) -> None:
+def test_the_wanted_default_is_not_written_unless_pinned(version: str, default: str) -> None:
     main = regular(CONTAINERD, V3 if version[0] == "2" else V2)
     found = change(containerd(version, main), wanted(imagePullProgressDeadline=default))
     assert found.edits == ()
@@ -129,7 +129,7 @@ def test_a_default_that_is_as_wanted_is_not_written_unless_pinned(version: str, 
     assert added(pinned.edits[0]) == [f'image_pull_progress_timeout = "{default}"']
 
 
-def test_a_value_that_means_the_same_is_as_wanted() -> None:
+def test_an_equal_value_needs_no_change() -> None:
     text = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "180s"\n    sandbox_image =')
     assert change(containerd("1.7.24", regular(CONTAINERD, text))) == RuntimeChange()
 
@@ -142,7 +142,7 @@ def test_a_value_that_means_the_same_is_as_wanted() -> None:
         ("2.0.0", "10m", "loosens: 5m0s (containerd's default) → 10m"),
     ],
 )
-def test_the_direction_is_said(version: str, wants: str, way: str) -> None:
+def test_the_direction_is_shown(version: str, wants: str, way: str) -> None:
     main = regular(CONTAINERD, V3 if version[0] == "2" else V2)
     notes = change(containerd(version, main), wanted(imagePullProgressDeadline=wants)).notes
     assert notes[0] == f"imagePullProgressDeadline {way}"
@@ -154,7 +154,7 @@ def test_a_deadline_that_was_off_is_tightened() -> None:
     assert notes == (f"imagePullProgressDeadline tightens: off ({CONTAINERD}) → 3m",)
 
 
-# ------------------------------------------------------------------------------------------ files that it imports
+# ------------------------------------------------------------------------------------------------- imported files
 
 
 def test_containerd_2_merges_imports_key_by_key_so_the_file_that_sets_the_key_is_edited() -> None:
@@ -169,7 +169,7 @@ def test_containerd_2_leaves_an_import_that_does_not_set_the_key() -> None:
     assert edit.path == CONTAINERD
 
 
-def test_containerd_1_replaces_the_whole_table_of_the_plugin_so_the_last_file_that_has_it_is_edited() -> None:
+def test_containerd_1_replaces_the_whole_table_of_the_plugin_so_the_last_file_with_it_is_edited() -> None:
     main = V2.replace("sandbox_image =", 'image_pull_progress_timeout = "3m"\n    sandbox_image =')
     text = '[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "pause"\n'
     (edit,) = change(containerd("1.7.24", regular(CONTAINERD, main), regular(EXTRA, text))).edits
@@ -185,14 +185,14 @@ def test_the_later_of_two_imports_wins_and_imports_of_imports_come_last() -> Non
     assert [edit.path for edit in change(with_files(found, regular(deep, ""))).edits] == [EXTRA]
 
 
-def test_a_relative_pattern_is_refused_where_releases_look_for_it_in_different_places() -> None:
-    """Found with a real containerd 1.6.20, which looks below its working directory; 1.7.24 looks beside the file."""
+def test_a_relative_pattern_is_refused_where_releases_resolve_it_differently() -> None:
+    """Found with a real containerd 1.6.20, which resolves it below its working directory; 1.7.24 beside the file."""
     text = V2.replace("/etc/containerd/conf.d/*.toml", "conf.d/*.toml")
     with pytest.raises(LayoutError, match="relative pattern"):
         change(containerd("1.7.24", regular(CONTAINERD, text)))
 
 
-def test_an_import_that_is_not_told_is_refused() -> None:
+def test_an_unlisted_import_is_refused() -> None:
     text = V3.replace('imports = ["/etc/containerd/conf.d/*.toml"]', 'imports = ["/opt/site.toml"]')
     assert "does not contain /opt/site.toml" in str(refused(containerd("2.1.0", regular(CONTAINERD, text))))
 
@@ -205,7 +205,7 @@ def test_a_table_of_another_config_version_is_refused() -> None:
 # ----------------------------------------------------------------------------------------- the transfer service's trap
 
 
-def test_from_2_1_downloads_go_to_the_transfer_service_and_the_plan_says_why() -> None:
+def test_from_2_1_downloads_are_set_in_the_transfer_service_and_the_plan_gives_the_reason() -> None:
     found = change(containerd("2.1.0", regular(CONTAINERD, V3)), wanted(maxConcurrentDownloads=6))
     assert added(found.edits[0]) == ["[plugins.'io.containerd.transfer.v1.local']", "max_concurrent_downloads = 6"]
     assert found.notes[0] == "maxConcurrentDownloads raises the limit: 3 (containerd's default) → 6"
@@ -237,7 +237,7 @@ def test_three_in_the_cri_table_would_change_how_it_pulls_and_is_refused() -> No
     )
 
 
-def test_what_the_deadline_does_not_cut_with_the_transfer_service_is_said() -> None:
+def test_limits_of_the_deadline_with_the_transfer_service_are_reported() -> None:
     assert "hangs before the first layer" in change(containerd("2.1.0", regular(CONTAINERD, V3))).notes[1]
     assert len(change(containerd("2.0.0", regular(CONTAINERD, V3))).notes) == 1
 
@@ -253,7 +253,7 @@ def test_another_config_by_flag_is_the_one_that_is_edited() -> None:
     assert [edit.path for edit in change(found).edits] == ["/etc/site/containerd.toml"]
 
 
-def test_a_containerd_that_does_not_run_as_its_unit_says_is_refused() -> None:
+def test_a_containerd_that_differs_from_its_unit_is_refused() -> None:
     found = with_service(
         containerd("2.1.0"),
         "containerd.service",

@@ -1,4 +1,4 @@
-"""Round trips of TOML and JSON files: what is not ours keeps its bytes, editing twice is editing once, anything odd is refused."""
+"""Round trips of TOML and JSON files: other bytes are kept, a second edit changes nothing, odd files are refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LINES = st.sampled_from([
 
 
 def without(text: str, part: str) -> bool:
-    """Does ``text`` come out of taking one run of characters out of ``part``?"""
+    """Is ``text`` equal to ``part`` with one run of characters removed?"""
     most = min(len(text), len(part))
     head = next((at for at in range(most) if text[at] != part[at]), most)
     return part.endswith(text[head:])
@@ -70,7 +70,7 @@ def test_any_toml_file_is_edited_once_and_nothing_but_ours_changes_or_it_is_refu
 
 
 def _drop_made(said: dict[str, Any], before: dict[str, Any]) -> None:
-    """Tables that were made for the key alone."""
+    """Tables that were added for the key alone."""
     if CRI[1] not in before.get("plugins", {}):
         assert said["plugins"].pop(CRI[1]) == {}
     if "plugins" not in before:

@@ -1,4 +1,4 @@
-"""Every pair of kubelet and runtime, spelt out: for each intent the file, the lines, who takes note and the class, or why not."""
+"""Every pair of kubelet and runtime: for each intent the file, the lines, the units and the class, or the refusal."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ CASES = [
 
 
 def usual(kubelet: str, runtime: Runtime, version: str) -> Snapshot:
-    """A node with the configuration file that its runtime's package brings."""
+    """A node with the configuration file of its runtime's package."""
     files = {"1": [regular(CONTAINERD, V2)], "2": [regular(CONTAINERD, V3)]} if runtime is Runtime.CONTAINERD else {}
     return node(runtime, version, *files.get(version[0], []), kubelet=kubelet)
 
 
 @pytest.mark.parametrize(("kubelet", "runtime", "version", "intent", "expected"), CASES)
-def test_where_it_goes(kubelet: str, runtime: Runtime, version: str, intent: str, expected: str) -> None:
+def test_the_home_of_each_intent(kubelet: str, runtime: Runtime, version: str, intent: str, expected: str) -> None:
     assert told(usual(kubelet, runtime, version), runtime, Setting(intent, VALUES[intent])) == expected
 
 
 def test_the_table_has_a_case_for_every_row_of_the_homes() -> None:
-    """Each row of ``intents.ROWS`` is met by a version above, but for containerd before config_path and one CRI-O span."""
+    """A version above covers each row of ``intents.ROWS``, except containerd before config_path and one CRI-O span."""
     met = {
         each
         for _, runtime, version, *_ in TABLE

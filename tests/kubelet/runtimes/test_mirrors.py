@@ -1,4 +1,4 @@
-"""Registry mirrors on containerd: hosts.toml without a restart where it is looked at, config.toml too where it is not."""
+"""Registry mirrors on containerd: hosts.toml without a restart, config.toml where containerd does not read it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refused(version: str, *files: FileState) -> LayoutError:
 
 
 @pytest.mark.parametrize("version", ["1.6.39", "1.7.24", "2.0.0", "2.3.4"])
-def test_where_config_path_is_set_hosts_toml_alone_changes_and_nothing_restarts(version: str) -> None:
+def test_with_config_path_only_hosts_toml_changes_and_nothing_restarts(version: str) -> None:
     found = change(version, v2(CERTS))
     assert [(edit.path, edit.before, edit.after.decode()) for edit in found.edits] == [(HOSTS, None, OURS)]
     assert (found.units, found.hangups, found.disruption) == ((), (), Disruption.NONE)
@@ -58,7 +58,7 @@ def test_where_config_path_is_set_hosts_toml_alone_changes_and_nothing_restarts(
 
 
 @pytest.mark.parametrize(("version", "main"), [("1.7.24", regular(CONTAINERD, V2)), ("2.0.0", v3()), ("2.1.0", v3())])
-def test_where_it_is_not_set_config_toml_changes_too_and_containerd_restarts(version: str, main: FileState) -> None:
+def test_without_config_path_config_toml_changes_too_and_containerd_restarts(version: str, main: FileState) -> None:
     found = change(version, main)
     assert [edit.path for edit in found.edits] == [CONTAINERD, HOSTS]
     assert added(found.edits[0])[-1] == f'config_path = "{CERTS}"'
@@ -77,7 +77,7 @@ def test_the_default_of_several_directories_works_with_local_pulls() -> None:
     assert ([edit.path for edit in found.edits], found.disruption) == ([HOSTS], Disruption.NONE)
 
 
-def test_of_several_directories_the_first_that_knows_the_registry_is_edited() -> None:
+def test_of_several_directories_the_first_with_the_registry_is_edited() -> None:
     docker = "/etc/docker/certs.d"
     there = regular(f"{docker}/docker.io/hosts.toml", '[host."https://old.example"]\n')
     found = change("2.0.0", v2(f"{CERTS}:{docker}"), directory(CERTS), directory(docker), there)
@@ -85,13 +85,13 @@ def test_of_several_directories_the_first_that_knows_the_registry_is_edited() ->
 
 
 @pytest.mark.parametrize("key", ["mirrors", "configs"])
-def test_the_old_way_does_not_go_together_with_config_path(key: str) -> None:
+def test_the_deprecated_form_cannot_be_combined_with_config_path(key: str) -> None:
     old = f'\n[plugins."io.containerd.grpc.v1.cri".registry.{key}."docker.io"]\n  endpoint = ["https://m.example"]\n'
     assert refused("1.7.24", regular(CONTAINERD, V2 + old)).reference == "containerd-old-mirrors"
     assert refused("2.3.4", regular(CONTAINERD, V2 + old)).reference == "containerd-old-mirrors"
 
 
-def test_a_registry_with_a_port_keeps_the_directory_that_it_has() -> None:
+def test_a_registry_with_a_port_keeps_its_directory() -> None:
     mirrors = wanted(registryMirrors={"registry.example:5000": ["https://a.example"]})
 
     def path(*files: FileState) -> str:
@@ -103,14 +103,14 @@ def test_a_registry_with_a_port_keeps_the_directory_that_it_has() -> None:
     assert path(regular(escaped, 'server = "https://registry.example:5000"\n')) == escaped
 
 
-def test_a_registry_that_went_by_the_default_directory_is_told() -> None:
+def test_a_registry_that_used_the_default_directory_is_reported() -> None:
     default = regular(f"{CERTS}/_default/hosts.toml", '[host."https://all.example"]\n')
     found = change("1.7.24", v2(CERTS), directory(CERTS), default)
     assert [edit.path for edit in found.edits] == [HOSTS]
     assert found.notes[0] == f"docker.io no longer uses {CERTS}/_default, which applied to it"
 
 
-def test_a_directory_that_was_not_told_is_not_guessed_at() -> None:
+def test_an_unlisted_directory_is_refused() -> None:
     assert refused("1.7.24", v2("/opt/registries")).reference == "layout-not-understood"
 
 
@@ -128,7 +128,7 @@ server = "https://registry-1.docker.io"
 """
 
 
-def test_ours_come_before_the_hosts_that_are_there_whose_bytes_stay() -> None:
+def test_our_mirrors_come_before_existing_hosts_which_keep_their_bytes() -> None:
     merged = mirrors.merged(EXISTING, ("https://a.example", "http://b.example:5000"), "hosts.toml")
     head, old = EXISTING.split("# the old one")
     assert merged == f"{head}{OURS}\n# the old one{old}"
@@ -141,7 +141,7 @@ def test_merging_twice_is_merging_once() -> None:
     assert mirrors.merged(once, ("https://a.example/",), "hosts.toml") == once
 
 
-def test_a_mirror_between_others_is_put_where_it_belongs() -> None:
+def test_a_mirror_between_others_is_inserted_in_order() -> None:
     merged = mirrors.merged(OURS, ("https://a.example", "https://m.example", "http://b.example:5000"), "hosts.toml")
     assert mirrors.hosts(merged, "") == ("https://a.example", "https://m.example", "http://b.example:5000")
 
@@ -172,14 +172,14 @@ ROOTED = """\
 """
 
 
-def test_a_mirror_with_a_path_is_asked_there() -> None:
-    """containerd would ask the first one at /v2/cache/v2; the path of the second one ends as containerd wants it."""
+def test_a_mirror_with_a_path_gets_override_path() -> None:
+    """containerd would request the first one at /v2/cache/v2; the path of the second one ends as required."""
     wants = ("https://m.example/v2/cache/", "https://m.example/mirror/v2")
     assert mirrors.merged("", wants, "hosts.toml") == ROOTED
     assert mirrors.merged(ROOTED, wants, "hosts.toml") == ROOTED
 
 
-def test_a_mirror_with_a_path_that_is_asked_elsewhere_is_refused() -> None:
+def test_an_existing_mirror_without_override_path_is_refused() -> None:
     text = ROOTED.replace("override_path = true", "override_path = false")
     with pytest.raises(LayoutError, match="containerd asks it at /v2/cache/v2") as error:
         mirrors.merged(text, ("https://m.example/v2/cache",), "hosts.toml")
@@ -195,7 +195,7 @@ URLS = [f"https://{letter}.example" for letter in "abcde"]
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
-def test_any_hosts_toml_gets_ours_first_and_keeps_the_rest_unless_they_are_in_another_order(
+def test_any_hosts_toml_gets_our_mirrors_first_and_keeps_the_rest_unless_in_another_order(
     there: list[str], ours: list[str], end: str, closed: bool
 ) -> None:
     blocks = [f"# {url}{end}[host.'{url}'] # kept{end}  skip_verify = true{end}" for url in there]

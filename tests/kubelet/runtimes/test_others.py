@@ -60,13 +60,13 @@ def test_its_defaults_by_version_and_the_direction(version: str, way: str, warns
     assert any("ends pulls that pause" in note for note in notes) is warns
 
 
-def test_a_default_of_ten_seconds_that_is_wanted_is_not_written_unless_pinned() -> None:
+def test_a_wanted_default_of_ten_seconds_is_not_written_unless_pinned() -> None:
     found = crio(version="1.31.3")
     assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s")).edits == ()
     assert changed(found, Runtime.CRIO, wanted(imagePullProgressDeadline="10s", pin=True)).edits != ()
 
 
-def test_files_before_ours_are_beaten_and_those_after_it_refused() -> None:
+def test_our_file_overrides_earlier_files_and_later_ones_are_refused() -> None:
     early, late = regular(f"{CRIO_DIR}/10-site.conf", TEN), regular(f"{CRIO_DIR}/99-site.conf", TEN)
     assert [edit.path for edit in changed(crio(early), Runtime.CRIO, DEADLINE).edits] == [DROP_IN]
     assert [edit.path for edit in changed(crio(regular("/etc/crio/crio.conf", TEN)), Runtime.CRIO, DEADLINE).edits] == [
@@ -76,12 +76,12 @@ def test_files_before_ours_are_beaten_and_those_after_it_refused() -> None:
     assert (error.reference, late.path in str(error)) == ("crio-config-shadowed", True)
 
 
-def test_whoever_says_it_already_a_value_in_force_is_as_wanted() -> None:
+def test_a_wanted_value_in_force_from_any_place_needs_no_change() -> None:
     late = regular(f"{CRIO_DIR}/99-site.conf", TEN.replace("10m", "180s"))
     assert changed(crio(late), Runtime.CRIO, DEADLINE) == RuntimeChange()
 
 
-def test_a_flag_and_an_environment_variable_beat_every_file() -> None:
+def test_a_flag_and_an_environment_variable_override_every_file() -> None:
     flag = "/usr/bin/crio --pull-progress-timeout=1m"
     by_flag = crio_with(f"[Service]\nExecStart={flag}\n", flag)
     assert refused(by_flag, Runtime.CRIO, DEADLINE).reference == "crio-config-shadowed"
@@ -107,7 +107,7 @@ def cri_dockerd(version: str = "0.3.15") -> Snapshot:
     return node(Runtime.CRI_DOCKERD, version)
 
 
-def test_a_plain_unit_gets_a_drop_in_that_restates_its_command() -> None:
+def test_a_plain_unit_gets_a_drop_in_with_its_command() -> None:
     found = changed(cri_dockerd(), Runtime.CRI_DOCKERD, DEADLINE)
     (edit,) = found.edits
     assert edit.path == f"/etc/systemd/system/{UNIT}.d/90-rollout.conf"
@@ -134,14 +134,14 @@ def test_an_environment_file_that_the_unit_reads_is_the_less_invasive_home() -> 
     assert edit.after.decode() == '# ours\nCRI_DOCKERD_OPTS="--network-plugin=cni --image-pull-progress-deadline=3m"\n'
 
 
-def test_files_that_say_it_while_the_process_does_not_need_a_restart_only() -> None:
+def test_correct_files_with_an_older_process_need_only_a_restart() -> None:
     text = f"[Service]\nExecStart={PACKAGED} --image-pull-progress-deadline=3m\n"
     found = changed(with_service(cri_dockerd(), UNIT, text, PACKAGED), Runtime.CRI_DOCKERD, DEADLINE)
     assert (found.edits, found.units, found.reload) == ((), (UNIT,), False)
     assert found.notes[0].startswith("restart only")
 
 
-def test_somebody_elses_edit_that_does_not_run_yet_is_refused() -> None:
+def test_an_unloaded_edit_of_others_is_refused() -> None:
     found = with_service(cri_dockerd(), UNIT, f"[Service]\nExecStart={PACKAGED} --v=4\n", PACKAGED)
     assert refused(found, Runtime.CRI_DOCKERD, DEADLINE).reference == "layout-drifted"
 
@@ -157,7 +157,7 @@ def test_a_later_drop_in_that_resets_the_command_is_found() -> None:
     ("version", "trap"),
     [("0.2.0", "take longer than the deadline to verify"), ("0.3.15", "while a layer is extracted")],
 )
-def test_what_the_deadline_cuts_by_version(version: str, trap: str) -> None:
+def test_the_effect_of_the_deadline_by_version(version: str, trap: str) -> None:
     notes = changed(cri_dockerd(version), Runtime.CRI_DOCKERD, DEADLINE).notes
     assert notes[0] == "imagePullProgressDeadline loosens: 1m0s (cri-dockerd's default) → 3m"
     assert trap in notes[1]
@@ -172,7 +172,7 @@ def test_both_intents_on_cri_dockerd_are_one_change() -> None:
 # ------------------------------------------------------------------------------------------------------------- dockerd
 
 
-def test_daemon_json_keeps_its_order_and_spacing_and_dockerd_is_told_by_sighup() -> None:
+def test_daemon_json_keeps_its_order_and_spacing_and_dockerd_gets_sighup() -> None:
     text = '{\n    "log-driver": "journald",\n    "max-concurrent-downloads": 3,\n    "live-restore": true\n}\n'
     found = changed(node(Runtime.DOCKERSHIM, "20.10.24", regular(DAEMON, text)), Runtime.DOCKERSHIM, DOWNLOADS)
     assert found.edits[0].after.decode() == text.replace("3", "6")
@@ -188,7 +188,7 @@ def test_dockerd_does_not_start_with_the_option_twice() -> None:
     assert refused(found, Runtime.DOCKERSHIM, DOWNLOADS).reference == "dockerd-flag"
 
 
-def test_dockerds_own_default_is_as_wanted() -> None:
+def test_a_wanted_default_of_dockerd_needs_no_change() -> None:
     found = changed(node(Runtime.DOCKERSHIM, "20.10.24"), Runtime.DOCKERSHIM, wanted(maxConcurrentDownloads=3))
     assert (found.edits, found.hangups) == ((), ())
     assert "dockerd's default" in found.notes[0]

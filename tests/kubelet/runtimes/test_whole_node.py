@@ -1,4 +1,4 @@
-"""One playbook over a mixed rack: each node's whole change, kubelet and runtime together, or why it is refused."""
+"""One playbook over a mixed rack: each node's whole change, kubelet and runtime together, or its refusal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def planned(found: Snapshot) -> Proposal | ExcludedNode:
     ],
     ids=["dockershim", "cri-dockerd", "containerd-v2", "containerd-v3", "CRI-O"],
 )
-def test_the_right_files_and_units_on_each(found: Snapshot, files: set[str], units: list[str]) -> None:
+def test_files_and_units_on_each_node(found: Snapshot, files: set[str], units: list[str]) -> None:
     proposal = planned(found)
     assert isinstance(proposal, Proposal), proposal
     assert {file.path for file in proposal.change.files} == files
@@ -58,7 +58,7 @@ def test_the_right_files_and_units_on_each(found: Snapshot, files: set[str], uni
     assert proposal.change.disruption is Disruption.RESTART_KUBELET
 
 
-def test_a_runtime_without_a_home_refuses_the_node_before_anything_is_touched() -> None:
+def test_a_node_with_a_runtime_without_a_home_is_refused_before_any_change() -> None:
     left = planned(node(Runtime.CONTAINERD, "1.6.39", regular(CONTAINERD, V2), kubelet="1.23.17"))
     assert isinstance(left, ExcludedNode)
     assert left.reference == "setting-unsupported"
@@ -76,7 +76,7 @@ def test_mirrors_alone_restart_nothing() -> None:
     assert (change.units, change.hangups, change.settle, change.disruption) == ((), (), 0.0, Disruption.NONE)
 
 
-def test_downloads_alone_are_a_signal_to_dockerd() -> None:
+def test_downloads_alone_only_send_a_signal_to_dockerd() -> None:
     found = node(Runtime.DOCKERSHIM, "20.10.24", kubelet="1.23.17")
     proposal = change_for(found, wanted(maxConcurrentDownloads=6), POLICY, inventory_node())
     assert isinstance(proposal, Proposal), proposal
@@ -84,7 +84,7 @@ def test_downloads_alone_are_a_signal_to_dockerd() -> None:
     assert (proposal.change.units, proposal.change.hangups) == ((), ("docker.service",))
 
 
-def test_a_playbook_that_caps_the_class_refuses_the_node() -> None:
+def test_a_node_above_the_playbooks_class_is_refused() -> None:
     found = node(Runtime.CONTAINERD, "1.7.24", regular(CONTAINERD, V2), kubelet="1.23.17")
     capped = replace(POLICY, disruption=Disruption.RELOAD)
     left = change_for(found, wanted(imagePullProgressDeadline="3m"), capped, inventory_node())

@@ -201,7 +201,7 @@ def numbers(story: Story) -> Html:
 
 
 def facts(story: Story) -> Html:
-    """Who, why, when, by which plan."""
+    """The operator, the reason, the time and the plan."""
     return tag("dl", [raw(tag("dt", title), tag("dd", text)) for title, text in _facts(story) if text])
 
 

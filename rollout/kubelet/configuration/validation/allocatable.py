@@ -1,4 +1,4 @@
-"""What is kept for the system, and which limits enforce it."""
+"""What is reserved for the system, and which limits enforce it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rollout.kubelet.configuration import quantities
 from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
-# What only Linux checks (``validation_linux.go``): the host's cgroups, and users inside pods.
+# Checks of Linux only (``validation_linux.go``): the host's cgroups, and users inside pods.
 
 
 _UNIT = 65536
@@ -18,7 +18,7 @@ _MOST = 2**32 - 1
 
 
 def oom_kill(checked: Checked) -> Iterator[Complaint]:
-    """``singleProcessOOMKill``, since 1.32: cgroup v1 knows nothing else."""
+    """``singleProcessOOMKill``, since 1.32: with cgroup v1 it cannot be false."""
     if checked.minor >= 32 and checked.cgroup_v1 and checked.values.get("singleProcessOOMKill") is False:
         said = "singleProcessOOMKill must not be explicitly set to false when using cgroup v1"
         yield wrong("singleProcessOOMKill", said)
@@ -37,7 +37,7 @@ def user_namespaces(checked: Checked) -> Iterator[Complaint]:
         yield wrong("userNamespaces", f"userNamespaces.idsPerPod must not be more than {_MOST}")
 
 
-# Swap, memory QoS and memory kept by NUMA node.
+# Swap, memory QoS and memory reserved by NUMA node.
 
 
 _HUGE = "hugepages-"
@@ -45,7 +45,7 @@ _SUPPORTED = "[memory hugepages-<HugePageSize>]"
 
 
 def swap(checked: Checked) -> Iterator[Complaint]:
-    """``memorySwap``, since 1.22; ``UnlimitedSwap`` became ``NoSwap`` with 1.30."""
+    """``memorySwap``, since 1.22; ``NoSwap`` replaced ``UnlimitedSwap`` in 1.30."""
     behavior = checked.inner("memorySwap").get("swapBehavior") or ""
     if checked.minor < 22 or not behavior:
         return
@@ -89,7 +89,7 @@ def reservation_policy(checked: Checked) -> Iterator[Complaint]:
 
 
 def reserved(checked: Checked) -> Iterator[Complaint]:
-    """``reservedMemory``: memory and huge pages, none of them zero, each once for a NUMA node."""
+    """``reservedMemory``: memory and huge pages, none of them zero, no duplicate for a NUMA node."""
     seen: set[tuple[int, str]] = set()
     for entry in checked.entries("reservedMemory"):
         node = entry.get("numaNode", 0)
@@ -187,7 +187,7 @@ def _valid(minor: int) -> str:
 
 
 def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
-    """A list such as ``0-3,8``, and not together with the cgroups."""
+    """A list such as ``0-3,8``, which cannot be combined with the cgroups."""
     listed = checked.text("reservedSystemCPUs")
     if not listed:
         return
@@ -206,7 +206,7 @@ def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
 
 
 def cpu_list_error(listed: str) -> str:
-    """``cpuset.Parse``: what it says of the first part that is no number, or ``""``. A part with two dashes it skips."""
+    """``cpuset.Parse``: its error for the first part that is no number, or ``""``. It skips a part with two dashes."""
     for part in listed.split(","):
         bounds = part.split("-")
         if len(bounds) > 2:
@@ -218,7 +218,7 @@ def cpu_list_error(listed: str) -> str:
 
 
 def cpus(listed: str) -> int:
-    """How many CPUs a list names that ``cpu_list_error`` has nothing to say of."""
+    """The number of CPUs in a list without a ``cpu_list_error``."""
     named: set[int] = set()
     for bounds in (part.split("-") for part in listed.split(",")):
         if len(bounds) <= 2:

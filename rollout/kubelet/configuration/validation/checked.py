@@ -1,4 +1,4 @@
-"""The configuration under validation: a mapping with every default in it, read by the kind of value."""
+"""The configuration under validation: a mapping with all defaults, read by the type of value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MILLISECOND = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One configuration of one minor. What is not there is zero, as in Go."""
+    """One configuration of one minor. A missing field is zero, as in Go."""
 
     values: Mapping[str, Any]
     minor: int
@@ -35,7 +35,7 @@ class Checked:
         return duration(self.text(name) or "0s")
 
     def shown_duration(self, name: str) -> str:
-        """In messages, in braces: ``String`` of ``metav1.Duration`` wants a pointer (1.20.2 and 1.36.2 print it so)."""
+        """In messages, in braces: ``String`` of ``metav1.Duration`` needs a pointer (1.20.2 and 1.36.2 print it so)."""
         return f"{{{self.text(name) or '0s'}}}"
 
     def flag(self, name: str) -> bool:
@@ -50,11 +50,11 @@ class Checked:
         return value if isinstance(value, Mapping) else {}
 
     def gate_on(self, name: str) -> bool:
-        """Is there such a gate in this minor, and is it on?"""
+        """Does this minor have the gate, and is it on?"""
         return self._has_gate(name) and enabled(name, self.inner("featureGates"), self.minor)
 
     def gate_off(self, name: str) -> bool:
-        """Is there such a gate, and is it off? A gate that is gone asks nothing any more."""
+        """Does this minor have the gate, and is it off? A removed gate is not off."""
         return self._has_gate(name) and not enabled(name, self.inner("featureGates"), self.minor)
 
     def _has_gate(self, name: str) -> bool:
@@ -63,7 +63,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What the kubelet says, and the top-level field to look at."""
+    """The kubelet's error, and the top-level field that causes it."""
 
     field: str
     text: str
@@ -73,5 +73,5 @@ Check = Callable[[Checked], Iterator[Complaint]]
 
 
 def wrong(field: str, text: str) -> Complaint:
-    """With the prefix that nearly all of them have."""
+    """With the prefix of nearly all of them."""
     return Complaint(field, f"invalid configuration: {text}")

@@ -1,4 +1,4 @@
-"""Words that must be one of a few, and fields that ask for a gate."""
+"""Enumerated values, and fields that need a gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMES = frozenset({"dns", "unix", "unix-abstract"})
 
 
 def log_format(checked: Checked) -> Iterator[Complaint]:
-    """Until 1.21 in words of its own, then as a field error of component-base."""
+    """Until 1.21 with a text of its own, then as a field error of component-base."""
     found = str(checked.inner("logging").get("format") or "")
     if found in _FORMATS:
         return
@@ -32,7 +32,7 @@ def log_format(checked: Checked) -> Iterator[Complaint]:
 
 
 def log_options(checked: Checked) -> Iterator[Complaint]:
-    """Options that are still alpha ask for a gate (component-base ``logs/api/v1``)."""
+    """Alpha options need a gate (component-base ``logs/api/v1``)."""
     options = checked.inner("logging").get("options")
     if not isinstance(options, dict) or not checked.gate_off(_ALPHA_OPTIONS):
         return
@@ -63,7 +63,7 @@ def tracing(checked: Checked) -> Iterator[Complaint]:
 
 
 def _endpoint(written: str) -> Iterator[Complaint]:
-    """Without ``//`` it is a name; a scheme has letters, digits and ``+-.``."""
+    """Without ``//`` it is a name; a scheme consists of letters, digits and ``+-.``."""
     scheme = written.partition("://")[0].lower() if "//" in written else "dns"
     if scheme not in _SCHEMES:
         said = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
@@ -95,7 +95,7 @@ _HAIRPINS = ("none", "hairpin-veth", "promiscuous-bridge")
 
 
 def topology(checked: Checked) -> Iterator[Complaint]:
-    """Until 1.26 anything but the defaults also asks for the gate."""
+    """Until 1.26 any value except the defaults also needs the gate."""
     policy, scope = checked.text("topologyManagerPolicy"), checked.text("topologyManagerScope")
     if policy != "none":
         yield from _topology_gate(checked, "topologyManagerPolicy", policy)
@@ -118,7 +118,7 @@ def _topology_gate(checked: Checked, field: str, value: str) -> Iterator[Complai
 
 
 def gates_needed(checked: Checked) -> Iterator[Complaint]:
-    """1.35 and later: a gate that is on needs the ones below it. Sorted; the kubelet has an order of its own."""
+    """1.35 and later: a gate that is on needs other gates. Sorted; the kubelet has an order of its own."""
     for name, needed in _needs(checked.minor):
         missing = [gate for gate in needed if not checked.gate_on(gate)]
         if missing and checked.gate_on(name):
@@ -128,13 +128,13 @@ def gates_needed(checked: Checked) -> Iterator[Complaint]:
 
 @cache
 def _needs(minor: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each gate that needs others, and which."""
+    """Each gate that needs others, with those."""
     needs = ((name, feature_gates.required(name, minor)) for name in sorted(feature_gates.known_gates(minor)))
     return tuple((name, needed) for name, needed in needs if needed)
 
 
 def hairpin(checked: Checked) -> Iterator[Complaint]:
-    """How a Service's pod reaches itself."""
+    """How a pod reaches itself through its Service."""
     mode = checked.text("hairpinMode")
     if mode not in _HAIRPINS:
         said = f'option {quoted(mode)} specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"'
@@ -149,7 +149,7 @@ def certificates(checked: Checked) -> Iterator[Complaint]:
 
 
 def hidden_metrics(checked: Checked) -> Iterator[Complaint]:
-    """Only those hidden since the minor before may be shown."""
+    """Only metrics hidden since the previous minor may be shown."""
     version, before = checked.text("showHiddenMetricsForVersion"), f"1.{checked.minor - 1}"
     if version and version != before:
         yield Complaint(
@@ -183,7 +183,7 @@ def run_once(checked: Checked) -> Iterator[Complaint]:
 
 
 def pod_logs_folder(checked: Checked) -> Iterator[Complaint]:
-    """1.30 and later: absolute, with nothing to clean up, ASCII."""
+    """1.30 and later: absolute, normalized, ASCII."""
     if checked.minor < 30:
         return
     path = checked.text("podLogsDir")
@@ -204,7 +204,7 @@ def _clean(path: str) -> bool:
 
 
 def cgroup_version(checked: Checked) -> Iterator[Complaint]:
-    """``failCgroupV1``, since 1.31; true by default since 1.35. Where the host's version is not known, nothing is said."""
+    """``failCgroupV1``, since 1.31; true by default since 1.35. No error where the host's version is not known."""
     if checked.cgroup_v1 and checked.flag("failCgroupV1"):
         end = (
             "cgroup v1 support is unsupported and will be removed in a future release"

@@ -1,4 +1,4 @@
-"""How images are pulled, and whose pulled images are trusted."""
+"""How images are pulled, and for which pulled images credentials are verified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POLICIES = ("NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowliste
 
 
 def parallel_pulls(checked: Checked) -> Iterator[Complaint]:
-    """1.27 and later; the second one is met only where ``serializeImagePulls: true`` was written or given as a flag."""
+    """1.27 and later; the second error needs a written ``serializeImagePulls: true``, or its flag."""
     most = checked.values.get("maxParallelImagePulls")
     if not isinstance(most, int) or checked.minor < 27:
         return
@@ -27,7 +27,7 @@ def parallel_pulls(checked: Checked) -> Iterator[Complaint]:
 
 
 def credentials_verification(checked: Checked) -> Iterator[Complaint]:
-    """1.33 and later: nothing of it may be written while its gate is off."""
+    """1.33 and later: none of its fields may be written while its gate is off."""
     if checked.minor < 33:
         return
     if checked.gate_off("KubeletEnsureSecretPulledImages"):
@@ -49,7 +49,7 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
 
 
 def _patterns(checked: Checked) -> Iterator[Complaint]:
-    """The first pattern that is none (``pullmanager/image_pull_policies.go``)."""
+    """The first invalid pattern (``pullmanager/image_pull_policies.go``)."""
     said = next((said for pattern in checked.entries(_ALLOWLIST) if (said := _no_pattern(str(pattern)))), "")
     if said:
         yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {said}")

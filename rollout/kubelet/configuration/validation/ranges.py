@@ -1,4 +1,4 @@
-"""Numbers and durations that must lie in a range of their own."""
+"""Numbers and durations with a range of their own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, SECOND, Checked, Complaint, wrong
 
-# Graceful shutdown: in other words until 1.23, and with negative values that pass while the gate is off.
+# Graceful shutdown: with other texts until 1.23, and with negative values accepted while the gate is off.
 
 
 _TOTAL, _CRITICAL = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods"
 
 
 def grace_periods(checked: Checked) -> Iterator[Complaint]:
-    """The two periods against each other, one second and their gate."""
+    """Compares the two periods with each other and with one second, and checks their gate."""
     total, critical = checked.duration(_TOTAL), checked.duration(_CRITICAL)
     if checked.gate_on("GracefulNodeShutdown"):
         yield from (_newer if checked.minor >= 24 else _older)(checked, total, critical)
@@ -66,7 +66,7 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """``least`` to ``most``, both included. ``zero`` is fine all the same where it means "off"."""
+    """``least`` to ``most``, both included. With ``zero``, 0 is allowed anyway and means "off"."""
 
     field: str
     flag: str
@@ -99,7 +99,7 @@ _RANGES = (
 
 
 def ranges(checked: Checked) -> Iterator[Complaint]:
-    """Each number against its range."""
+    """Checks each number against its range."""
     if checked.number("nodeLeaseDurationSeconds") <= 0:
         yield wrong("nodeLeaseDurationSeconds", "nodeLeaseDurationSeconds must be greater than 0")
     for span in _RANGES:
@@ -109,7 +109,7 @@ def ranges(checked: Checked) -> Iterator[Complaint]:
 
 
 def thresholds(checked: Checked) -> Iterator[Complaint]:
-    """The low mark of image garbage collection lies below the high one."""
+    """The low threshold of image garbage collection must be below the high one."""
     low, high = checked.number("imageGCLowThresholdPercent"), checked.number("imageGCHighThresholdPercent")
     if low >= high:
         yield wrong(
@@ -120,7 +120,7 @@ def thresholds(checked: Checked) -> Iterator[Complaint]:
 
 
 def status_images(checked: Checked) -> Iterator[Complaint]:
-    """-1 means all of them."""
+    """-1 means all images."""
     value = checked.number("nodeStatusMaxImages")
     if value < -1:
         shown = f"{value} " if checked.minor >= 24 else ""
@@ -130,7 +130,7 @@ def status_images(checked: Checked) -> Iterator[Complaint]:
 
 
 def quota_period(checked: Checked) -> Iterator[Complaint]:
-    """Only with its gate can it be anything but 100 ms, and then it has a range."""
+    """A value other than 100 ms needs its gate, and has a range."""
     period, shown = checked.duration("cpuCFSQuotaPeriod"), checked.shown_duration("cpuCFSQuotaPeriod")
     name = "cpuCFSQuotaPeriod (--cpu-cfs-quota-period)"
     least, said = (MILLISECOND, "1ms") if checked.minor >= 26 else (1000, "1usec")
@@ -142,7 +142,7 @@ def quota_period(checked: Checked) -> Iterator[Complaint]:
 
 
 def container_logs(checked: Checked) -> Iterator[Complaint]:
-    """Workers and interval since 1.30, the number of files since 1.33 (before, only the runtime's log manager asks)."""
+    """Workers and interval since 1.30, files since 1.33 (before, only the runtime's log manager checks their number)."""
     if checked.minor >= 30 and checked.number("containerLogMaxWorkers") < 1:
         yield wrong("containerLogMaxWorkers", "containerLogMaxWorkers must be greater than or equal to 1")
     if checked.minor >= 30 and checked.duration("containerLogMonitorInterval") < 3 * SECOND:

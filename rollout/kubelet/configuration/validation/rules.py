@@ -1,4 +1,4 @@
-"""All checks in the order in which the kubelet makes them."""
+"""All checks in the order of the kubelet."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ _CHECKS: tuple[Check, ...] = (
 
 
 def complaints(checked: Checked) -> tuple[Complaint, ...]:
-    """Everything that is wrong; a text that comes twice is told once, as Go's aggregate does."""
+    """All errors; duplicate texts are reported once, as Go's aggregate does."""
     found = (complaint for check in _CHECKS for complaint in check(checked))
     return tuple(dict.fromkeys(found))

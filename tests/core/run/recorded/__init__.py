@@ -1,1 +1,1 @@
-"""A run as it was journaled by the present rules, and where its replay must end."""
+"""A run that was journaled with the current rules, and the final state of its replay."""

@@ -21,12 +21,12 @@ WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n.endswi
 
 
 def told(state: RunState) -> str:
-    """Everything of a state in one digest, whatever its fields are called."""
+    """One digest over a whole state, independent of the names of its fields."""
     return sha256(json.dumps(values(state), sort_keys=True).encode()).hexdigest()
 
 
 def values(kept: Any) -> Any:
-    """A value as JSON: of a dataclass what its fields hold, in the order in which they are declared."""
+    """A value as JSON; of a dataclass the values of its fields, in their order."""
     if is_dataclass(kept):
         return [values(getattr(kept, each.name)) for each in fields(kept)]
     if isinstance(kept, Mapping):
@@ -37,7 +37,7 @@ def values(kept: Any) -> Any:
 
 
 def play() -> Play:
-    """Rehearsed, gated, held, crashed, resumed, drained, lost, sick and pulling nodes, halted, resumed again."""
+    """Rehearsed, gated, held, crashed, resumed, drained, lost, unhealthy and pulling nodes, halted, resumed again."""
     order = make_order(
         {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
         limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,

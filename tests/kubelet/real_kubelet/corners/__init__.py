@@ -1,1 +1,1 @@
-"""Named cases: the corners that people, and the kubelet's own source, point at; and each disagreement there ever was."""
+"""Named cases: from typical mistakes, from the kubelet's source, and from every disagreement that was found."""

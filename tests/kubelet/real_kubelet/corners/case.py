@@ -1,4 +1,4 @@
-"""How corners are written down."""
+"""How cases are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def whole(name: str, content: str | bytes, *flags: str) -> Case:
 
 
 def inside(name: str, body: str, *flags: str) -> Case:
-    """A proper head, and ``body`` below it."""
+    """A valid head, and ``body`` below it."""
     return whole(name, f"{HEAD}{body}\n", *flags)
 
 

@@ -1,4 +1,4 @@
-"""What is and what is not a KubeletConfiguration: heads, YAML and its oddities, names and keys."""
+"""Documents that are a KubeletConfiguration and others that are not: heads, YAML and its oddities, names and keys."""
 
 from __future__ import annotations
 

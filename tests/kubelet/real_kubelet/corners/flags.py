@@ -1,4 +1,4 @@
-"""Command lines: how words become flags, flags over the file, each kind of value, flags that are gone or not there yet."""
+"""Command lines: how words become flags, flags over the file, each kind of value, removed flags and later ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked after decoding: ranges, words that are allowed, fields that need each other, resources, evictions."""
+"""Checks after decoding: ranges, allowed words, fields that need each other, resources, evictions."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.kubelet.real_kubelet.cases import Case
 from tests.kubelet.real_kubelet.corners.case import each, named
 
-# "-9223372036854775808ns" is left out: Go has taken it since 1.18, and kubelets are built with what was there in their day.
+# "-9223372036854775808ns" is left out: Go accepts it since 1.18, and kubelets are built with the Go of their time.
 DURATIONS = (
     "5m", "90s", "1h15m30.5s", "0s", '"0"', "0", "-5s", "+5s", "120", '"120"', '""', "null", "5", '"5 m"', '"2 m"', "1d", "1w", "5M",
     "5min", "5S", "1m5", "m", "s", '"-"', '"."', "1.5h", "1.s", ".5s", '".s"', "1h-5m", "1e3s", "0x10s", "1_000s", "1,5s", "100ms", "100us",

@@ -1,28 +1,23 @@
-"""The answers of back ends as values, and the resulting verdict of a gate: PASS, FAIL or UNKNOWN, with evidence.
+"""Prometheus: the answer of an instant query as values, its verdict with evidence, and how a plan shows the query.
 
 These never pass: no sample at all, a sample that is not a number, an answer that could not be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isinf, isnan
 
-from rollout.core.model.playbook import HttpQuery, PrometheusQuery
-from rollout.core.model.verdict import Verdict
+from rollout.core.model.gates import PrometheusQuery
+from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text.terminal import counted, printable
-
-Judged = tuple[Verdict, str]
 
 MOST_AGE = 120.0
 """Seconds by which samples may be older than their answer: some stores answer with data from half a minute ago."""
 
 _REMARK = "PromQL info:"
 """The prefix of remarks on the syntax of a query; some versions put them among the warnings."""
-
-SHOWN = 5
-"""How many alerts or samples are named in one line of evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +44,17 @@ class Samples:
         return tuple(sample.value for sample in self.samples)
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """A firing alert; its fingerprint is the same as long as its labels are."""
-
-    fingerprint: str
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """An HTTP answer; ``text`` is the beginning of its body."""
-
-    status: int
-    text: str
+def words(query: PrometheusQuery) -> Iterator[str]:
+    """The query as a plan shows it."""
+    yield query.query
+    if query.at_most is not None:
+        yield f"≤ {query.at_most:g}"
+    if query.at_least is not None:
+        yield f"≥ {query.at_least:g}"
+    if query.worse is not None:
+        yield f"not {query.tolerance * 100:g} % {query.worse.value} than nodes not changed yet"
+    if query.url:
+        yield f"at {query.url}"
 
 
 def doubt(answer: Samples) -> str:
@@ -97,31 +89,6 @@ def judge_samples(query: PrometheusQuery, answer: Samples) -> Judged:
     )
 
 
-def judge_alerts(firing: Sequence[Alert], known: Iterable[str]) -> Judged:
-    """Whether no alert fires that did not before; ``known`` are the fingerprints of those that did."""
-    before = frozenset(known)
-    new = [alert for alert in firing if alert.fingerprint not in before]
-    old = len(firing) - len(new)
-    fired = f"firing as before: {counted(old, 'alert')}" if old else "no alert fires"
-    if not new:
-        return Verdict.PASS, fired
-    names = ", ".join(_alert(alert) for alert in new[:SHOWN])
-    more = f" and {len(new) - SHOWN} more" if len(new) > SHOWN else ""
-    return Verdict.FAIL, f"{counted(len(new), 'new alert')}: {names}{more}"
-
-
-def judge_page(wanted: HttpQuery, page: Page) -> Judged:
-    """Whether the page has the wanted status and content."""
-    if page.status != wanted.status:
-        return Verdict.FAIL, f"answered {page.status}, wanted {wanted.status}: {printable(page.text, 120)}".rstrip(": ")
-    if wanted.contains and wanted.contains not in page.text:
-        return (
-            Verdict.FAIL,
-            f"answered {page.status} without `{printable(wanted.contains, 60)}`: {printable(page.text, 120)}",
-        )
-    return Verdict.PASS, f"answered {page.status}"
-
-
 def _within(query: PrometheusQuery, value: float) -> bool:
     high = query.at_most is None or value <= query.at_most
     return high and (query.at_least is None or value >= query.at_least)
@@ -141,9 +108,3 @@ def _listed(samples: Sequence[Sample], total: int) -> str:
 
 def _named(sample: Sample) -> str:
     return f"{{{sample.labels}}} {sample.value:g}" if sample.labels else f"{sample.value:g}"
-
-
-def _alert(alert: Alert) -> str:
-    name = alert.labels.get("alertname", "unnamed")
-    where = next((f" on {alert.labels[key]}" for key in ("node", "instance") if key in alert.labels), "")
-    return printable(f"{name}{where}", 100)

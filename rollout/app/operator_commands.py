@@ -1,0 +1,113 @@
+"""An operator's command on many nodes: bounded, recorded, and ended node by node."""
+
+from __future__ import annotations
+
+import queue
+import shlex
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from rollout.app.node_worker import NodeAccess
+from rollout.app.ports import Nodes, Target
+from rollout.core.model.command_result import CommandResult, result_of
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import Limits
+from rollout.core.model.report import RemoteCommand
+from rollout.core.plans.planning import rack_sizes, zone_sizes
+from rollout.core.run.at_once import AtOnce, at_once, may_start
+from rollout.kubelet.agent.sudo import quiet
+
+LOOK = 0.25
+"""Seconds between two looks for a Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCommand:
+    """A shell command, with the seconds that each node has for it; ``sudo``: as root on nodes that need sudo for it."""
+
+    line: str
+    seconds: float
+    sudo: bool = False
+
+    def on(self, *, through_sudo: bool) -> RemoteCommand:
+        """For one node. Without sudo the login shell runs the line, as with ``ssh NODE LINE``."""
+        if not (self.sudo and through_sudo):
+            return RemoteCommand(self.line, b"", self.seconds)
+        bare = shlex.join(("sh", "-c", self.line))
+        return RemoteCommand(quiet(bare), b"", self.seconds, bare=bare)
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """One word is a shell command as it is; several are a program with its arguments."""
+    return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def bounds_of(
+    inventory: Inventory, names: Sequence[str], in_flight: int | None, limits: Limits | None = None
+) -> AtOnce:
+    """The default limits of a playbook, for these nodes."""
+    nodes = [inventory.nodes[name] for name in names]
+    return at_once(nodes, rack_sizes(inventory), zone_sizes(inventory), limits or Limits(), in_flight)
+
+
+@dataclass(slots=True)
+class Commanded:
+    """How far a command is: which nodes wait, which are busy, and the results of the others."""
+
+    waiting: list[str]
+    busy: set[str] = field(default_factory=set)
+    results: list[CommandResult] = field(default_factory=list)
+
+
+def run_on_all(
+    way: NodeAccess,
+    nodes: Nodes,
+    command: OperatorCommand,
+    bounds: AtOnce,
+    so_far: Commanded,
+    *,
+    stopping: Callable[[], bool],
+    heard: Callable[[CommandResult], None],
+) -> None:
+    """Run ``command`` on the waiting nodes of ``so_far``, which is kept up to date also when an exception ends this.
+
+    Once ``stopping`` is true no more nodes are started, and those in flight finish. ``heard`` gets each result.
+    """
+    answers: queue.SimpleQueue[CommandResult | BaseException] = queue.SimpleQueue()
+
+    def one(target: Target) -> None:
+        try:
+            answer = nodes.run(target, command.on(through_sudo=way.sudo[target.name]))
+            nodes.release(target)
+            answers.put(result_of(target.name, answer))
+        except BaseException as error:  # noqa: BLE001 - a bug: raised again where results are awaited
+            answers.put(error)
+
+    pool = ThreadPoolExecutor(max(1, min(bounds.in_flight, len(so_far.waiting))), thread_name_prefix="command")
+    try:
+        while so_far.busy or (so_far.waiting and not stopping()):
+            for name in () if stopping() else may_start(bounds, so_far.waiting, so_far.busy):
+                so_far.waiting.remove(name)
+                so_far.busy.add(name)
+                pool.submit(one, way.targets[name])
+            _take(answers, so_far, heard)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after a second Ctrl-C, do not wait for nodes that hang
+
+
+def _take(
+    answers: queue.SimpleQueue[CommandResult | BaseException],
+    so_far: Commanded,
+    heard: Callable[[CommandResult], None],
+) -> None:
+    """The next answer, if there is one soon."""
+    try:
+        answer = answers.get(timeout=LOOK)
+    except queue.Empty:
+        return
+    if isinstance(answer, BaseException):
+        raise answer
+    so_far.busy.discard(answer.node)
+    so_far.results.append(answer)
+    heard(answer)

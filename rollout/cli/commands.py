@@ -1,0 +1,199 @@
+"""``exec`` and ``ssh``: an operator's own command on many nodes, and a shell on one."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from rollout.adapters.interrupts import Interrupts
+from rollout.app.node_worker import NodeAccess
+from rollout.app.operator_commands import Commanded, OperatorCommand, bounds_of, run_on_all, shell_line
+from rollout.app.ports import Journal, Note
+from rollout.cli.options import reason_option, session_options
+from rollout.cli.upkeep import cluster_option
+from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id, operator
+from rollout.core.model.command_result import CommandResult
+from rollout.core.model.playbook import Limits
+from rollout.core.presentation.command_text import (
+    command_document,
+    command_lines,
+    given_up,
+    not_started,
+    recorded_end,
+    recorded_start,
+)
+from rollout.core.run.at_once import AtOnce
+from rollout.core.text import durations
+from rollout.core.text.nodesets import fold, select
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import UsageError
+
+INTERRUPTED = 130
+LONGEST = 24 * 3600.0
+"""Seconds that one node may have for a command."""
+
+
+@click.command(name="exec")
+@click.argument("nodeset")
+@click.argument("command", nargs=-1, required=True)
+@cluster_option
+@click.option("--timeout", default="30s", show_default=True, help="Time for each node, connecting included.")
+@click.option(
+    "--in-flight",
+    type=click.IntRange(1, Limits().in_flight),
+    default=None,
+    help=f"At most so many nodes at once (default: {Limits().in_flight}, and {Limits().per_rack} of each rack).",
+)
+@click.option("--sudo", is_flag=True, help="Run the command as root, through the node's sudo.")
+@reason_option
+@session_options
+def exec_(
+    session: Session, nodeset: str, command: tuple[str, ...], cluster: str, timeout: str, in_flight: int | None,
+    sudo: bool,  # noqa: FBT001 - click's flag
+) -> int:  # fmt: skip
+    """Run a command on each node of NODESET: `rollout exec @rack12 --cluster rno -- uptime`.
+
+    One COMMAND is a line for the node's shell; several words are a program and its arguments. Nodes with the same
+    result are shown once. The journal records the command and the exit statuses.
+    """
+    wanted = OperatorCommand(_checked(shell_line(command)), _seconds(timeout), sudo)
+    inventory = session.inventory_or_remembered(cluster)
+    names = select(nodeset, inventory)
+    way, bounds = session.way(inventory, names), bounds_of(inventory, names, in_flight)
+    record = _Record(session.journal(), cluster, f"exec {new_run_id()}")
+    if (holder := record.journal.holder(cluster)) and holder.alive:
+        click.echo(
+            f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here", err=True
+        )
+    record.note(
+        recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
+    )
+    output = _Output(json=session.output == "json")
+    return _ended(output, record, _run(session, way, wanted, bounds, output))
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Where the start and the end of one command are recorded."""
+
+    journal: Journal
+    cluster: str
+    name: str
+
+    def note(self, text: str) -> None:
+        self.journal.note(self.cluster, Note(time.time(), operator(), text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    so_far: Commanded
+    interrupted: bool
+
+
+@dataclass(slots=True)
+class _Output:
+    """Standard output. If its reader is gone (``| head``), nodes and record go on without it."""
+
+    json: bool
+    gone: bool = False
+
+    def heard(self, result: CommandResult) -> None:
+        """A line of JSON at once. Text is printed at the end, folded."""
+        if self.json:
+            self.line(json.dumps(command_document(result), sort_keys=True))
+
+    def line(self, text: str) -> None:
+        try:
+            if not self.gone:
+                click.echo(text)
+        except BrokenPipeError:
+            self.gone = True
+
+
+def _run(session: Session, way: NodeAccess, wanted: OperatorCommand, bounds: AtOnce, output: _Output) -> _Outcome:
+    interrupts = Interrupts()
+    interrupts.install()
+    so_far = Commanded(list(way.targets))
+    nodes = session.command_nodes()
+    try:
+        run_on_all(way, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
+    except KeyboardInterrupt:  # the second Ctrl-C
+        return _Outcome(so_far, interrupted=True)
+    nodes.close()
+    return _Outcome(so_far, interrupted=interrupts.asked())
+
+
+def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
+    """Print and record the results. The exit code."""
+    so_far = outcome.so_far
+    lost, left = [given_up(name) for name in sorted(so_far.busy)], so_far.waiting
+    results = [*so_far.results, *lost]
+    for result in (*lost, *map(not_started, left)):
+        output.heard(result)
+    for line in () if output.json else command_lines(results, left, COMMAND_OUTPUT):
+        output.line(line)
+    if outcome.interrupted:
+        click.echo(f"interrupted; {counted(len(left), 'node')} not started", err=True)
+    record.note(recorded_end(record.name, results, left))
+    if outcome.interrupted:
+        return INTERRUPTED
+    return 0 if all(result.status == 0 for result in results) else 4
+
+
+def _told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
+    """``asked``, with a message when it becomes true."""
+    told = False
+
+    def stopping() -> bool:
+        nonlocal told
+        if asked() and not told:
+            told = True
+            click.echo("stopping: finishing nodes in flight first; interrupt again to stop at once", err=True)
+        return told
+
+    return stopping
+
+
+def _checked(line: str) -> str:
+    if not line.strip():
+        raise UsageError("no-command", "the command is empty", hint="rollout exec NODESET --cluster NAME -- COMMAND")
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise UsageError("command-not-text", "the command is not text in UTF-8") from None
+    return line
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = durations.parse(text)
+    except durations.DurationError as error:
+        raise UsageError("bad-duration", f"--timeout {printable(text, 60)!r}: {error}") from None
+    if not 0 < seconds <= LONGEST:
+        raise UsageError("bad-duration", f"--timeout {printable(text, 60)!r}: it must be above 0 and at most 24h")
+    return seconds
+
+
+@click.command()
+@click.argument("node")
+@cluster_option
+@session_options
+def ssh(session: Session, node: str, cluster: str) -> int:
+    """Open a shell on NODE with the connection settings that rollout uses. Ends with the shell's exit status."""
+    if not sys.stdin.isatty():
+        hint = f"`rollout exec {printable(node, 60)} --cluster {printable(cluster, 60)} -- COMMAND` needs no terminal"
+        raise UsageError("no-terminal", "a shell needs a terminal as its input", hint=hint)
+    inventory = session.inventory_or_remembered(cluster)
+    name = _only_one(select(node, inventory))
+    return session.interactive_shell(session.way(inventory, (name,)).targets[name])
+
+
+def _only_one(names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise UsageError("not-one-node", f"{printable(fold(names), 160)} is {counted(len(names), 'node')}, not one")
+    return names[0]

@@ -1,0 +1,165 @@
+"""One node moves by the table of transitions: why is recorded, and its next question is sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rollout.core.model.playbook import Cause
+from rollout.core.run import drains
+from rollout.core.run.asking import ask
+from rollout.core.run.events import Trigger
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Rehearsal, Verb
+from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
+
+MOST_ATTEMPTS = 3
+"""How often a node is tried if its connection drops before anything happened."""
+
+READ_EVERY = 2.0
+"""Seconds between two reads of a node that does not answer."""
+
+GRACE = 60.0
+"""Seconds after the guard's time until a node without an answer is given up: unreachable, pending recovery."""
+
+_ASKS = {
+    Next.APPLY: Verb.APPLY, Next.DRAIN: Verb.DRAIN, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM,
+    Next.READ: Verb.READ,
+}  # fmt: skip
+
+
+def patience(builder: StateBuilder) -> float:
+    """Seconds after which a node is given up that does not answer or cannot be reverted."""
+    return builder.state.order.guard + GRACE
+
+
+def transition(
+    builder: StateBuilder, name: str, trigger: Trigger | ResolvedTrigger, reference: str = "", message: str = ""
+) -> None:
+    """Move a node by the table, record why, and send the next verb."""
+    record = builder.nodes[name]
+    resolved = (
+        resolve_trigger(trigger, reference, record, builder.state.order.goal)
+        if isinstance(trigger, Trigger)
+        else trigger
+    )
+    if resolved is ResolvedTrigger.UNFINISHED and record.owed and builder.now > record.since + patience(builder):
+        resolved = ResolvedTrigger.GIVEN_UP
+    found = move(record.state, resolved)
+    changes: dict[str, Any] = {
+        "state": found.to,
+        "cause": _charge(record, found),
+        "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
+    }
+    if resolved is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
+        changes |= {"reference": resolved, "message": "the change was reverted, but not by this run"}
+    elif trigger not in _GOOD_NEWS:
+        changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
+    if found.to is not record.state:
+        changes |= _entering(builder, name, record, found.to)
+    if _counts_anew(record, trigger, found.to):
+        changes["since"] = builder.now
+    if resolved is ResolvedTrigger.REHEARSED:
+        changes["rehearsal"] = Rehearsal.DONE
+    if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
+        changes["reads"] = record.reads + 1
+    builder.put(name, **changes)
+    _follow(builder, name, found.then)
+
+
+def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:
+    """What else changes when a node enters a state. It is drained, if at all, as long as it is ``applying``."""
+    if record.draining is not None:
+        return {"draining": None, **_entering(builder, name, replace(record, draining=None), to)}
+    settle = builder.now + builder.state.order.nodes[name].settle
+    if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
+        return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
+    if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
+        return {"busy_until": settle}
+    if to is NodeState.APPLYING:
+        return {"orphaned": False, "accepted": False}  # from here on this controller is responsible for it
+    if to is NodeState.REVERTING:
+        return {"want_back": True}
+    if to is NodeState.CONFIRMED:
+        return {
+            "orphaned": False,
+            "reads": 0,
+            "passes": 0,
+            "want_back": record.want_back and _goes_back(builder, record),
+        }
+    if to is NodeState.UNKNOWN:
+        return {"reads": 0}
+    return {}
+
+
+def _goes_back(builder: StateBuilder, record: NodeRecord) -> bool:
+    """Whether a confirmed node that was to be reverted still must be: not because of a halt that was accepted."""
+    applying = builder.state.order.goal is Goal.APPLY and builder.state.halt is None
+    unhealthy = record.cause not in (None, Cause.UNREACHABLE)
+    return not applying or unhealthy or record.rehearsal is Rehearsal.BACK
+
+
+def _follow(builder: StateBuilder, name: str, then: Next) -> None:
+    """Does nothing when another run has nodes of ours: armed nodes are left to their guards."""
+    if builder.state.halt is not None and builder.state.halt.ending is Ending.CLAIMED:
+        return
+    if then in _ASKS:
+        ask(builder, name, _ASKS[then])
+    elif then is Next.READ_LATER:
+        builder.put(name, retry_at=builder.now + READ_EVERY)
+    elif then is Next.RETRY:
+        _retry(builder, name)
+
+
+def _retry(builder: StateBuilder, name: str) -> None:
+    record = builder.nodes[name]
+    tried = record.attempt - (record.rehearsal is Rehearsal.DONE)
+    if tried >= MOST_ATTEMPTS and not record.orphaned:
+        builder.put(name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True)
+    else:
+        builder.put(name, attempt=record.attempt + 1, want_back=False, orphaned=False, owed=False)
+        builder.put(name, rehearsal=not_begun(record.rehearsal))
+
+
+def not_begun(rehearsal: Rehearsal) -> Rehearsal:
+    """The rehearsal of a node with nothing of it begun: ``BACK`` becomes ``NONE``, and is set again in the node's turn."""
+    return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
+
+
+def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
+    """Why the confirm did not come in time, if known: the guard reports only that it did not."""
+    if trigger is not Trigger.TAKEN_BACK_ALONE:
+        return ""
+    before = f": {record.message} [{record.reference}]" if record.message else ""
+    return f"not confirmed in time, so the node reverted the change{before}"
+
+
+def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:
+    """Whether a node's time starts again. A node pending recovery changes state without a new start, so that retries end.
+
+    A new controller gives every node that it must ask the full time: no controller has asked since the last one died.
+    """
+    if trigger is Trigger.RESUMED:
+        return to is NodeState.UNKNOWN
+    return to is not record.state and not (record.owed and {record.state, to} == _GOING_BACK)
+
+
+def _charge(record: NodeRecord, found: Move) -> Cause | None:
+    """A charge stays, but a node that answers again is no longer unreachable."""
+    if record.cause is Cause.UNREACHABLE and found.to in _ANSWERING:
+        return found.charge
+    return record.cause or found.charge
+
+
+_GOOD_NEWS = frozenset(
+    {
+        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
+        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
+        Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
+    }
+)  # fmt: skip
+"""Triggers with messages that do not replace the recorded message of the node's last failure."""
+
+_GOING_BACK = {NodeState.UNKNOWN, NodeState.REVERTING}
+_ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
+_AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
