@@ -59,7 +59,7 @@ def test_it_inherits_no_descriptor_and_no_shell_reads_its_name(tmp_path: Path) -
         ("exit 3", "hosts: it failed (exit status 3), without a message [script-failed]"),
         ("echo one >&2; echo 'no \033[31mtoken' >&2; echo '{}'; exit 1", "hosts: it failed (exit status 1): no token [script-failed]"),
         ("kill -9 $$", "hosts: it failed (signal 9), without a message [script-failed]"),
-        (r"printf '{\377}'", "hosts: what it prints is not UTF-8 at byte 1 [not-json]"),
+        (r"printf '{\377}'", "hosts: its output is not UTF-8 at byte 1 [not-json]"),
         ("while :; do echo 0123456789; done", "hosts: it printed more than 1048576 bytes [script-output-too-long]"),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
-from tests.agent.node import NEW, OLD, PROGRAM, STANDINS, Node, order
+from tests.agent.node import NEW, OLD, PROGRAM, STANDINS, TIME, Node, order
 from tests.power.machine import Machine, kernel_of, make_disk, make_memory
 
 LIVES = 40
@@ -57,6 +57,7 @@ def _bench(folder: Path, kernels: Path) -> Bench:
         shutil.rmtree(node.root / name)
         (node.root / name).mkdir()
     shutil.copytree(STANDINS, memory / "standins")
+    shutil.copytree(TIME, memory / "standins", dirs_exist_ok=True)
     (memory / "targets").write_text("".join(f"{path}\n" for path in OLD))
     _write_verbs(memory)
     kernel = kernel_of(kernels)
