@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from rollout.adapters.no_journal import NoJournal
@@ -131,7 +130,7 @@ class Session:
         from rollout.adapters.ssh.over_fabric import interact
 
         nodes = self.nodes()
-        size = get_terminal_size()
+        size = os.get_terminal_size(sys.stdin.fileno())  # not shutil's: LINES and COLUMNS may be those of another terminal
         try:
             with nodes.shell(target, SHELL_SECONDS, os.environ.get("TERM", "dumb"), (size.columns, size.lines)) as line:
                 return interact(line)

@@ -290,7 +290,7 @@ class Person:
         self._ours, theirs = pty.openpty()
         termios.tcsetwinsize(self._ours, (33, 101))
         self.before = self.modes()
-        environment = {**os.environ, "TERM": "xterm-256color"}
+        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}  # of another terminal
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *real.words("ssh", *words)],
             cwd=real.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
