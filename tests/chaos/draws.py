@@ -50,6 +50,7 @@ class Kind(StrEnum):
     SESSIONS = "sshd with MaxSessions 1"
     PROXY = "http_proxy on the node"
     BASTION = "nodes behind a real bastion"
+    API_SERVER = "API server restarted with a cold RBAC cache"
 
 
 KINDS = tuple(Kind)
@@ -82,6 +83,7 @@ VARIANTS = {
     Kind.SESSIONS: ("",),
     Kind.PROXY: ("",),
     Kind.BASTION: ("", "killed"),
+    Kind.API_SERVER: ("403", "401, then 403"),
 }
 """The variants of a kind; one of them is drawn."""
 
@@ -95,6 +97,7 @@ SECONDS = {
     Kind.SYNC: (1.0, GUARD + 4.0),
     Kind.MANAGER: (2.0, GUARD + 4.0),
     Kind.MASKED: (1.0, GUARD + 4.0),
+    Kind.API_SERVER: (1.5, GUARD - 4.0),
 }
 """The seconds for which a fault lasts. Kinds that are not listed end in another way."""
 
@@ -161,8 +164,9 @@ def draw(seed: int, number: int) -> Draw:
     variant = variants[number // len(KINDS) % len(variants)]  # each in its turn, so that all come in a few runs
     moment = dice.choice([*STEPS, *ANSWERS]) if dice.random() < 0.5 else ""
     fraction = dice.random()
-    nodes = MANY_NODES if number % 20 == 4 else NODES
-    guard = DEFAULT_GUARD if number % 10 == 9 else GUARD
+    turn = number % len(KINDS) + number // len(KINDS)  # so that every kind has every turn, however many kinds there are
+    nodes = MANY_NODES if turn % 20 == 4 else NODES
+    guard = DEFAULT_GUARD if turn % 10 == 9 else GUARD
     order = [n for n in dice.sample(range(nodes), nodes) if n % 2 == 0 or kind not in BY_SYSTEMD]
     struck = order[: dice.choice((1, 1, 1, 2, 3))]
     return Draw(

@@ -52,6 +52,10 @@ class Fault:
     def mend(self) -> None:
         """Do what the run's messages tell an operator to do after the fault. Repeated until no node is under way."""
 
+    def left(self) -> Sequence[str]:
+        """What the run left outside of the nodes."""
+        return ()
+
     def end(self) -> None:
         """Called when the run is over and everything was judged."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.bed.shell import BedError
 from tests.chaos.agent_faults import KillAgent, OutOfMemory
+from tests.chaos.api_server import ColdApiServer
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.fault import Fault
 from tests.chaos.file_faults import LoseSync, MakeImmutable, WriteBack
@@ -234,6 +235,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.SESSIONS: OneSession,
     Kind.PROXY: Proxy,
     Kind.BASTION: Bastion,
+    Kind.API_SERVER: ColdApiServer,
 }
 
 

@@ -27,7 +27,8 @@ from tests.places import ROOT
 
 PLAYBOOK = """\
 name: pulls
-settings: {--v: 3, serializeImagePulls: false}
+settings: {--v: 3, serializeImagePulls: false, maxPods: 1}
+disruption: drain-and-restart
 waves: [rest]
 rehearsal: false
 limits: {perRack: 1, inFlight: 2, pace: 20}
@@ -39,6 +40,9 @@ onFailure: {revert: wave}
 pullsInFlight: override
 """
 """Kubelets of 1.36 keep their readiness over a restart. So there is no settle time, and a run takes seconds."""
+
+API_GATES = "gates: {node: [unit, process, healthz, nodeReady, podsKept, containersKept]}\n"
+"""Only where the cluster has an API server."""
 
 CLUSTER = "chaos"
 LEFT_ALONE = ("pending", "refused", "skipped")
@@ -61,6 +65,8 @@ class Site:
     """The guard's seconds in short runs, on this machine."""
     ssh_config: Path | None = None
     """Another ssh_config than the bed's own."""
+    kubeconfig: Path | None = None
+    """Of the cluster's API server, if it has one."""
 
     @property
     def limits(self) -> Limits:
@@ -70,8 +76,9 @@ class Site:
     # ------------------------------------------------------------------------------------------------ the command line
 
     def command(self, *words: str, state: str = "") -> list[str]:
-        way = ["--ssh-config", str(self.ssh_config or self.bed.ssh_config), "--state", state or self.state]
-        return anew([sys.executable, "-m", "rollout.cli", *words, *way])
+        places = ["--ssh-config", str(self.ssh_config or self.bed.ssh_config), "--state", state or self.state]
+        places += ["--kubeconfig", str(self.kubeconfig)] if self.kubeconfig else []
+        return anew([sys.executable, "-m", "rollout.cli", *words, *places])
 
     def rollout(self, *words: str, state: str = "") -> Done:
         done = finished(self.command(*words, state=state), self.folder, PATIENCE)
@@ -160,8 +167,14 @@ class Site:
     def set_guard(self, seconds: int) -> None:
         """Write the playbook and make the plan."""
         self.guard = seconds
-        (self.folder / "playbooks/pulls.yaml").write_text(PLAYBOOK.replace("GUARDs", f"{seconds}s"))
+        gates = API_GATES if self.kubeconfig else ""
+        (self.folder / "playbooks/pulls.yaml").write_text(PLAYBOOK.replace("GUARDs", f"{seconds}s") + gates)
         self.plan()
+
+    def plan_with(self, kubeconfig: Path | None) -> None:
+        """The plan of a cluster with this API server; ``None``: without one."""
+        self.kubeconfig = kubeconfig
+        self.set_guard(self.guard)
 
     def plan_for(self, draw: Draw) -> None:
         """Set the guard's time of the run."""

@@ -59,6 +59,7 @@ def trial(site: Site, draw: Draw) -> Result:
             found = (Finding(Harm.BROKEN, "run", f"{type(error).__name__}: {error}"),)
     if not found:
         found = _taken_back(site, draw, fault)
+    found += tuple(Finding(Harm.LEFT, "cluster", text) for text in fault.left())
     fault.end()
     result.saved_themselves, result.longest = watch.saved_themselves(), watch.longest()
     result.findings = (*found, *watch.findings())
