@@ -18,7 +18,7 @@ import pytest
 
 from rollout.core.run.events import Trigger
 from rollout.core.run.triggers import trigger_of
-from tests.agent.node import NEW, OLD, PATIENCE, Node, order
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, SHELLS, Node, order
 from tests.controllers import until
 
 pytestmark = pytest.mark.process
@@ -233,3 +233,18 @@ def _children(parent: int) -> list[str]:
 
 def _waits_for_fuse(pid: str) -> bool:
     return Path(f"/proc/{pid}/wchan").read_text().startswith("request_wait_answer")
+
+
+# ------------------------------------------------------------------------------------ the controller waits for the answer
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_failed_apply_checks_the_old_files_no_longer_than_the_controller_waits(tmp_path: Path, shell: str) -> None:
+    """The old kubelet never gets healthy either. Without a bound of its own the check would use the revert's 150 s."""
+    node = Node.make(tmp_path, shell)
+    node.write(CONFIG, b"SICK\n")
+    begin = node.now()
+    report = node.apply(order(old={**OLD, CONFIG: b"SICK\n"}, new={**NEW, CONFIG: b"BROKEN\n"}))
+    assert report.healthy is False
+    assert node.receipt()["state"] == "reverted"
+    assert node.now() - begin < 20 + 10
