@@ -1199,6 +1199,8 @@ check_home() { # N PATH…
     *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
     */hosts.toml) folder=${2%/*} && case " $hosts " in *" ${folder%/*} "*) return ;; esac ;;
   esac
+  command_line "$main_pid"
+  [ -n "$words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
   refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
 }
 
@@ -1510,10 +1512,12 @@ apply_locked() {
     mv -f "$T/next/finished" "$T/receipt"
     remember_loaded
   else
-    say "healthy no $why"
+    lost=$undurable because=$why # the revert looks at the disk anew
+    [ -n "$lost" ] || say "healthy no $because"
     allow 150
     remember_units
-    if take_back health restart; then unwatched=1; else tell_stuck; fi
+    if take_back health restart; then unwatched=1; else lost='' && tell_stuck; fi
+    [ -z "$lost" ] || say "refused not-durable $because"
   fi
 }
 

@@ -46,9 +46,16 @@ def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
 def test_lost_new_files_are_reverted_at_once(node: Node) -> None:
     lose(node, "*/lib/kubelet")
     report = node.apply()
-    assert trigger_of(report) is Trigger.TAKEN_BACK_SICK
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
     assert "sync failed" in report.message
     assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+
+
+def test_old_files_that_are_lost_too_fail_the_node(node: Node) -> None:
+    lose(node, "*/lib/kubelet\n*/etc/default")
+    report = node.apply()
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.STUCK)
+    assert node.receipt()["state"] == "reverting"
 
 
 def test_a_lost_confirm_is_reverted(node: Node) -> None:

@@ -84,6 +84,19 @@ def test_kept_foreign_bytes_stay_when_older_transactions_are_pruned(node: Node) 
     assert not node.tx("t2").exists()
 
 
+def test_without_a_kubelet_it_is_unknown_which_files_it_reads(node: Node) -> None:
+    """It was killed and systemd does not restart it: the file that its command line named is still its home."""
+    path = "/etc/kubernetes/kubelet-config.yaml"
+    node.write("/proc/100/cmdline", f"kubelet\0--config={path}\0".encode())
+    node.write(path, b"old\n")
+    ordered = order(new={path: b"new\n"}, old={path: b"old\n"}, arguments=())
+    node.at("/run/standin/pid.100.running").rename(node.at("/run/standin/pid.100.dead"))
+    report = node.apply(ordered)
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "unit-not-running")
+    node.at("/run/standin/pid.100.dead").rename(node.at("/run/standin/pid.100.running"))
+    assert node.apply(ordered).receipt is not None
+
+
 @pytest.mark.parametrize("path", ["/etc/cron.d/zz", "/var/lib/kubelet/pki/kubelet.crt", "/etc/default/kubelet2"])
 def test_only_files_that_the_kubelet_and_the_runtimes_read_are_written(node: Node, path: str) -> None:
     """Whatever a plan file contains: somebody else may have made it."""

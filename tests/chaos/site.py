@@ -174,13 +174,21 @@ class Site:
     def plan_with(self, kubeconfig: Path | None) -> None:
         """The plan of a cluster with this API server; ``None``: without one."""
         self.kubeconfig = kubeconfig
+        self.load_files()
         self.set_guard(self.guard)
 
     def plan_for(self, draw: Draw) -> None:
         """Set the guard's time of the run."""
         wanted = self.brief if draw.guard == GUARD else draw.guard
         if wanted != self.guard:
+            self.load_files()
             self.set_guard(wanted)
+
+    def load_files(self) -> None:
+        """Restart the kubelets: the fault of an earlier run may have touched their files since (chattr changes a time)."""
+        for node in self.nodes:
+            node.exec("systemctl", "restart", "kubelet")
+        until(lambda: all(node.is_up() for node in self.nodes), PATIENCE, "every kubelet runs")
 
     def learn(self) -> None:
         """Learn the nodes with old and with new files, and the duration of an undisturbed run."""

@@ -83,7 +83,9 @@ class NoRestart(Fault):
     """systemd does not restart a kubelet that has ended. In one variant it is killed at the instant."""
 
     throughout = True
-    explains = frozenset({"unhealthy", "gate-process", "gate-healthz", "gate-unit", "not-confirmed-in-time"})
+    explains = frozenset(
+        {"unhealthy", "gate-process", "gate-healthz", "gate-unit", "not-confirmed-in-time", "unit-not-running"}
+    )
 
     def prepare(self) -> None:
         for node in self.nodes:
