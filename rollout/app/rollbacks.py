@@ -111,22 +111,21 @@ def emergency(
     """Revert the ``picked`` runs, only on nodes with their newest transaction in these runs.
 
     A revert makes that transaction ``reverted``, and it stays the newest: a repeated emergency reverts nothing older.
-    Claims are also ended on nodes that a run holds and has not touched. The same holds for nodes that reverted
-    themselves while they were unreachable. Both are asked for a transaction that they do not have. Claims of runs that
-    have transactions on nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
+    Nodes without a change to revert are claimed too if a picked run was the last that claimed them: a controller that
+    has just resumed that run would change them after the emergency. So are nodes that another run holds and has not
+    touched. All of these are asked for a transaction that they do not have. Claims of runs that have transactions on
+    nodes and are not ``picked`` are kept, as printed. (An emergency that died has none.)
     ``known``: runs on nodes that were read before.
     """
     seen = on_nodes(reports)
     others = (known | seen.known_runs).difference(picked)
     held = {name: receipt for name, receipt in seen.newest.items() if receipt.run in picked}
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state is not ReceiptState.REVERTED}
-    todo |= {name: receipt.tx for name, receipt in held.items() if name not in todo and held_by(reports[name], others)}
+    claimants = {name: held_by(report, others) or _last_claim(report, picked) for name, report in reports.items()}
+    claimed = {name: claimant for name, claimant in claimants.items() if claimant}
+    todo |= {name: held[name].tx for name in claimed.keys() & held.keys() - todo.keys()}
     already = {name: receipt.tx for name, receipt in held.items() if name not in todo}
-    todo |= {
-        name: f"{run_of}-1"
-        for name, report in reports.items()
-        if name not in held and (run_of := held_by(report, others))
-    }
+    todo |= {name: f"{claimant}-1" for name, claimant in claimed.items() if name not in held}
     unasked = tuple(
         LeftOut("silent", f"did not answer; pending recovery: {for_all(why, names)}", fold(names), len(names))
         for why, names in folded(seen.silent).items()
@@ -166,6 +165,12 @@ def pick(seen: OnNodes, wanted: RunsToRevert) -> tuple[str, ...]:
             hint="give RUN, or --every-run: " + printable(", ".join(each.run for each in seen.runs), 300),
         )
     return (seen.newest_run.run,)
+
+
+def _last_claim(report: Report, picked: Collection[str]) -> str:
+    """The run among ``picked`` that was the last to claim a node, or ``""``. The claim may have ended."""
+    token = report.token
+    return token.run if token is not None and token.run in picked else ""
 
 
 def held_by(report: Report, others: Collection[str]) -> str:

@@ -18,7 +18,7 @@ def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
         window = max(64, 2 * int(builder.state.order.limits.pace))
         builder.set(started=(*builder.state.started, builder.now)[-window:])
     if verb is Verb.DRAIN:
-        builder.put(name, cordoned=True, draining=record.draining or drains.begun(builder.now))
+        builder.put(name, cordoned=True, uncordons=0, draining=record.draining or drains.begun(builder.now))
     builder.put(name, asked=verb, serial=record.serial + 1)
     tx = altered(builder.state, nodes=builder.nodes).transaction(name)
     regardless = verb is Verb.APPLY and pulls.goes_regardless(record, builder.state.order, builder.now)

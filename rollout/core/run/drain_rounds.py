@@ -53,8 +53,8 @@ def _is_due(builder: StateBuilder, record: NodeRecord) -> bool:
     return builder.now >= record.retry_at and (goes_on or record.uncordons < drains.MOST_TRIES)
 
 
-def count_from_the_end(builder: StateBuilder) -> None:
-    """Attempts made while the run had other work do not count towards the waiting time at its end.
+def count_anew(builder: StateBuilder) -> None:
+    """At a run's end, and when it is resumed: earlier attempts do not count towards the waiting time.
 
     One attempt stays counted: a cordon that could not be lifted once does not take room from the limits again.
     """

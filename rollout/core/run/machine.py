@@ -308,10 +308,11 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
         if not baselines.was_skipped(builder.nodes[name]):
             builder.put(name, unseen=None)
         accept = record.accepted or (accepted and bool(record.cause))
-        builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept, uncordons=0)
+        builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept)
         if record.reference in FENCES:
             builder.put(name, reference="", message="")  # its answer shows whether another run still has it
         transition(builder, name, Trigger.RESUMED)
+    drain_rounds.count_anew(builder)
     first_open_wave(builder)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rollout.core.model.playbook import Cause
 from rollout.core.run import drains
 from rollout.core.run.asking import ask
+from rollout.core.run.capacity import BROKEN
 from rollout.core.run.events import Trigger
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder
@@ -57,6 +58,8 @@ def transition(
         changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
     if found.to is not record.state:
         changes |= _entering(builder, name, record, found.to)
+    if record.state in BROKEN and record.cordoned:
+        changes["uncordons"] = max(record.uncordons, 1)  # while it was broken, others may have got the room of its cordon
     if _counts_anew(record, trigger, found.to):
         changes["since"] = builder.now
     if resolved is ResolvedTrigger.REHEARSED:

@@ -203,7 +203,7 @@ def _halting(builder: StateBuilder) -> None:
 
 
 def _close(builder: StateBuilder) -> None:
-    drain_rounds.count_from_the_end(builder)
+    drain_rounds.count_anew(builder)
     builder.set(phase=Phase.CLOSING)
 
 

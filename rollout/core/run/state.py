@@ -183,7 +183,8 @@ class NodeRecord:
     * ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline.
     * ``cancelled``: the images with pulls that its last apply cancelled.
     * ``cordoned``: it may have a cordon of ours, from before the first request until it is known to have none.
-      ``uncordons`` counts failed attempts in a row to lift it.
+      ``uncordons`` counts failed attempts in a row to lift it. From the first one on the cordon takes no room from
+      nodes that must be reverted. A cordon of a node that was broken begins with one.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
