@@ -196,6 +196,24 @@ def test_a_run_that_is_not_selected_keeps_its_claims() -> None:
     assert newest == {NODES[1]: "r9-1", NODES[2]: "r9-1", NODES[3]: "r9-1", NODES[5]: "r5-1"}
 
 
+def test_a_controller_that_has_just_resumed_cannot_change_a_node_after_the_emergency() -> None:
+    """It has claimed no node yet, so its claims are not seen. The nodes that its run claimed before are claimed first."""
+    halted = reports(
+        said(NODES[0], "r9"),
+        ended(said(NODES[1], "r9", state="reverted"), "r9"),
+        ended(said(NODES[2]), "r9"),
+        ended(said(NODES[3], "r3"), "r3"),
+    )
+    made = found(RunsToRevert(), halted)
+    assert made.order.transactions == {NODES[0]: "r9-1", NODES[1]: "r9-1", NODES[2]: "r9-1"}
+    assert made.already == {}
+
+
+def ended(report: Report, run: str) -> Report:
+    """The run was the last to claim this node, and has ended."""
+    return replace(report, token=Token(9, run, live=False))
+
+
 def test_repeating_every_run_reverts_nothing_older() -> None:
     back = reports(*(said(name, "r9", "r3", state="reverted") for name in NODES))
     again = found(RunsToRevert(every=True), back)

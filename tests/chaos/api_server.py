@@ -166,7 +166,7 @@ class ColdApiServer(Fault):
     and their gates ask it.
     """
 
-    explains = frozenset({"not-confirmed-in-time"})
+    explains = frozenset({"not-confirmed-in-time", "too-late"})
     """A gate that cannot be asked is UNKNOWN, and the guard may fire before the server answers."""
     _server: ApiServer
 

@@ -13,6 +13,7 @@ from rollout.core.run.events import Trigger
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder
 from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
+from rollout.core.run.triggers import NOT_REVERTED_YET
 
 MOST_ATTEMPTS = 3
 """How often a node is tried if its connection drops before anything happened."""
@@ -54,12 +55,14 @@ def transition(
     }
     if resolved is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
         changes |= {"reference": resolved, "message": "the change was reverted, but not by this run"}
-    elif trigger not in _GOOD_NEWS:
-        changes |= {"reference": reference, "message": message or _remembered(trigger, record)}
+    else:
+        changes |= _why(record, trigger, reference, message)
     if found.to is not record.state:
         changes |= _entering(builder, name, record, found.to)
     if record.state in BROKEN and record.cordoned:
-        changes["uncordons"] = max(record.uncordons, 1)  # while it was broken, others may have got the room of its cordon
+        changes["uncordons"] = max(
+            record.uncordons, 1
+        )  # while it was broken, others may have got the room of its cordon
     if _counts_anew(record, trigger, found.to):
         changes["since"] = builder.now
     if resolved is ResolvedTrigger.REHEARSED:
@@ -68,6 +71,11 @@ def transition(
         changes["reads"] = record.reads + 1
     builder.put(name, **changes)
     _follow(builder, name, found.then)
+
+
+def _leaving(record: NodeRecord) -> dict[str, Any]:
+    """While a node was broken, others may have got the room of its cordon: the cordon does not take it again."""
+    return {"uncordons": max(record.uncordons, 1)} if record.state in BROKEN and record.cordoned else {}
 
 
 def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:
@@ -129,12 +137,16 @@ def not_begun(rehearsal: Rehearsal) -> Rehearsal:
     return Rehearsal.NONE if rehearsal is Rehearsal.BACK else rehearsal
 
 
-def _remembered(trigger: Trigger | ResolvedTrigger, record: NodeRecord) -> str:
-    """Why the confirm did not come in time, if known: the guard reports only that it did not."""
-    if trigger is not Trigger.TAKEN_BACK_ALONE:
-        return ""
-    before = f": {record.message} [{record.reference}]" if record.message else ""
-    return f"not confirmed in time, so the node reverted the change{before}"
+def _why(record: NodeRecord, trigger: Trigger | ResolvedTrigger, reference: str, message: str) -> dict[str, Any]:
+    """The reference and message of an answer. A receipt has no reason: then what is known from before counts."""
+    if trigger in _GOOD_NEWS:
+        return {}
+    if not message and trigger is Trigger.TAKEN_BACK_ALONE:
+        before = f": {record.message} [{record.reference}]" if record.message else ""
+        message = f"not confirmed in time, so the node reverted the change{before}"
+    if not message and trigger is Trigger.TAKEN_BACK_SICK and record.reference in NOT_REVERTED_YET:
+        return {"message": f"reverted by now; before: {record.message}"}
+    return {"reference": reference, "message": message}
 
 
 def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: NodeState) -> bool:

@@ -14,6 +14,8 @@ _TAKEN_BACK = {
     "boot": Trigger.TAKEN_BACK_ALONE,
     "asked": Trigger.TAKEN_BACK_ASKED,
 }
+NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable"})
+"""References of a revert that cannot complete for now."""
 _TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
 
 

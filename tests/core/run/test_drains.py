@@ -176,6 +176,24 @@ def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_reverted
     assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
 
 
+def test_a_broken_nodes_cordon_does_not_take_its_room_again() -> None:
+    """While it was unreachable another node was reverted in its room. Then the controller died, and it answers again."""
+    game = play(
+        {"a": 2}, limits=Limits(per_rack=Share(count=1), in_flight=1), on_failure=RevertScope.RUN,
+        budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),),
+    )  # fmt: skip
+    game.run(until=lambda s: s.nodes["a-2"].draining is not None)
+    game.cut_off("a-2")
+    game.go_on(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
+    assert (game.state.nodes["a-2"].state, game.state.nodes["a-2"].cordoned) == (S.UNREACHABLE, True)
+    game.reconnect("a-2")
+    game.crash_and_resume()
+    game.go_on(until=lambda s: s.nodes["a-2"].state is S.PENDING)
+    assert game.state.nodes["a-2"].uncordons == 1
+    assert game.go_on().ending is Ending.HALTED
+    as_found(game)
+
+
 # Anything that stops releases ends drains.
 
 
