@@ -37,7 +37,8 @@ lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
 	$(BIN)/ruff format --check rollout tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@git ls-files '*.sh' '.ci/*' | xargs shellcheck
+	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
+	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
 demo: setup ## the main job on an embedded fleet of NODES nodes: canary, waves, halt, reverts, emergency rollback

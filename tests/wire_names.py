@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rollout.adapters.agent_program import agent_program
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -31,7 +32,6 @@ from rollout.core.text.dataclass_json import name_on_disk
 from tests.places import ROOT
 
 FILE = Path(__file__).with_suffix(".json")
-AGENT = ROOT / "rollout/agent/agent.sh"
 
 FORMATS = {"journal": RULES, "plan": plan_codec.VERSION, "snapshot": snapshot_codec.VERSION}
 """Section → the number that must rise when a line of it changes, in whichever way: these are read strictly."""
@@ -88,11 +88,11 @@ def shape(where: str, kind: Any) -> Iterator[str]:
 
 
 def _of_agent(pattern: str) -> set[str]:
-    return set(re.findall(pattern, AGENT.read_text(), re.MULTILINE))
+    return set(re.findall(pattern, agent_program(), re.MULTILINE))
 
 
 def _verbs() -> set[str]:
-    (dispatch,) = re.findall(r"\n  case \$verb in\n(.*?)\n  esac\n", AGENT.read_text(), re.DOTALL)
+    (dispatch,) = re.findall(r"\n  case \$verb in\n(.*?)\n  esac\n", agent_program(), re.DOTALL)
     return {word for line in re.findall(r"^    ([a-z |]+)\)$", dispatch, re.MULTILINE) for word in line.split(" | ")}
 
 
@@ -112,7 +112,9 @@ def _references() -> Iterator[str]:
 def _code() -> tuple[ast.Module, ...]:
     files = sorted((ROOT / "rollout").rglob("*.py"))
     return tuple(
-        ast.parse(file.read_text()) for file in files if not {"lab", "simulator", "migrations"} & set(file.parts)
+        ast.parse(file.read_text())
+        for file in files
+        if not {"lab", "simulator", "known_faults.py", "migrations"} & set(file.parts)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import click
 
+from rollout import known_faults
 from rollout.cli.options import limit_option
 from rollout.composition.wiring import cluster_here
 from rollout.core.model.inventory import Inventory
@@ -92,7 +93,9 @@ def status(output: str, directory: Path) -> None:
 
 @lab.command()
 @click.argument("nodeset")
-@click.argument("kind", required=False, metavar="[KIND]", type=click.Choice((*faults.KINDS, *api.KINDS)))
+@click.argument(
+    "kind", required=False, metavar="[KIND]", type=click.Choice((*faults.KINDS, *api.KINDS, *known_faults.SYNONYMS))
+)
 @click.option("--after", type=float, default=None, help="Seconds; each fault defines their start.")
 @click.option(
     "--for", "lasting", type=click.FloatRange(0), default=None, help="Seconds until the fault ends by itself."
@@ -149,6 +152,7 @@ def fault(
     api-slow            (of api) each answer takes --after seconds (5)
     api-forbidden       (of api) the user has no rights
     """
+    kind = kind and known_faults.named(kind)
     if clear == (kind is not None):
         raise UsageError("lab-fault", "give a kind of fault, or --clear")
     if after is not None and after < 0 and kind != faults.CLOCK:

@@ -18,13 +18,14 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+from rollout import known_faults
 from rollout.lab import keys, rest
 from rollout.lab.listener import Door
 from rollout.lab.loop import Loop
 from rollout.lab.rest import Reply
 from rollout.lab.spec import LAST
 
-DOWN, SLOW, FORBIDDEN = "api-down", "api-slow", "api-forbidden"
+DOWN, SLOW, FORBIDDEN = known_faults.API_DOWN.name, "api-slow", "api-forbidden"
 KINDS = (DOWN, SLOW, FORBIDDEN)
 KUBECONFIG = "kubeconfig"
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json")

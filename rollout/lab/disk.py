@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from rollout import known_faults
 from rollout.lab import syscalls
 from rollout.lab.loop import Loop
 from rollout.lab.syscalls import HeldCall
@@ -33,7 +34,7 @@ from rollout.lab.trapped_syscall import (
     grows,
 )
 
-SLOW, FULL, READ_ONLY = "slow-disk", "full-disk", "read-only"
+SLOW, FULL, READ_ONLY = "slow-disk", known_faults.FULL_DISK.name, known_faults.READ_ONLY.name
 STAGING, RECEIPT, SWITCH, CONFIRM, REVERT = "staging", "receipt", "switch", "confirm", "revert"
 MOMENTS = (STAGING, RECEIPT, SWITCH, CONFIRM, REVERT)
 

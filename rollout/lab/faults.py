@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from rollout import known_faults
 from rollout.lab import disk, kubelet_faults, pods, pulls
 from rollout.lab.keys import Key
 from rollout.lab.listener import OUTPUT_KINDS, Door
@@ -17,7 +18,7 @@ from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
 
 REFUSE, HANG, DROP, STRANGER = "refuse", "hang-before-banner", "drop-mid-apply", "host-key-change"
-REBOOT, DIES, CLOCK = "reboot", "dies-and-returns", "clock-step"
+REBOOT, DIES, CLOCK = known_faults.REBOOT.name, "dies-and-returns", known_faults.CLOCK_STEP.name
 NOW, APPLY = "now", "apply"
 MOMENTS = (NOW, APPLY, *disk.MOMENTS)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from rollout import known_faults
 from rollout.lab.kubelet import ProgramStart
 
-NEVER_HEALTHY = "never-healthy"
+NEVER_HEALTHY = known_faults.NEVER_HEALTHY.name
 SICK_IN_SOAK = "sick-in-soak"
 DEAF_IN_SOAK = "deaf-in-soak"
 FLAPPING = "flapping-kubelet"

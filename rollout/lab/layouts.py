@@ -9,45 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from rollout.kubelet.node import packaged
 from rollout.lab import configs, runtimes
 from rollout.lab.spec import NodeSpec
 
-_UNIT = """\
-[Unit]
-Description=kubelet: The Kubernetes Node Agent
-Documentation=https://kubernetes.io/docs/home/
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-ExecStart={exec}
-Restart=always
-StartLimitInterval=0
-RestartSec={restart}
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-_DROP_IN = """\
-# Note: This dropin only works with kubeadm and kubelet v1.11+
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml{more}"
-# This is a file that "kubeadm init" and "kubeadm join" generates at runtime, populating the KUBELET_KUBEADM_ARGS variable dynamically
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-# This is a file that the user can use for overrides of the kubelet args as a last resort. Preferably, the user should use
-# the .NodeRegistration.KubeletExtraArgs object in the configuration files instead. KUBELET_EXTRA_ARGS should be sourced from this file.
-EnvironmentFile=-{environment}
-ExecStart=
-ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
-"""
-
-CONFIG_DIR = "/etc/kubernetes/kubelet.conf.d"
 _CGROUP_2 = 25
 """Nodes from this minor on have a distribution with cgroups v2 (1.35 needs it by default)."""
-_DROP_INS = 30
-"""``--config-dir`` without a variable in the environment (KEP-3983)."""
 _NEW_PACKAGES = 28
 """From this minor on the packages of pkgs.k8s.io have their drop-in at the path of the rpms."""
 
@@ -85,20 +52,20 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
             "--kubeconfig=/etc/kubernetes/kubelet.conf",
         ]
         command = " \\\n  ".join([*words, *flags, *_deadline(runtime), "--v=2"])
-        found["/etc/systemd/system/kubelet.service"] = _UNIT.format(exec=command, restart=restart)
+        found["/etc/systemd/system/kubelet.service"] = packaged.kubelet_unit(command, restart)
         found["/etc/kubernetes/kubelet-config.yaml"] = config
         return found
     environment = "/etc/sysconfig/kubelet" if layout == "kubeadm-rpm" else "/etc/default/kubelet"
-    packaged = layout == "kubeadm-rpm" or minor >= _NEW_PACKAGES
-    folder = "/usr/lib/systemd/system" if packaged else "/etc/systemd/system"
-    found["/usr/lib/systemd/system/kubelet.service"] = _UNIT.format(exec="/usr/bin/kubelet", restart=restart)
-    more = ""
-    if layout == "kubeadm-dropin" and minor >= _DROP_INS:
-        more = f" --config-dir={CONFIG_DIR}"
-        found[f"{CONFIG_DIR}/10-site.conf"] = configs.SITE
-    found[f"{folder}/kubelet.service.d/10-kubeadm.conf"] = _DROP_IN.format(environment=environment, more=more)
+    new_path = layout == "kubeadm-rpm" or minor >= _NEW_PACKAGES
+    folder = "/usr/lib/systemd/system" if new_path else "/etc/systemd/system"
+    found["/usr/lib/systemd/system/kubelet.service"] = packaged.kubelet_unit(restart=restart)
+    drop_ins = layout == "kubeadm-dropin" and minor >= packaged.CONFIG_DIR_SINCE
+    if drop_ins:
+        found[f"{packaged.CONFIG_DIR}/10-site.conf"] = configs.SITE
+    config_flags = packaged.config_flags(drop_ins=drop_ins)
+    found[f"{folder}/kubelet.service.d/10-kubeadm.conf"] = packaged.kubeadm_drop_in(environment, config_flags)
     found["/var/lib/kubelet/kubeadm-flags.env"] = f'KUBELET_KUBEADM_ARGS="{" ".join(flags)}"\n'
-    found["/var/lib/kubelet/config.yaml"] = config
+    found[packaged.CONFIG] = config
     found[environment] = f"KUBELET_EXTRA_ARGS={' '.join(_deadline(runtime))}\n"
     return found
 

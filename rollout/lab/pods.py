@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rollout import known_faults
 from rollout.lab.kubelet import START_UP
 
 REJECTED, RESTARTED, PULLING = "pod-rejected", "container-restarted", "pull-failing"
 NOT_READY, CORDONED = "not-ready", "cordoned"
-BLOCKED, BLOCKED_TWICE, SLOW, HELD = "pdb-blocks", "two-pdbs", "slow-termination", "finalizer"
+BLOCKED, BLOCKED_TWICE, SLOW, HELD = known_faults.PDB_BLOCKS.name, "two-pdbs", "slow-termination", "finalizer"
 ENDINGS = (BLOCKED, BLOCKED_TWICE, SLOW, HELD)
 GRACE = 30
 """Seconds: the API's own default."""

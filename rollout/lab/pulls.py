@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
+from rollout import known_faults
 from rollout.lab.runtimes import DOCKERS_TMP, INGEST
 
-PULLING = "pulling"
+PULLING = known_faults.PULLING.name
 IMAGE = "registry.example/team/large:1"
 _REQUEST = "id=5f6c0f4e-6b8a-4c55-9a5e-8d0c7a3b1e9d name=/runtime.v1.ImageService/PullImage"
 

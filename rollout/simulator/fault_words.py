@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rollout import known_faults
 from rollout.core.model.playbook import Share
 from rollout.core.text import durations
 from rollout.core.text.nodesets import Names, NodesetError, evaluate
@@ -27,9 +28,9 @@ OF_NODES: Mapping[str, Fault] = {
     "unreachable": Fault(FaultKind.CUT, lasting=EVER),
     "slow": Fault(FaultKind.SLOW, lasting=EVER, amount=5.0),
     "drifted": Fault(FaultKind.DRIFTS),
-    "pulling": Fault(FaultKind.PULLS, lasting=EVER),
+    known_faults.PULLING.name: Fault(FaultKind.PULLS, lasting=EVER),
     "dies": Fault(FaultKind.DIES),
-    "reboots": Fault(FaultKind.REBOOTS, lasting=60.0),
+    known_faults.REBOOT.name: Fault(FaultKind.REBOOTS, lasting=60.0),
     "freezes": Fault(FaultKind.FREEZES, lasting=60.0),
 }
 _GATES = {
@@ -123,13 +124,14 @@ def _what(tokens: list[FaultToken], place: str, end: int) -> Fault:
     if not tokens:
         raise _Wrong(end, "fault-unknown", f"the fault is missing: {', '.join(known)}")
     token = tokens.pop(0)
-    if token.text not in known:
+    word = known_faults.named(token.text)
+    if word not in known:
         message = (
             f"`{printable(token.text, 40)}` cannot happen to {printable(place, 40) if place in OF_OTHERS else 'nodes'}"
         )
         hint = did_you_mean(token.text, known) or f"possible faults: {', '.join(known)}"
         raise _Wrong(token.column, "fault-unknown", message, hint)
-    return known[token.text]
+    return known[word]
 
 
 def _timed(fault: Fault, tokens: list[FaultToken]) -> Fault:

@@ -1,4 +1,4 @@
-"""A model node: files, receipts, token, guard and kubelet, and the verbs of ``rollout/agent/agent.sh``.
+"""A model node: files, receipts, token, guard and kubelet, and the verbs of ``rollout/agent/``.
 
 A verb is a generator: it yields the seconds until it continues, and returns its report. ``docs/agent.md`` describes each
 verb.

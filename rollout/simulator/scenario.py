@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from rollout import known_faults
 from rollout.core.run.state import Order
 
 
@@ -13,19 +14,19 @@ class FaultKind(StrEnum):
 
     # a node
     DIES = "node-dies"
-    REBOOTS = "node-reboots"
-    FREEZES = "node-freezes"
-    AGENT_KILLED = "agent-killed"
+    REBOOTS = known_faults.REBOOT.name
+    FREEZES = known_faults.NODE_FREEZES.name
+    AGENT_KILLED = known_faults.AGENT_KILLED.name
     RESTART_FAILS = "restart-fails-in-the-revert"
     SLOW = "node-slow"
-    SICK_AFTER_CHANGE = "sick-with-new-files"
+    SICK_AFTER_CHANGE = known_faults.NEVER_HEALTHY.name
     SICK_EITHER_WAY = "sick-with-both"
     FALLS_SICK = "falls-sick-later"
-    DRIFTS = "drifts"
-    PULLS = "pulls-images"
-    PODS_KEPT = "a-budget-keeps-its-pods"
+    DRIFTS = known_faults.DRIFTS.name
+    PULLS = known_faults.PULLING.name
+    PODS_KEPT = known_faults.PDB_BLOCKS.name
     # its network
-    CUT = "link-cut"
+    CUT = known_faults.LINK_CUT.name
     LATENT = "link-slow"
     ANSWER_LOST = "answer-lost"
     COMMAND_LOST = "command-lost"
@@ -35,7 +36,7 @@ class FaultKind(StrEnum):
     NODE_BASELINE = "node-baseline"
     WAVE_GATE = "wave-gate"
     WAVE_BASELINE = "wave-baseline"
-    API_AWAY = "api-server-away"
+    API_AWAY = known_faults.API_DOWN.name
     # the store
     WRITE_FAILS = "write-fails"
     WRITE_UNSURE = "write-kept-answer-lost"
@@ -46,8 +47,8 @@ class FaultKind(StrEnum):
     NEXT_CLOCK = "next-controllers-clock"
     LEASE_CLOCK = "lease-clock-steps"
     # the controller, and operators
-    KILLED = "controller-killed"
-    FROZEN = "controller-frozen"
+    KILLED = known_faults.CONTROLLER_KILLED.name
+    FROZEN = known_faults.CONTROLLER_FROZEN.name
     INTERRUPTED = "interrupted"
     PAUSED = "paused"
     ABORTED = "aborted"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rollout.adapters.agent_program import agent_program
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
@@ -20,10 +21,8 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 from tests.controllers import until
-from tests.places import ROOT
 
-AGENT = ROOT / "rollout" / "agent" / "agent.sh"
-PROGRAM = AGENT.read_text()
+PROGRAM = agent_program()
 STANDINS = Path(__file__).parent / "standins"
 TIME = Path(__file__).parent / "time"
 """More stand-ins: with them the node's clock moves only when something sleeps or hangs, and then at once."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from rollout.kubelet.node import packaged
 from tests.bed.disk import Disk
 from tests.bed.shell import PATIENCE, BedError, run
 
@@ -28,7 +29,11 @@ serializeImagePulls: true
 """
 DAEMON = '{\n  "live-restore": true\n}\n'
 """/etc/docker/daemon.json."""
-FLAGS = 'KUBELET_KUBEADM_ARGS="--network-plugin=cni --pod-infra-container-image=k8s.gcr.io/pause:3.2"\n'
+WORDS = ("--network-plugin=cni", "--pod-infra-container-image=k8s.gcr.io/pause:3.2")
+FLAGS = f'KUBELET_KUBEADM_ARGS="{" ".join(WORDS)}"\n'
+PLAIN_CONFIG = "/etc/kubernetes/kubelet-config.yaml"
+PLAIN = " \\\n  ".join(("/usr/bin/kubelet", f"--config={PLAIN_CONFIG}", *WORDS))
+"""The whole command line of a plain node, in its unit."""
 
 
 class Layout(StrEnum):
@@ -198,13 +203,17 @@ class Node:
 
     def _install_kubelet(self) -> None:
         self._write("usr/bin/kubelet", (HERE / "kubelet").read_text(encoding="utf-8"), 0o755)
+        restart = str(self.restart_seconds)
         if self.layout is Layout.PLAIN:
-            unit = self._install("plain.service", "etc/systemd/system/kubelet.service")
-            self._write("etc/kubernetes/kubelet-config.yaml", CONFIG)
+            unit = "etc/systemd/system/kubelet.service"
+            self._write(unit, packaged.kubelet_unit(PLAIN, restart))
+            self._write(PLAIN_CONFIG[1:], CONFIG)
         else:
-            unit = self._install("kubelet.service", "usr/lib/systemd/system/kubelet.service")
-            self._install("10-kubeadm.conf", "etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
-            self._write("var/lib/kubelet/config.yaml", CONFIG)
+            unit = "usr/lib/systemd/system/kubelet.service"
+            drop_in = packaged.kubeadm_drop_in("/etc/default/kubelet", packaged.config_flags(drop_ins=False))
+            self._write(unit, packaged.kubelet_unit(restart=restart))
+            self._write("etc/systemd/system/kubelet.service.d/10-kubeadm.conf", drop_in)
+            self._write(packaged.CONFIG[1:], CONFIG)
             self._write("var/lib/kubelet/kubeadm-flags.env", FLAGS)
         self._enable(unit)
 
@@ -212,18 +221,14 @@ class Node:
         """The runtime of kubelets 1.20 (dockershim)."""
         self._write("usr/bin/dockerd", (HERE / "dockerd").read_text(encoding="utf-8"), 0o755)
         self._write("etc/docker/daemon.json", DAEMON)
-        self._enable(self._install("docker.service", "usr/lib/systemd/system/docker.service"))
+        unit = "usr/lib/systemd/system/docker.service"
+        self._write(unit, (HERE / "docker.service").read_text(encoding="utf-8"))
+        self._enable(unit)
 
     def _enable(self, unit: str) -> None:
         wants = self.disk.written / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
         (wants / Path(unit).name).symlink_to(f"/{unit}")
-
-    def _install(self, name: str, path: str) -> str:
-        """One of the files beside this one."""
-        text = (HERE / name).read_text(encoding="utf-8")
-        self._write(path, text.replace("RestartSec=10", f"RestartSec={self.restart_seconds}"))
-        return path
 
     def _write(self, path: str, text: str, mode: int = 0o644) -> None:
         file = self.disk.written / path

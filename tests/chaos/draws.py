@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout import known_faults
+
 NODES = 3
 MANY_NODES = 12
 """Used in one run of twenty. Their names are not padded, so they sort in another order than they are listed."""
@@ -23,26 +25,26 @@ DEFAULT_GUARD = 120
 class Kind(StrEnum):
     """The kinds of faults, in the order of the table."""
 
-    CONTROLLER = "kill -9 of the controller"
+    CONTROLLER = known_faults.CONTROLLER_KILLED.name
     SSHD = "kill -9 of sshd"
-    POWER = "power cut, then boot"
-    LINK_SHORT = "link cut for less than the guard's time"
-    LINK_LONG = "link cut for more than the guard's time"
-    FREEZE = "node frozen, then thawed"
-    DISK = "disk full, then freed"
-    READ_ONLY = "/var read-only, then healed"
-    CLOCK = "wall clock of the node stepped by a day"
+    POWER = known_faults.REBOOT.name
+    LINK_SHORT = f"{known_faults.LINK_CUT.name} for less than the guard's time"
+    LINK_LONG = f"{known_faults.LINK_CUT.name} for more than the guard's time"
+    FREEZE = known_faults.NODE_FREEZES.name
+    DISK = known_faults.FULL_DISK.name
+    READ_ONLY = known_faults.READ_ONLY.name
+    CLOCK = known_faults.CLOCK_STEP.name
     LATE = "confirm on its way while the guard fires"
     TWO = "a second controller at once"
-    FROZEN = "controller frozen through its lease, thawed"
-    AGENT = "kill -9 of the agent, its node lives"
+    FROZEN = known_faults.CONTROLLER_FROZEN.name
+    AGENT = known_faults.AGENT_KILLED.name
     MEMORY = "no memory left for the agent"
     SYSTEMD = "PID 1 frozen, then thawed"
     ISOLATE = "isolate rescue.target, then back"
-    TARGET = "power cut, boot into another default target"
+    TARGET = f"{known_faults.REBOOT.name} into another default target"
     IMMUTABLE = "files of the change made immutable, then not"
     SYNC = "sync reports lost writes"
-    MANAGER = "configuration manager writes old bytes back"
+    MANAGER = f"{known_faults.DRIFTS.name}: a configuration manager writes old bytes back"
     REWRITE = "ExecStartPre that rewrites the configuration"
     MASKED = "kubelet masked, then not"
     NO_RESTART = "kubelet with Restart=no"

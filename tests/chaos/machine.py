@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.bed.node import Node
+from tests.bed.node import WORDS, Node
 from tests.bed.shell import run
 
 HERE = Path(__file__).parent
@@ -14,8 +14,8 @@ FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 _NEWER = {
     "usr/bin/kubelet": {"v1.20.15": "v1.36.1"},
-    "var/lib/kubelet/kubeadm-flags.env": {"--network-plugin=cni --pod-infra-container-image=k8s.gcr.io/pause:3.2": "--hostname-override=bed"},
-    "etc/systemd/system/kubelet.service": {"--network-plugin=cni": "--hostname-override=bed", " \\\n  --pod-infra-container-image=k8s.gcr.io/pause:3.2": ""},
+    "var/lib/kubelet/kubeadm-flags.env": {" ".join(WORDS): "--hostname-override=bed"},
+    "etc/systemd/system/kubelet.service": {" \\\n  ".join(WORDS): "--hostname-override=bed"},
 }  # fmt: skip
 
 

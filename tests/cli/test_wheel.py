@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("wheel")]  # one work
 SOURCES = ("pyproject.toml", "README.md", "LICENSE")
 SHIPPED = (
     "rollout/py.typed",
-    "rollout/agent/agent.sh",
+    "rollout/agent/main.sh",
+    "rollout/agent/parts",
     "rollout/adapters/journal/migrations/env.py",
     "rollout/adapters/journal/migrations/versions/0001_as_it_began.py",
     "rollout/lab/standins/sudo",
@@ -120,7 +121,7 @@ def test_the_wheel_has_every_file_of_the_package(source: Path, wheel: Path) -> N
 
 
 def test_a_missing_file_is_found(wheel: Path) -> None:
-    assert missing(wheel, {"rollout/agent/agent.sh", "rollout/agent/other.sh"}) == {"rollout/agent/other.sh"}
+    assert missing(wheel, {"rollout/agent/main.sh", "rollout/agent/other.sh"}) == {"rollout/agent/other.sh"}
 
 
 def test_the_wheel_names_its_author_and_licence(wheel: Path) -> None:

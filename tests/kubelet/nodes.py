@@ -1,6 +1,6 @@
 """Realistic nodes as snapshots: kubeadm from the deb and rpm packages, and units with everything in ExecStart.
 
-Unit texts are those of kubernetes/release (10-kubeadm.conf) and of the third incident's hand-made nodes.
+Unit texts are those of the packages, and of the third incident's hand-made nodes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rollout.core.model.snapshot import (
 )
 from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
-from rollout.kubelet.node import layout
+from rollout.kubelet.node import layout, packaged
 
-CONFIG = "/var/lib/kubelet/config.yaml"
+CONFIG = packaged.CONFIG
 DEB, RPM = "/etc/default/kubelet", "/etc/sysconfig/kubelet"
-CONFIG_DIR = "/etc/kubernetes/kubelet.conf.d"
+CONFIG_DIR = packaged.CONFIG_DIR
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 FRAGMENT = "/lib/systemd/system/kubelet.service"
 KUBEADM = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf"
@@ -63,33 +63,7 @@ serializeImagePulls: true
 staticPodPath: /etc/kubernetes/manifests
 """
 
-FRAGMENT_TEXT = """\
-[Unit]
-Description=kubelet: The Kubernetes Node Agent
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-ExecStart=/usr/bin/kubelet
-Restart=always
-StartLimitInterval=0
-RestartSec=10
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-KUBEADM_TEXT = """\
-# Note: This dropin only works with kubeadm and kubelet v1.11+
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-# This is a file that "kubeadm init" and "kubeadm join" generates at runtime
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-EnvironmentFile=-{flags}
-ExecStart=
-ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
-"""
+KUBEADM_TEXT = packaged.kubeadm_drop_in("{flags}", packaged.config_flags(drop_ins=False))
 
 PLAIN_TEXT = """\
 [Unit]
@@ -209,12 +183,9 @@ def kubeadm(
     """A kubeadm node. ``extra``: the environment file's text (``None``: absent); ``words``: what it adds to the command line."""
     pause = "--pod-infra-container-image=k8s.gcr.io/pause:3.2" if versions.known(version).minor < 35 else ""
     kubeadm_args = f"{runtime_flags(runtime, version)} {pause}".strip()
-    command = (
-        "/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf "
-        f"--kubeconfig=/etc/kubernetes/kubelet.conf --config={CONFIG} {kubeadm_args} {words}"
-    )
+    command = packaged.kubeadm_command(packaged.config_flags(drop_ins=False), f"{kubeadm_args} {words}")
     files = [
-        regular(FRAGMENT, FRAGMENT_TEXT),
+        regular(FRAGMENT, packaged.kubelet_unit()),
         regular(KUBEADM, KUBEADM_TEXT.format(flags=flags)),
         regular(KUBEADM_FLAGS, f'KUBELET_KUBEADM_ARGS="{kubeadm_args}"\n'),
         regular(CONFIG, config),

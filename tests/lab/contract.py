@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from typing import Protocol
 
+from rollout.adapters.agent_program import agent_program
 from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verification import Verification, drifts
@@ -20,7 +20,7 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
 from tests.controllers import until
 
-PROGRAM = files("rollout.agent").joinpath("agent.sh").read_text(encoding="utf-8")
+PROGRAM = agent_program()
 CONFIG = "/var/lib/kubelet/config.yaml"
 ENVIRONMENT = "/etc/default/kubelet"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-contract.conf"

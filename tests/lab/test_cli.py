@@ -53,6 +53,7 @@ def test_up_status_fault_down(here: Path) -> None:
         assert rollout_lab("faults").output == "no fault is set\n"
         assert rollout_lab("fault", "api", "api-down").output == "api-down: api\n"
         assert rollout_lab("faults").output == "api api-down\n"
+        assert rollout_lab("fault", "tess-node-0001", "reboots").output == "reboot: tess-node-0001\n"
         assert json.loads(rollout_lab("faults", "-o", "json").output) == {"version": 1, "api": "api-down", "faults": []}
         for words in (("tess-node-0001",), ("tess-node-0001", "refuse", "--clear"), ("nobody", "refuse")):
             assert isinstance(rollout_lab("fault", *words).exception, UsageError), words

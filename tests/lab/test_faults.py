@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from rollout.adapters.agent_program import agent_program
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call
 from rollout.lab import faults, kubelet_faults, launch
 from tests.controllers import until
 from tests.lab.labs import Lab, spec
-from tests.places import ROOT
 
 pytestmark = pytest.mark.process
 
-PROGRAM = (ROOT / "rollout/agent/agent.sh").read_text(encoding="utf-8")
+PROGRAM = agent_program()
 EXTRA = "/etc/default/kubelet"
 NEW = b"KUBELET_EXTRA_ARGS=--v=3\n"
 

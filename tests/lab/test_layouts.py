@@ -6,6 +6,7 @@ import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.app.load import load_cluster
+from rollout.kubelet.node import packaged
 from rollout.lab import kubelet, layouts
 from rollout.lab.spec import NodeSpec
 from tests.app.test_load import FakeSources
@@ -46,8 +47,8 @@ def test_the_kubelet_starts_without_a_warning(minor: int, runtime: str, version:
 def test_drop_ins_exist_where_the_kubelet_needs_only_the_flag() -> None:
     def read(minor: int) -> bool:
         files = layouts.files(spec(minor, "containerd", "1.7.28", WITH_DROP_INS), 10)
-        passed = any(f"--config-dir={layouts.CONFIG_DIR}" in text for text in files.values())
-        assert passed == any(path.startswith(layouts.CONFIG_DIR) for path in files)
+        passed = any(f"--config-dir={packaged.CONFIG_DIR}" in text for text in files.values())
+        assert passed == any(path.startswith(packaged.CONFIG_DIR) for path in files)
         return passed
 
     assert [minor for minor in range(20, 37) if read(minor)] == list(range(30, 37))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-AGENT = "rollout/agent/agent.sh"
 SEEDS = "tests/simulator/test_seeds.py::test_drawn_seeds_keep_every_law"
 CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
@@ -39,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "old-token-accepted",
-        AGENT,
+        "rollout/agent/lock.sh",
         '    refuse fenced "this node has accepted token $k_counter of run $k_run"\n',
         "    :\n",
         "an old controller changes nodes of a newer run",
@@ -47,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "drift-overwritten",
-        AGENT,
+        "rollout/agent/checks.sh",
         'check_before() { is_as "$3" "$2" ||',
         "check_before() { true ||",
         "bytes that others wrote since the plan are lost",
@@ -55,7 +54,7 @@ MUTANTS = (
     ),
     Mutant(
         "guard-that-only-looks",
-        AGENT,
+        "rollout/agent/triggers.sh",
         "  guard_locked 9>&-\n",
         "",
         "a node keeps an unconfirmed change after its controller died",
@@ -63,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "boot-that-only-looks",
-        AGENT,
+        "rollout/agent/triggers.sh",
         "        take_back boot files || return 1\n",
         "        :\n",
         "after a power cut a node runs with half of a change",
@@ -71,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "late-confirm-accepted",
-        AGENT,
+        "rollout/agent/confirm.sh",
         '      if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then\n',
         "      if false; then\n",
         "a change is confirmed while the guard reverts it",
@@ -79,7 +78,7 @@ MUTANTS = (
     ),
     Mutant(
         "receipt-not-synced",
-        AGENT,
+        "rollout/agent/receipt.sh",
         'mv -f "$T/next/$1" "$T/receipt" && flush "$T"',
         'mv -f "$T/next/$1" "$T/receipt"',
         "after a power cut the node does not know that it is in a transaction",
@@ -135,7 +134,7 @@ MUTANTS = (
     ),
     Mutant(
         "confirm-without-digests",
-        AGENT,
+        "rollout/agent/confirm.sh",
         "        check_ordered\n",
         "",
         "a node with half of a change, or with foreign bytes, is confirmed",
@@ -143,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "restart-not-awaited",
-        AGENT,
+        "rollout/agent/restarts.sh",
         '    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"\n',
         "    :\n",
         "a node is reported as reverted while its kubelet still runs the new configuration",
@@ -151,7 +150,7 @@ MUTANTS = (
     ),
     Mutant(
         "flush-that-cannot-fail",
-        AGENT,
+        "rollout/agent/words.sh",
         "|| { undurable=1 && return 1; }",
         "|| :",
         "a write that the disk has lost is reported as done",
@@ -159,7 +158,7 @@ MUTANTS = (
     ),
     Mutant(
         "one-file-stops-the-others",
-        AGENT,
+        "rollout/agent/revert.sh",
         'give_back "$n" || kept="$kept${kept:+ }$f_path"',
         'give_back "$n" || { kept=$f_path && return 1; }',
         "a file that cannot be renamed leaves a node between two configurations",

@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
+from rollout.adapters.agent_program import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
@@ -29,10 +29,6 @@ PATIENCE = 300.0
 GUARDS = (6, 30, 120)
 """Seconds of guards, tried one after the other if a test waits for the guard to fire."""
 KUBELET = ("kubelet.service",)
-
-
-def program() -> str:
-    return files("rollout.agent").joinpath("agent.sh").read_text(encoding="utf-8")
 
 
 def digest(content: bytes) -> str:
@@ -57,7 +53,9 @@ class OnNode:
 
     def snapshot(self) -> Snapshot:
         answer = self.send(
-            agent_call.snapshot(program(), unit="kubelet.service", sudo=True, deadline=PATIENCE, healthz_port=10248)
+            agent_call.snapshot(
+                agent_program(), unit="kubelet.service", sudo=True, deadline=PATIENCE, healthz_port=10248
+            )
         )
         snapshot = parse_snapshot(self.node.name, answer)
         assert isinstance(snapshot, Snapshot), (snapshot, answer)
@@ -65,10 +63,10 @@ class OnNode:
 
     def claim(self) -> Report:
         claim = agent_call.Claim(self.counter, self.run, force=True)
-        return self._report("status", agent_call.status(program(), claim=claim, sudo=True, deadline=PATIENCE))
+        return self._report("status", agent_call.status(agent_program(), claim=claim, sudo=True, deadline=PATIENCE))
 
     def status(self, tx: str) -> Report:
-        return self._report("status", agent_call.status(program(), tx=tx, sudo=True, deadline=PATIENCE))
+        return self._report("status", agent_call.status(agent_program(), tx=tx, sudo=True, deadline=PATIENCE))
 
     def order(
         self,
@@ -106,7 +104,7 @@ class OnNode:
             arguments=arguments,
             hangups=hangups,
         )
-        return agent_call.apply(program(), order, sudo=True, deadline=PATIENCE)
+        return agent_call.apply(agent_program(), order, sudo=True, deadline=PATIENCE)
 
     def apply(
         self,
@@ -123,16 +121,18 @@ class OnNode:
 
     def confirm(self, tx: str) -> Report:
         call = agent_call.confirm(
-            program(), tx=tx, run=self.run, counter=self.counter, keep=KEEP, sudo=True, deadline=PATIENCE
+            agent_program(), tx=tx, run=self.run, counter=self.counter, keep=KEEP, sudo=True, deadline=PATIENCE
         )
         return self._report("confirm", call)
 
     def revert(self, tx: str) -> Report:
-        call = agent_call.revert(program(), tx=tx, run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE)
+        call = agent_call.revert(
+            agent_program(), tx=tx, run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE
+        )
         return self._report("revert", call)
 
     def cleanup(self) -> Report:
-        call = agent_call.cleanup(program(), run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE)
+        call = agent_call.cleanup(agent_program(), run=self.run, counter=self.counter, sudo=True, deadline=PATIENCE)
         return self._report("cleanup", call)
 
     def read(self, path: str) -> str | None:

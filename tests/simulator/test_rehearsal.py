@@ -140,6 +140,10 @@ def test_a_share_is_spread_over_its_nodes_and_is_one_at_the_least(plan: Plan) ->
     assert {fault.node for fault in tenth} <= set(rack)
 
 
+def test_another_word_for_a_fault_means_the_same(plan: Plan) -> None:
+    assert faults_of(("rack02: reboots for 9s",), _names(plan)) == faults_of(("rack02: reboot for 9s",), _names(plan))
+
+
 def test_a_node_that_is_away_for_two_reasons_is_away_once() -> None:
     assert joined([(5.0, 9.0), (0.0, 2.0), (1.0, 3.0)]) == [(0.0, 3.0), (5.0, 9.0)]
     assert most_at_once([(0.0, 3.0), (2.0, 4.0), (3.0, 5.0)]) == (2, 2.0)

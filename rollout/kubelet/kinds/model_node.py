@@ -11,26 +11,12 @@ from collections.abc import Iterable
 from rollout.core.model.snapshot import FileState, Measurement, Process, Snapshot, Token, UnitState
 from rollout.core.text.blobs import digest
 from rollout.kubelet.kinds.kind import Installed, NodeKind
-from rollout.kubelet.node import layout
+from rollout.kubelet.node import layout, packaged
 from rollout.kubelet.runtime_versions import PROGRAMS, Runtime
 
 _FRAGMENT = "/usr/lib/systemd/system/kubelet.service"
 _KUBEADM = "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
 _FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
-_CONFIG = "/var/lib/kubelet/config.yaml"
-_CONFIG_DIR = "/etc/kubernetes/kubelet.conf.d"
-_CONFIG_DIR_SINCE = 30
-
-_UNIT = "[Service]\nExecStart={}\nRestart=always\nRestartSec=10\n"
-_KUBEADM_TEXT = """\
-[Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/etc/kubernetes/kubelet.conf"
-Environment="KUBELET_CONFIG_ARGS=--config={config}"
-EnvironmentFile=-{flags}
-EnvironmentFile=-{extra}
-ExecStart=
-ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
-"""
 _CONFIG_TEXT = b"""\
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -64,20 +50,21 @@ def model_node(kind: NodeKind) -> Snapshot:
     """A healthy node of this kind without changes by hand."""
     runtime = " ".join(_runtime_words(kind))
     if kind.installed is Installed.PLAIN:
-        command = f"/usr/bin/kubelet --config={_CONFIG} --kubeconfig=/etc/kubernetes/kubelet.conf {runtime}".strip()
-        files = [_regular(_FRAGMENT, _UNIT.format(command)), *map(_absent, layout.FLAG_FILES)]
+        command = (
+            f"/usr/bin/kubelet --config={packaged.CONFIG} --kubeconfig=/etc/kubernetes/kubelet.conf {runtime}".strip()
+        )
+        files = [_regular(_FRAGMENT, packaged.kubelet_unit(command)), *map(_absent, layout.FLAG_FILES)]
         return _snapshot(kind, command.split(), files, "")
     extra = layout.FLAG_FILES[kind.installed is Installed.RPM]
-    config_dir = kind.installed is Installed.DROP_INS and kind.minor >= _CONFIG_DIR_SINCE
-    more = f" --config-dir={_CONFIG_DIR}" if config_dir else ""
-    text = _KUBEADM_TEXT.format(config=f"{_CONFIG}{more}", flags=_FLAGS, extra=extra)
-    command = f"/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config={_CONFIG}{more} {runtime}"
+    config_dir = kind.installed is Installed.DROP_INS and kind.minor >= packaged.CONFIG_DIR_SINCE
+    config = packaged.config_flags(drop_ins=config_dir)
+    command = packaged.kubeadm_command(config, runtime)
     files = [
-        _regular(_FRAGMENT, _UNIT.format("/usr/bin/kubelet")),
-        _regular(_KUBEADM, text),
+        _regular(_FRAGMENT, packaged.kubelet_unit()),
+        _regular(_KUBEADM, packaged.kubeadm_drop_in(extra, config)),
         _regular(_FLAGS, f'KUBELET_KUBEADM_ARGS="{runtime}"\n'),
         *(_regular(path, f"{layout.VARIABLE}=\n") if path == extra else _absent(path) for path in layout.FLAG_FILES),
-        *([FileState(_CONFIG_DIR, "directory")] if config_dir else []),
+        *([FileState(packaged.CONFIG_DIR, "directory")] if config_dir else []),
     ]
     return _snapshot(kind, command.split(), files, _KUBEADM)
 
@@ -99,7 +86,7 @@ def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], dr
         "DropInPaths": drop_ins,
     }
     program = PROGRAMS[kind.runtime]
-    every = [*files, _regular(_CONFIG, _CONFIG_TEXT.decode()), _absent(layout.DROP_IN)]
+    every = [*files, _regular(packaged.CONFIG, _CONFIG_TEXT.decode()), _absent(layout.DROP_IN)]
     return Snapshot(
         node="",
         machine_id="model",

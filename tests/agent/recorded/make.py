@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from rollout.adapters.agent_program import joined
 from rollout.core.model.report import Outcome
 from tests.agent.node import Node
 from tests.agent.recorded.trees import COMMITS, HERE, STATES, archive, said_root, same_kubelet
@@ -14,7 +15,15 @@ from tests.places import ROOT
 
 
 def program(commit: str) -> str:
-    words = ["git", "-C", str(ROOT), "show", f"{commit}:rollout/agent/agent.sh"]
+    """The agent of that commit: in parts, or in one file as before them."""
+    try:
+        return joined(lambda name: _file(commit, name))
+    except subprocess.CalledProcessError:
+        return _file(commit, "agent.sh")
+
+
+def _file(commit: str, name: str) -> str:
+    words = ["git", "-C", str(ROOT), "show", f"{commit}:rollout/agent/{name}"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 

@@ -1,0 +1,87 @@
+logical() { # PATHS: as the node sees them
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $1
+  for path in "$@"; do printf '%s ' "${path#"$R"}"; done
+}
+
+switch() { # rename every file from old to new, back to back
+  n=1
+  while [ "$n" -le "$files" ]; do
+    load_file "$n"
+    for folder in $f_made; do [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1; done
+    bounded 60 mv -f "$R$f_new" "$R$f_path" || return 1
+    n=$((n + 1))
+  done
+  folders
+  # shellcheck disable=SC2086 # a list of paths
+  flush $dirs || { why="the disk did not take the new files: sync failed" && return 1; }
+}
+
+arm() {
+  become armed || {
+    lost=$undurable
+    abandon
+    [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: sync failed"
+    refuse state-not-writable "the receipt could not be stored"
+  }
+  start_strings
+  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"; }
+}
+
+refuse_staging() {
+  lost=$undurable # abandon syncs too; its result is not that of the staging
+  abandon
+  [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: sync failed"
+  refuse no-room "staging failed"
+}
+
+in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
+  clock
+  [ "$now" -lt "$until" ] || { abandon; refuse too-late "it stood still while it prepared"; }
+}
+
+apply_locked() {
+  fence
+  load "$tx" && { show_receipt receipt "$tx" && finish; }
+  [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
+  asked=$tx
+  sweep
+  here "$asked"
+  check_node
+  accept || refuse_token
+  stage || refuse_staging
+  in_time
+  arm
+  until=$((r_deadline - 2000))
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
+  in_time
+  r_files=$files r_state=armed why="a rename failed"
+  if switch && why="systemctl daemon-reload failed" && reload_units && restart_units && is_healthy && is_as_ordered; then
+    say "healthy yes $why"
+    mv -f "$T/next/finished" "$T/receipt"
+    remember_loaded
+  else
+    lost=$undurable because=$why # the revert looks at the disk anew
+    [ -n "$lost" ] || say "healthy no $because"
+    allow 150
+    remember_units
+    if take_back health restart; then unwatched=1; else lost='' && tell_stuck; fi
+    [ -z "$lost" ] || say "refused not-durable $because"
+  fi
+}
+
+verb_apply() {
+  need tx run counter
+  allow 60
+  lock
+  unwatched=0
+  apply_locked 9>&-
+  exec 9>&- # the checks below change nothing
+  allow $((longest / 900 + 20)) # the controller waits no longer
+  [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
+  read_token
+  say "token $k_counter $k_run $k_state"
+  show_receipt receipt "$tx"
+}

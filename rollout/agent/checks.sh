@@ -1,0 +1,162 @@
+# -------------------------------------------------------------------------------------------------------------- apply
+
+check_file() { # N PATH BEFORE AFTER MODE BASE64
+  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((files + 1)) ]; then refuse bad-argument "file line $1"; fi
+  case $2 in /*/../* | */.. | */./* | *//* | */ | [!/]*) refuse bad-argument "$2" ;; esac
+  files=$1 paths="$paths $R$2" room=$((room + ${#6} / 256 + 64))
+  case $2 in /etc/systemd/* | /run/systemd/* | /usr/lib/systemd/* | /usr/local/lib/systemd/* | /lib/systemd/*) r_reload=1 ;; esac
+  if [ -L "$R$2" ] || { [ -e "$R$2" ] && [ ! -f "$R$2" ]; }; then
+    refuse not-a-regular-file "$2"
+  fi
+  folder=${2%/*}
+  until [ -d "$R$folder/" ]; do
+    if [ -e "$R$folder" ] || [ -L "$R$folder" ]; then refuse not-a-regular-file "$folder"; fi
+    folder=${folder%/*}
+  done
+  points="$points $2"
+  case $folder in *.d) points="$points $folder" && same_device "$folder" ;; esac # the copies will be in its parent
+}
+
+same_device() { # FOLDER: it and the one above it are on one device
+  # shellcheck disable=SC2046 # two numbers
+  set -- "$1" $(stat -L -c %d "$R$1" "$R${1%/*}")
+  [ "${2-}" = "${3-none}" ] || refuse not-renameable "$1 is on another file system than the folder above it"
+}
+
+check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $points
+  for path in "$@"; do
+    shift
+    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
+  done
+  mounted=$(grep -m 1 "$@" "$R/proc/self/mountinfo" 2>/dev/null) || return 0
+  # shellcheck disable=SC2086 # split into fields
+  set -- $mounted
+  refuse not-renameable "$5 is a mount of its own"
+}
+
+check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
+  list=$SYSTEM
+  # shellcheck disable=SC2086 # a list of paths
+  set -- $paths
+  for path in "$@"; do
+    path=${path%/*}
+    until [ -d "$path/" ]; do path=${path%/*}; done
+    case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  devices=$(stat -L -c %d -- "$S" $list)
+  is_persistent "$S" 0 || [ "$volatile" = 0 ] || refuse state-not-persistent "$why"
+  own=${devices%%"$NL"*}
+  for folder in $list; do
+    devices=${devices#*"$NL"}
+    [ "${devices%%"$NL"*}" = "$own" ] || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+  done
+}
+
+is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `volatile` if it certainly does not
+  volatile=0 why="$1 is on a file system of an unknown kind"
+  find_mount "$1" || return 1
+  why="$1 is on $kind"
+  case $kind,$source in
+    tmpfs,* | ramfs,* | *,/dev/ram* | *,/dev/zram*) volatile=1 && why="$1 is on $kind of $source" && return 1 ;;
+    ext[234],* | xfs,* | btrfs,* | zfs,* | f2fs,* | jfs,* | reiserfs,* | bcachefs,*) return 0 ;;
+    overlay,*) [ "$2" -lt 4 ] || return 1 ;;
+    *) return 1 ;;
+  esac
+  case ,$options, in *,upperdir=*) ;; *) return 1 ;; esac
+  upper=${options##*upperdir=}
+  upper=$R${upper%%,*}
+  why="$1 is on an overlay whose upper directory cannot be seen"
+  [ -d "$upper" ] && is_persistent "$upper" $(($2 + 1))
+}
+
+find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
+  path=${1#"$R"} kind=''
+  set --
+  while [ -n "$path" ]; do
+    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
+    path=${path%/*}
+  done
+  lines=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null) longest_point=0
+  IFS=$NL
+  for line in $lines; do
+    IFS=' '
+    # shellcheck disable=SC2086 # split into fields
+    set -- $line
+    if [ "${#5}" -ge "$longest_point" ]; then # of two mounts at one point the later one counts
+      longest_point=${#5}
+      while [ "$1" != - ]; do shift; done
+      kind=$2 source=$3 options=${4-}
+    fi
+    IFS=$NL
+  done
+  unset IFS
+  [ -n "$kind" ]
+}
+
+check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
+  show_units >/dev/null
+  list=''
+  note_homes >/dev/null
+  each file check_home
+}
+
+check_home() { # N PATH…
+  case " $list " in *" $2 "*) return ;; esac
+  case $2 in
+    *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
+    */hosts.toml) folder=${2%/*} && case " $hosts " in *" ${folder%/*} "*) return ;; esac ;;
+  esac
+  command_line "$main_pid"
+  [ -n "$words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
+  refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
+}
+
+check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
+
+check_unit() { # NAME: its state allows a change; remembered as it is
+  is_name "$1" || refuse bad-argument "unit $1"
+  look "$1" || refuse systemd-not-answering "systemctl show $1"
+  case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
+  [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
+  [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
+  remember "$1"
+}
+
+check_restart() { # NAME
+  r_units="$r_units${r_units:+ }$1"
+  check_unit "$1"
+}
+
+check_hangup() { # NAME
+  r_hangups="$r_hangups${r_hangups:+ }$1"
+  check_unit "$1"
+  [ "$u_pid" != 0 ] || refuse unit-not-running "$1 has no process that would take a SIGHUP"
+}
+
+check_node() { # all checks that can fail, before any write but those of the lock and the token
+  read -r is_machine 2>/dev/null <"$R/etc/machine-id"
+  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
+  files=0 paths='' points='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
+  each file check_file
+  [ "$files" -gt 0 ] || refuse bad-argument "no file"
+  check_mounts
+  check_persistence
+  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
+  ! let_go 10 sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
+  # shellcheck disable=SC2046 # type, free blocks, block size
+  set -- $(stat -f -c '%T %a %S' "$S")
+  case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
+  [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
+  each unit check_restart
+  each hangup check_hangup
+  concern
+  case $memory in *"$NL$unit "*) ;; *) check_unit "$unit" ;; esac
+  [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"
+  check_homes
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  each file check_before || refuse drifted "$drifted changed since it was read"
+}

@@ -1,0 +1,129 @@
+left() { # PATH OR UNIT of ours
+  lefts=$((lefts + 1))
+  say "left $1"
+}
+
+list_left() { # our things outside $S, if any
+  lefts=0
+  set +f
+  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN"; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
+  done
+  for entry in "$S"/tx/*; do
+    here "${entry##*/}"
+    n=1
+    while [ -e "$T/file.$n" ]; do
+      load_file "$n" || f_path=/none f_made=""
+      near "$n"
+      for path in "$near.old" "$near.new"; do [ ! -e "$R$path" ] || left "$path"; done
+      n=$((n + 1))
+    done
+  done
+  set -f
+  for name in $guards; do left "$name"; done
+}
+
+list_guards() { # timers and services of ours that systemd knows, into `guards`
+  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
+  guards=''
+  IFS=$NL
+  for line in $shown; do
+    guards="$guards ${line%% *}"
+  done
+  unset IFS
+}
+
+forget_guards() { # forget units of finished transactions in systemd's memory: a confirm may have died before it disarmed
+  list_guards
+  idle=''
+  for name in $guards; do
+    case $name in
+      "$BOOT_UNIT") continue ;;
+      rollout-guard-*) other=${name#rollout-guard-} ;;
+      rollout-watch-*.service) other=${name#rollout-watch-} ;;
+      *) continue ;;
+    esac
+    load "${other%.*}"
+    case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
+  done
+  # a stopped timer may remove its service, and systemctl then does not know it: that is no error
+  # shellcheck disable=SC2086 # a list of units
+  [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
+  case $busy,$guards in
+    0,*"$BOOT_UNIT"*) forget_boot_unit ;;
+    *) [ -n "$idle" ] || return 0 ;;
+  esac
+  list_guards
+}
+
+forget_boot_unit() { # in systemd's memory: a reload for a new drop-in had read it too; and a failed unit is remembered without its file
+  bounded 30 systemctl daemon-reload >/dev/null 2>&1
+  bounded 5 systemctl reset-failed "$BOOT_UNIT" >/dev/null 2>&1 || :
+}
+
+withdraw() { # remove what finished transactions have outside $S
+  transactions
+  busy=0
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in armed | reverting) busy=1 ;; esac
+  done
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
+  done
+  [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
+  forget_guards
+}
+
+cleanup_locked() {
+  fence
+  withdraw
+  rm -rf "$FORGOTTEN" "$S/touched.new"
+  write_token ended || say "say token-not-stored the disk takes no write"
+  list_left
+}
+
+verb_cleanup() {
+  need run counter
+  allow 60
+  lock
+  cleanup_locked 9>&-
+}
+
+forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
+  fence
+  transactions
+  for name in $all_tx; do
+    load "$name"
+    case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+  done
+  withdraw
+  rm -rf "$FORGOTTEN"
+  list_left
+  [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
+  [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
+  for name in $all_tx; do
+    here "$name"
+    flush_near
+  done
+  flush "$SYSTEM" "${WANTED%/*}" # else a power cut restores a boot unit without its program
+  mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
+  flush "${S%/*}"
+}
+
+erase() { # remove what a forget has put aside; nothing uses it
+  rm -rf "$FORGOTTEN"
+  for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
+}
+
+verb_forget() {
+  need run counter
+  force=0
+  allow 60
+  if [ -d "$S" ]; then
+    lock
+    forget_locked 9>&-
+  fi
+  erase 9>&-
+}

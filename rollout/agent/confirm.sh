@@ -1,0 +1,86 @@
+# --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
+
+prune() { # remove all but the newest `keep`, the newest confirmed and those under way; the receipt first
+  transactions
+  count=0 confirmed=''
+  for name in $all_tx; do
+    load "$name"
+    count=$((count + 1))
+    ! keeps_foreign || continue
+    case $r_state in
+      armed | reverting) continue ;;
+      confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
+    esac
+    [ "$count" -le "$keep" ] || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
+  done
+}
+
+keeps_foreign() { # the loaded transaction has foreign bytes, which no receipt names: kept until `forget`
+  set +f
+  set -- "$T"/kept.*
+  set -f
+  [ -e "$1" ] || [ -L "$1" ]
+}
+
+confirm_locked() {
+  fence
+  load "$tx" || refuse no-transaction "$tx"
+  accept || refuse_token
+  case $r_state in
+    reverting | reverted)
+      say "refused too-late $tx is $r_state"
+      tell_taken_back
+      ;;
+    armed)
+      seconds_left
+      if [ "$r_boot" != "$boot" ] || [ "$now" -ge "$r_deadline" ]; then
+        say "refused too-late the guard's time is over"
+        take_back guard restart && tell_taken_back
+      else
+        check_ordered
+        if become confirmed; then
+          settle
+        else
+          [ -n "$undurable" ] || refuse state-not-writable "$T"
+          say "refused not-durable the disk did not take the receipt: sync failed"
+          load "$tx" && take_back health restart && tell_taken_back
+        fi
+      fi
+      ;;
+    confirmed) settle ;;
+  esac
+}
+
+is_as_ordered() { # every file of the loaded transaction holds what it wrote: a unit may rewrite its own before it starts
+  targets
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n"
+    is_as "$f_after" "$f_path" || { why="$f_path is not what $tx has written" && return 1; }
+    n=$((n + 1))
+  done
+}
+
+check_ordered() { # a confirm needs the ordered bytes and a finished apply
+  [ "$r_finished" = 1 ] || refuse not-finished "$tx has not seen its node healthy"
+  is_as_ordered || refuse not-as-ordered "$why"
+}
+
+settle() { # a confirmed transaction needs no guard, and no copy outside its folder
+  disarm
+  unstage
+  here "$tx"
+  asked=$tx
+  prune
+  here "$asked"
+}
+
+verb_confirm() {
+  need tx run counter
+  allow 150
+  lock
+  confirm_locked 9>&-
+  show_receipt receipt "$tx"
+}

@@ -1,0 +1,37 @@
+# -------------------------------------------------------------------------------------------------------------- files
+
+load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none
+  f_made=''
+  read -r f_path f_before f_after f_old f_new f_made 2>/dev/null <"$T/file.$1"
+}
+
+digest() { # PATH…: sums, for is_as; one process for all
+  sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL
+}
+
+is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file
+  if [ "$1" = absent ]; then
+    [ ! -e "$R$2" ] && [ ! -L "$R$2" ]
+  else
+    [ -f "$R$2" ] && [ ! -L "$R$2" ] || return 1
+    case $sums in *"$NL$1  $R$2$NL"*) ;; *) return 1 ;; esac
+  fi
+}
+
+targets() { # the targets of the loaded receipt into `paths`; the old files beside them into `copies`
+  paths='' copies='' n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" && paths="$paths $R$f_path"
+    [ ! -e "$T/beside.$n" ] || copies="$copies $R$f_old"
+    n=$((n + 1))
+  done
+}
+
+folders() { # the existing folders of `paths` into `dirs`
+  dirs=''
+  for path in $paths; do
+    path=${path%/*}
+    until [ -d "$path" ]; do path=${path%/*}; done
+    case " $dirs " in *" $path "*) ;; *) dirs="$dirs $path" ;; esac
+  done
+}

@@ -1,0 +1,67 @@
+# -------------------------------------------------------------------------------------------------------------- guard
+
+write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
+  [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or a link that leads the write elsewhere
+  [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
+  umask 022
+  # no default dependencies: they would order it after the target that wants it
+  printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
+    "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
+    "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
+    "TimeoutStartSec=60" "[Install]" "WantedBy=basic.target" >"$SYSTEM/$BOOT_UNIT"
+  written=$?
+  umask 077
+  [ "$written" -eq 0 ] || return 1
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { rm -f "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
+}
+
+remove_boot_unit() {
+  rm -f "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
+  [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
+}
+
+disarm() { # what is already gone is no error; a watch does not stop itself
+  strings="rollout-guard-$tx.timer"
+  [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
+  # shellcheck disable=SC2086 # a list of units
+  bounded 10 systemctl stop $strings >/dev/null 2>&1 || :
+  remove_boot_unit
+}
+
+start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
+  delay=$1
+  shift
+  # `systemctl isolate rescue.target` stops timers and services in the same boot
+  bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
+    --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --timer-property=IgnoreOnIsolate=yes --collect \
+    --property=IgnoreOnIsolate=yes --property=Restart=on-failure --property=RestartSec=5 \
+    /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
+}
+
+start_strings() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
+  clock
+  delay=$(((r_deadline - now + 999) / 1000))
+  [ "$delay" -ge 1 ] || delay=1
+  start_timer "$delay" "$@"
+  bounded 10 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
+    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
+}
+
+keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
+  [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
+  shown=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
+  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
+}
+
+guard_is_proven() { # by what systemd shows, whatever systemd-run returned
+  shown=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic "rollout-guard-$tx.timer") || return 1
+  case $NL$shown$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
+  next=${shown##*NextElapseUSecMonotonic=}
+  case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
+  look "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
+  enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
+  [ "$enabled" = enabled ] || return 1
+  reached=$NL$(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null | tr -d ' ')$NL
+  case $reached in *"${NL}basic.target$NL"*) ;; *) return 1 ;; esac # the next boot reaches it, as systemd itself resolves its default target
+}

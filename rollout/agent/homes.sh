@@ -1,0 +1,198 @@
+version() { # NAME COMMAND…: the version that it prints
+  name=$1
+  shift
+  command -v "$1" >/dev/null || return 0
+  line=$(bounded 10 "$@" 2>/dev/null)
+  [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
+}
+
+command_line() { # PID: its words into `words`, one a line
+  words=''
+  [ "$1" = 0 ] || words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
+}
+
+option() { # ' NAME NAME… ': the value of the last of these options in `words`, into `value`
+  value='' previous=''
+  IFS=$NL
+  for word in $words; do
+    case $1 in *" $previous "*) value=$word ;; esac
+    case $word in -*=*) case $1 in *" ${word%%=*} "*) value=${word#*=} ;; esac ;; esac
+    previous=$word
+  done
+  unset IFS
+}
+
+note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `matched`
+  what=$1 count=0 matched=''
+  shift
+  set +f
+  for pattern in "$@"; do
+    case $pattern in '' | [!/]* | *[!A-Za-z0-9_./:@%+=,*?-]*) continue ;; esac
+    for path in $R$pattern; do
+      [ -e "$path" ] || [ -L "$path" ] || continue
+      count=$((count + 1))
+      [ "$count" -le 64 ] || { say "fact $what-truncated only 64 are told" && break 2; }
+      note_path "${path#"$R"}"
+      matched="$matched ${path#"$R"}"
+    done
+  done
+  set -f
+}
+
+note_read() { # UNIT PATH…: into `list`, and as what this unit's process reads at its start into `reads`
+  reader=$1
+  shift
+  note_path "$@"
+  for noted in "$@"; do
+    case $noted in '' | *[!A-Za-z0-9_./:@%+=,-]*) ;; *) reads="$reads$reader $noted$NL" ;; esac
+  done
+}
+
+note_homes() { # what the kubelet, its unit and the runtimes read
+  hosts='' reads=$NL
+  # shellcheck disable=SC2086 # a list of paths
+  note_path $unit_files
+  note_kubelet
+  note_runtimes
+}
+
+note_kubelet() { # what the running kubelet reads, and what it keeps
+  command_line "$main_pid"
+  option ' --config '
+  # shellcheck disable=SC2086 # a list of paths
+  note_read "$unit" $kubelet_files "${value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+    "/etc/systemd/system/$unit.d/90-rollout.conf"
+  note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
+  option ' --config-dir '
+  [ -n "$value" ] || return 0
+  note_folder "$value"
+  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/environ")$NL in # 1.28 and 1.29 need it
+    *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
+  esac
+}
+
+note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
+  note_path "$1"
+  waiting=${1%/} walked=0 count=0
+  set +f
+  while [ -n "$waiting" ]; do
+    folder=${waiting%%"$NL"*} walked=$((walked + 1))
+    case $waiting in *"$NL"*) waiting=${waiting#*"$NL"} ;; *) waiting='' ;; esac
+    for path in "$R$folder"/* "$R$folder"/.[!.]*; do
+      [ -e "$path" ] || [ -L "$path" ] || continue
+      if [ "$count" -ge 64 ] || [ "$walked" -gt 64 ]; then
+        say "fact config-dir-truncated only $count files in $walked folders are told"
+        break 2
+      fi
+      if [ -d "$path" ] && [ ! -L "$path" ]; then
+        waiting=$waiting${waiting:+$NL}${path#"$R"}
+      else
+        case $path in *.conf) count=$((count + 1)) && note_read "$unit" "${path#"$R"}" ;; esac
+      fi
+    done
+  done
+  set -f
+}
+
+note_runtimes() { # the configuration of the container runtimes that are there
+  for served in $services; do
+    words=''
+    if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
+    note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
+    case $served in
+      containerd.service:*) note_containerd ;;
+      crio.service:*) note_crio ;;
+      docker.service:*)
+        option ' --config-file '
+        note_read docker.service "${value:-/etc/docker/daemon.json}"
+        ;;
+    esac
+  done
+}
+
+note_crio() {
+  option ' --config -c '
+  note_read crio.service "${value:-/etc/crio/crio.conf}"
+  option ' --config-dir -d '
+  value=${value:-/etc/crio/crio.conf.d}
+  note_path "$value" "$value/99-rollout.conf"
+  note_matching crio-conf "$value/*"
+  # shellcheck disable=SC2086 # a list of paths
+  note_read crio.service $matched
+}
+
+note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
+  option ' --config -c -config '
+  value=${value:-/etc/containerd/config.toml}
+  note_path "$value"
+  base=${value%/*} hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$value round=0
+  note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
+  imports="$imports$matched"
+  while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
+    round=$((round + 1)) unread=''
+    for path in $imports; do
+      case $seen in *" $path "*) continue ;; esac
+      seen="$seen$path "
+      [ ! -f "$R$path" ] || unread="$unread $R$path"
+    done
+    imports=''
+    [ -z "$unread" ] || read_containerd
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  note_read containerd.service $seen
+  for folder in $hosts; do
+    note_path "$folder"
+    note_matching hosts "$folder/*/hosts.toml"
+    note_matching host-folders "$folder/*"
+  done
+}
+
+read_containerd() { # `unread`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
+  # shellcheck disable=SC2086 # a list of paths
+  lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
+    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $unread 2>/dev/null)
+  IFS=$NL
+  for line in $lines; do
+    quoted "$line"
+    case $line in
+      *config_path*) note_hosts "$strings" ;;
+      *) note_imports "$strings" ;;
+    esac
+    IFS=$NL
+  done
+  unset IFS
+}
+
+quoted() { # LINE: its quoted strings, into `strings`
+  IFS="\"'"
+  # shellcheck disable=SC2086 # split at quotes
+  set -- $1
+  unset IFS
+  strings=''
+  while [ "$#" -gt 1 ]; do
+    strings="$strings $2"
+    shift 2
+  done
+}
+
+note_hosts() { # PATHS, as in $PATH
+  IFS=': '
+  # shellcheck disable=SC2086 # split into paths
+  set -- $1
+  unset IFS
+  for path in "$@"; do
+    case $path in [!/]* | *[!A-Za-z0-9_./@%+=,-]*) continue ;; esac
+    case " $hosts " in *" $path "*) ;; *) hosts="$hosts $path" ;; esac
+  done
+}
+
+note_imports() { # PATTERNS, relative to the main file unless absolute
+  # shellcheck disable=SC2086 # split into patterns
+  set -- $1
+  for pattern in "$@"; do
+    shift
+    case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
+  done
+  note_matching containerd-imports "$@"
+  imports="$imports$matched"
+}

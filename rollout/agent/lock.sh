@@ -1,0 +1,155 @@
+# --------------------------------------------------------------------------------------------------- lock and fencing
+
+born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
+  born='' parent='' condition='' called=''
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  called=${stat#*(} called=${called%)*}
+  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
+  set -- ${stat##*) }
+  condition=$1 parent=$2 born=${20}
+}
+
+hold() { # SECONDS: take the lock; wait at most this long
+  clock
+  patience=$((now + $1 * 1000))
+  while :; do
+    [ -d "$S/tx" ] || mkdir -p "$S/tx" || return 1
+    command exec 9>>"$S/lock" || return 1 # without `command`, an exec that fails would end dash
+    until flock -n 9; do
+      clock
+      [ "$now" -lt "$patience" ] || return 1
+      nap
+    done
+    # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+    [ "$S/lock" -ef "/proc/$$/fd/9" ] && break # else a forget came while we waited: the lock is another file now
+    [ "$now" -lt "$patience" ] || return 1
+    nap
+    clock
+  done
+  born "$$"
+  printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
+}
+
+seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed
+  awaited=''
+  while :; do
+    hold 1 && return
+    read -r holder start 2>/dev/null <"$S/holder" || return 1
+    clock
+    [ "$awaited" = "$holder $start" ] || awaited="$holder $start" enough=$((now + 9000))
+    [ "$now" -lt "$enough" ] || is_taken_back || break
+    nap
+  done
+  born "$holder" && [ "$born" = "$start" ] || return 1
+  kill_family "$holder" || return 1
+  born "$holder"
+  kill -9 "$holder"
+  wake "$parent"
+  hold 5
+}
+
+is_taken_back() { # another process does a guard's work: leave it alone while there is time to do it all again
+  [ "$tx" != - ] && load "$tx" && [ "$r_state" = reverting ] || return 1
+  boot_id
+  [ "$r_boot" = "$boot" ] || r_limit=$until # the recorded limit is by another boot's clock
+  [ "$now" -lt $((r_limit - 90000)) ]
+}
+
+wake() { # PID: continue it and its parents, up to init: a sudo stops when its command is stopped, and would never report its end
+  while [ "$1" -gt 1 ]; do
+    kill -CONT "$1" 2>/dev/null
+    born "$1" || return 0
+    set -- "$parent"
+  done
+}
+
+kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped, until none is left that could still change a file
+  # (a rename that hangs in the kernel could complete later). If that takes too long, the next caller finds PID again
+  stop_family "$1" || return 1
+  for member in $family; do
+    is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
+  done
+  clock
+  patience=$((now + 5000))
+  while family_lives; do
+    clock
+    [ "$now" -lt "$patience" ] || return 1
+    nap
+  done
+}
+
+stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `family`
+  family='' parents=" $1 "
+  kill -STOP "$1" || return 1
+  while :; do
+    found=''
+    set +f
+    for entry in /proc/[0-9]*; do
+      member=${entry#/proc/}
+      born "$member" || continue
+      case $parents in *" $member "*) continue ;; *" $parent "*) ;; *) continue ;; esac
+      kill -STOP "$member" 2>/dev/null
+      found="$found $member:$born" parents="$parents$member "
+    done
+    set -f
+    [ -n "$found" ] || return 0 # this pass began after the last one was stopped
+    family=$family$found
+  done
+}
+
+is_member() { born "${1%:*}" && [ "$born" = "${1#*:}" ]; }
+
+family_lives() {
+  for member in $family; do
+    is_member "$member" || continue
+    case $condition,$called in Z,* | X,*) ;; D,mv | D,rm | D,rmdir | D,ln) return 0 ;; D,*) ;; *) return 0 ;; esac
+  done
+  return 1
+}
+
+is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs
+  for folder in "$S" "$S/tx"; do
+    [ -e "$folder" ] || [ -L "$folder" ] || return 0
+    [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] || return 1
+    case $(stat -c %a "$folder") in *[2367] | *[2367]?) return 1 ;; esac
+  done
+}
+
+lock() {
+  undurable=''
+  command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
+  is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
+  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
+  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
+  hold 5 2>/dev/null || refuse locked "another verb is at work"
+}
+
+read_token() {
+  k_counter=0 k_run=- k_state=ended
+  [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
+  is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
+}
+
+write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
+  k_counter=$counter k_run=$run k_state=$1
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}"
+}
+
+fence() { # the caller's token is at least the node's, and no other run has a claim
+  read_token
+  if [ "$counter" -lt "$k_counter" ] || { [ "$counter" -eq "$k_counter" ] && [ "$run" != "$k_run" ]; }; then
+    refuse fenced "this node has accepted token $k_counter of run $k_run"
+  fi
+  if [ "$run" != "$k_run" ] && [ "$k_state" = live ] && [ "$force" != 1 ]; then
+    refuse claimed "by run $k_run with token $k_counter"
+  fi
+}
+
+refuse_token() {
+  [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: sync failed"
+  refuse state-not-writable "the token could not be stored"
+}
+
+accept() { # after fence: remember a newer token
+  [ "$counter $run" = "$k_counter $k_run" ] || write_token live
+}

@@ -1,0 +1,147 @@
+# ----------------------------------------------------------------------------------------------------- the units' health
+
+look() { # UNIT: its properties into u_…
+  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file=''
+  shown=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts -p RestartUSec \
+    -p ExecMainStartTimestampMonotonic -p NeedDaemonReload -p UnitFileState "$1" 2>/dev/null) || return 1
+  IFS=$NL
+  for line in $shown; do
+    value=${line#*=}
+    case $line in
+      LoadState=*) u_load=$value ;;
+      ActiveState=*) u_active=$value ;;
+      SubState=*) u_sub=$value ;;
+      MainPID=*) u_pid=$value ;;
+      NRestarts=*) u_restarts=$value ;;
+      RestartUSec=*) u_pause=$value ;;
+      ExecMainStartTimestampMonotonic=*) u_started=$value ;;
+      NeedDaemonReload=*) u_reload=$value ;;
+      UnitFileState=*) u_file=$value ;;
+    esac
+  done
+  unset IFS
+  [ -n "$u_active" ]
+}
+
+directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
+  unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
+  export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1 # whatever a wgetrc contains
+  "$@"
+}
+
+probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no program here can send the request
+  # curl: Debian, Ubuntu and RHEL servers as a rule. wget: Alpine and busybox, minimal Debian. Where both are missing,
+  # as on a minimal RHEL, bash opens the connection itself.
+  url=http://127.0.0.1:$1/healthz health=refused
+  if command -v curl >/dev/null; then
+    answer=$(directly bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
+  elif command -v wget >/dev/null; then
+    answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
+  elif command -v bash >/dev/null; then
+    # shellcheck disable=SC2016 # expanded by that bash
+    answer=$(bounded 4 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && cat <&3' - "$1" 2>/dev/null)
+  else
+    health=''
+    return
+  fi
+  case $?,$answer in
+    124,* | 137,* | 143,* | 28,*) health=timeout ;;
+    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${answer#*HTTP/1.[01] } health="status ${answer%"${answer#???}"}" ;;
+    0,ok | 0,*"$NL"200) health=ok ;;
+    0,*"$NL"[0-9][0-9][0-9]) health="status ${answer##*"$NL"}" ;;
+  esac
+  [ "$health" != "status 200" ] || health=ok
+}
+
+find_logs() { # PID: the files that its log is written to, into `logs`; none for a log in the journal
+  logs='' outputs=$R/proc/$1/fd # also those to which systemd or a script redirects it
+  [ ! -f "$outputs/2" ] || logs="$outputs/2"
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || logs="$logs $outputs/1"
+  mentions "$1" logtostderr= || return 0
+  command_line "$1"
+  option ' --logtostderr '
+  case $value in 0 | [fF] | false | FALSE | False) ;; *) return 0 ;; esac
+  option ' --log-file '
+  if [ -z "$value" ]; then
+    option ' --log-dir '
+    value=${value:-/tmp}/kubelet.INFO
+  fi
+  case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
+}
+
+is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output, and not its log
+  [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
+}
+
+is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
+  case $3 in
+    [IWEF][0-9][0-9][0-9][0-9]' '*)
+      pid_said=${3#* }
+      pid_said=${pid_said#"${pid_said%%[! ]*}"}
+      pid_said=${pid_said#* }
+      pid_said=${pid_said#"${pid_said%%[! ]*}"}
+      [ "${pid_said%% *}" = "$1" ]
+      ;;
+    '{"ts":'*)
+      moment=${3#'{"ts":'}
+      moment=${moment%%[!0-9]*}
+      is_number "$moment" && [ "$moment" -ge "$2" ]
+      ;;
+    *) return 1 ;;
+  esac
+}
+
+read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the journal. STARTED is in microseconds since boot
+  is_number "${2:-}" || return 0
+  clock
+  first=$((($(date +%s) - now / 1000 + $2 / 1000000 - 2) * 1000))
+  for log in $logs; do
+    said=0
+    IFS=$NL
+    for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | grep -e 'lenient decoding'); do
+      ! is_said_by "$1" "$first" "$line" || said=$((said + 1))
+    done
+    unset IFS
+    [ "$said" -gt 0 ] || is_read "$1" "$first" "$log" || continue
+    lenient=$((${lenient:-0} + said))
+  done
+}
+
+is_read() { # PID SINCE FILE: this process wrote one of its last lines
+  IFS=$NL
+  for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
+    ! is_said_by "$1" "$2" "$line" || { unset IFS && return; }
+  done
+  unset IFS
+  return 1
+}
+
+count_lenient() { # PID STARTED: the number of "lenient decoding" lines of this process; empty while no line of it can be read
+  lenient='' its_log='^'
+  ! is_thrown_away "$1" || its_log='^{"ts":'
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 50000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
+    sed -n -e '/^!unreadable$/{p;q;}' -e "/$its_log/{x;/^\$/{s/^/!read/;p;};x;}" -e '/lenient decoding/p')
+  case $lines in
+    *'!unreadable') ;;
+    *)
+      IFS=$NL
+      for line in $lines; do
+        case $line in '!read') lenient=${lenient:-0} ;; *) lenient=$((${lenient:-0} + 1)) ;; esac
+      done
+      unset IFS
+      ;;
+  esac
+  find_logs "$1"
+  read_logs "$1" "$2"
+  return 0
+}
+
+has_argument() { # BASE64: it is one word of the process's command line
+  argument=$(printf %s "$1" | base64 -d)
+  case $words in *"$NL$argument$NL"*) ;; *)
+    why="an argument is missing from its command line"
+    return 1
+    ;;
+  esac
+}

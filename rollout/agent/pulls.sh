@@ -1,0 +1,176 @@
+read_journal() { # of the running processes: the number of the kubelet's "lenient decoding" lines; the pulls under way, as NAME#REQUEST,
+  # into `pulling`. A pull ends with the kubelet that requested it: lines since its start count, by a clock that
+  # never steps
+  lenient='' pulling='' readable=0 sources='' since=999999999999 main_lines='^$'
+  if [ "$main_pid" != 0 ]; then
+    sources="_PID=$main_pid" main_lines="\\[$main_pid\\]: "
+    ! is_thrown_away "$main_pid" || main_lines="$main_lines{\"ts\":"
+    ! is_number "$main_started" || since=$((main_started / 1000000))
+  fi
+  for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
+  [ -n "$sources" ] || return 0
+  # `!read` marks the first line of the kubelet itself, whatever it contains
+  # shellcheck disable=SC2086 # a list of matches
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 $sources 2>/dev/null || echo '!unreadable'; } |
+    sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_lines/{x;/^$/{s/^/!read/;p;};x;}" -e '/lenient decoding/b say' \
+      -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' -e d -e ': say' -e p)
+  case $lines in *!unreadable) return ;; esac
+  readable=1
+  IFS=$NL
+  for line in $lines; do
+    unset IFS
+    moment=${line#[} request=''
+    moment=${moment%%.*}
+    moment=${moment##* }
+    case $line in
+      '!read') lenient=${lenient:-0} ;;
+      *"[$main_pid]: "*'lenient decoding'*) lenient=$((${lenient:-0} + 1)) ;;
+      *) ! is_number "$moment" || [ "$moment" -lt "$since" ] || follow ;;
+    esac
+  done
+  unset IFS
+}
+
+follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O, cri-dockerd and kubelets: failed calls,
+  # which CRI-O does not log, and dockershim's progress, every 10 s if it runs with -v=2
+  case $line in
+    *'msg":"PullImage \"'* | *'msg="PullImage \"'*)
+      image=${line#*'PullImage \"'}
+      text=${image#*'\"'} image=${image%%'\"'*}
+      case $text in '"'*) began ;; ' returns image reference '* | ' failed'*) ended "$image#" ;; esac
+      ;;
+    *'] PullImage "'*'" from image service failed: '*)
+      image=${line#*'] PullImage "'}
+      ended "${image%%'"'*}#*"
+      ;;
+    *'"PullImage from image service failed"'*' image="'*)
+      image=${line##*' image="'}
+      ended "${image%%'"'*}#*"
+      ;;
+    *'msg="Pulling image: '*' id='*) # CRI-O; its requests have numbers
+      image=${line#*'msg="Pulling image: '} request=${line##*' id='}
+      image=${image%%'"'*} request=${request%% *}
+      began
+      ;;
+    *'msg="Pulled image: '*' id='*)
+      request=${line##*' id='}
+      ended "*#${request%% *}"
+      ;;
+    *kube_docker_client.go:*'ulling image'* | *'msg="Pulling image '* | *'msg="Stop pulling image '* | \
+      *'msg="Cancel pulling image '*) follow_docker ;;
+  esac
+}
+
+follow_docker() { # `line` of dockershim, old or new, or of cri-dockerd
+  image=${line#*'ulling image'}
+  case $image in
+    ' "'*) image=${image#' "'} && image=${image%%'"'*} ;;
+    *' image="'*) image=${image#*' image="'} && image=${image%%'"'*} ;;
+    *) image=${image#' '} && image=${image%%': '*} && image=${image%%' because '*} ;;
+  esac
+  ended "$image#"
+  case $line in *'] Pulling image "'* | *'] "Pulling image" '* | *'msg="Pulling image '*) began ;; esac
+}
+
+began() { # `image`, `request`
+  case $image#$request in '#'* | *[!A-Za-z0-9_./:@%+=,#-]*) image='(unnamed)' ;; esac
+  pulling="$pulling $image#$request"
+}
+
+ended() { # PATTERN: remove the first match from `pulling`
+  others='' gone=0
+  for entry in $pulling; do
+    # shellcheck disable=SC2254 # a pattern
+    case $gone$entry in 0$1) gone=1 ;; *) others="$others $entry" ;; esac
+  done
+  pulling=$others
+}
+
+show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
+  known=0
+  for served in $services; do
+    process=${served#*:}
+    case $served in
+      *:0) continue ;;
+      docker.service:*) find_docker_layers || return 0 ;;
+      *) [ "$readable" = 1 ] || return 0 ;;
+    esac
+    case $served in containerd.service:*) find_ingests ;; esac
+    known=1
+  done
+  [ "$known" = 1 ] || return 0
+  names='' count=0
+  for entry in $pulling; do
+    count=$((count + 1))
+    [ "$count" -gt 20 ] || names="$names ${entry%%#*}"
+  done
+  say "pulls${names:- -}"
+}
+
+unnamed() { # something is pulled; without a name from elsewhere it is unnamed
+  [ -n "$pulling" ] || pulling=' (unnamed)#'
+}
+
+mentions() { # PID PATTERN: its command line contains it; needs no process (a shell's read drops the NULs)
+  line=''
+  read -r line 2>/dev/null <"$R/proc/$1/cmdline"
+  # shellcheck disable=SC2254 # a pattern
+  case $line in *$2*) ;; *) return 1 ;; esac
+}
+
+find_docker_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
+  data='' config=''
+  if mentions "$process" --data-root || mentions "$process" --config-file; then
+    command_line "$process"
+    option ' --config-file '
+    config=$value
+    option ' --data-root '
+    data=$value
+  fi
+  [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
+  data=$R${data:-/var/lib/docker}
+  [ -d "$data/tmp" ] || return 1
+  set +f
+  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { unnamed && break; }; done
+  set -f
+}
+
+read_data_root() { # FILE of dockerd's, into `data`
+  while read -r line || [ -n "$line" ]; do
+    case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
+    text=${text#*'"'}
+    data=${text%%'"'*}
+    return
+  done 2>/dev/null <"$1"
+}
+
+read_root() { # FILE of containerd's, into `data`: the root, from before its first table
+  while read -r line || [ -n "$line" ]; do
+    case $line in
+      '['*) return ;;
+      'root '*=* | root=*) quoted "$line" && data=${strings# } ;;
+    esac
+  done 2>/dev/null <"$1"
+}
+
+find_ingests() { # a layer under way is written to now and then; an interrupted one stays for a day
+  data=''
+  if mentions "$process" --root; then
+    command_line "$process"
+    option ' --root '
+    data=$value
+  elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
+    read_root "$R/etc/containerd/config.toml"
+  fi
+  set +f
+  set -- "$R${data:-/var/lib/containerd}"/io.containerd.content.v1.content/ingest/*/data
+  set -f
+  [ -e "$1" ] || return 0
+  # shellcheck disable=SC2046 # a list of numbers
+  set -- $(stat -c %Y -- "$@" 2>/dev/null) $(date +%s)
+  for latest; do :; done
+  for moment in "$@"; do
+    shift
+    [ "$#" -eq 0 ] || [ $((latest - moment)) -gt 60 ] || unnamed
+  done
+}

@@ -1,0 +1,84 @@
+# -------------------------------------------------------------------------------------------------------- the receipt
+
+here() { # TX: its folder
+  tx=$1 T=$S/tx/$1
+}
+
+load() { # TX: its receipt into r_…; false if it has none
+  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
+  r_reload=0 r_kubelet='' r_program=''
+  here "$1"
+  [ -f "$T/receipt" ] && [ ! -L "$T" ] || return 1
+  while IFS='=' read -r key value; do
+    case $key in
+      run) r_run=$value ;;
+      counter) r_counter=$value ;;
+      seq) r_seq=$value ;;
+      state) r_state=$value ;;
+      cause) r_cause=$value ;;
+      finished) r_finished=$value ;;
+      boot) r_boot=$value ;;
+      deadline) r_deadline=$value ;;
+      limit) r_limit=$value ;;
+      files) r_files=$value ;;
+      units) r_units=$value ;;
+      hangups) r_hangups=$value ;;
+      unit) r_unit=$value ;;
+      port) r_port=$value ;;
+      reload) r_reload=$value ;;
+      kubelet) r_kubelet=$value ;;
+      program) r_program=$value ;;
+    esac
+  done <"$T/receipt"
+  [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
+  [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version found it on PATH only
+  [ -n "$r_state" ]
+}
+
+lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
+  printf 'tx=%s\nstate=%s\ncause=%s\nfinished=%s\n%s\n' "$tx" "$2" "$3" "$4" "$common" >"$T/next/$1"
+}
+
+lay_receipts() {
+  lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
+  for why in guard boot health asked; do
+    lay "reverting-$why" reverting "$why" 1 && lay "reverted-$why" reverted "$why" 1 || return 1
+  done
+}
+
+become() { # NAME: one rename, durable when this returns true
+  bounded 60 mv -f "$T/next/$1" "$T/receipt" && flush "$T"
+}
+
+transactions() { # every transaction's name into `all_tx`, newest first
+  all_tx='' found=''
+  set +f
+  for entry in "$S"/tx/*/receipt; do
+    entry=${entry%/receipt}
+    load "${entry##*/}" && found="$found $r_seq:$tx"
+  done
+  set -f
+  while [ -n "$found" ]; do
+    top=-1
+    for entry in $found; do [ "${entry%%:*}" -le "$top" ] || top=${entry%%:*} newest=$entry; done
+    all_tx="$all_tx ${newest#*:}" rest=''
+    for entry in $found; do [ "$entry" = "$newest" ] || rest="$rest $entry"; done
+    found=$rest
+  done
+}
+
+boot_id() { read -r boot <"$R/proc/sys/kernel/random/boot_id"; }
+
+seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
+  clock
+  boot_id
+  left=0
+  [ "$r_state" = armed ] && [ "$r_boot" = "$boot" ] && left=$(((r_deadline - now) / 1000))
+  [ "$left" -ge 0 ] || left=0
+}
+
+show_receipt() { # WORD TX: a line of output
+  load "$2" || return 0
+  seconds_left
+  say "$1 tx=$tx run=$r_run counter=$r_counter state=$r_state cause=$r_cause left=$left finished=$r_finished"
+}

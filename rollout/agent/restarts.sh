@@ -1,0 +1,74 @@
+hang_up() { # UNIT: make its main process read its configuration again
+  bounded 10 systemctl kill -s HUP --kill-who=main "$1" >/dev/null 2>&1
+}
+
+restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
+
+restart_surely() { # UNIT: a second attempt if the first one hung; systemd merges two restarts that are requested at once
+  restart_unit "$1" && return
+  case $? in 124 | 137) clock && [ $((now + 3000)) -lt "$until" ] && restart_unit "$1" ;; *) return 1 ;; esac
+}
+
+restart_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
+  for name in $r_hangups $r_units; do
+    look "$name"
+    [ "$u_pid" = 0 ] || bounded 10 systemctl --no-block restart "$name" >/dev/null 2>&1
+  done
+}
+
+restart_units() { # in order, after the SIGHUPs; `why`, if one fails
+  for name in $r_hangups; do
+    hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
+  done
+  for name in $r_units; do
+    restart_unit "$name" || { why="systemctl restart $name failed or hung" && return 1; }
+  done
+}
+
+restart_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `unrestarted`
+  clock
+  given_at=$now previous=$NL
+  for name in $r_units; do
+    look "$name" || u_started=0
+    previous="$previous$name 0 $u_started 0$NL"
+  done
+  [ -z "${memory-}" ] || remember_units # a crash loop went on while the files were restored: its restarts do not count against the units
+  for name in $r_hangups; do # a process that died of a SIGHUP is started
+    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
+  done
+  [ -n "$r_units" ] || return 0
+  # shellcheck disable=SC2086 # a list of units
+  bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit blocks the old files too
+  for name in $r_units; do
+    restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
+  done
+  for name in $r_units; do
+    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"
+  done
+}
+
+is_seen_restarted() { # UNIT: it has no process, or one younger than the restored files. systemctl's exit status is no proof
+  look "$1" || return 1
+  [ "$u_pid" != 0 ] || return 0
+  if started_at "$u_pid"; then
+    [ $((started_at + 10)) -ge "$given_at" ]
+  else
+    recall "$previous" "$1"
+    [ "$was_started" != 0 ] && [ "$u_started" != "$was_started" ]
+  fi
+}
+
+started_at() { # PID: when it started, in milliseconds since boot
+  read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
+  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
+  set -- ${stat##*) }
+  started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
+}
+
+reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
+
+reload_surely() { # a second attempt if systemd refused (little room in /run); if it hung, it reloads before the restart, as soon as it can
+  reload_units && return
+  case $? in 124 | 137) ;; *) nap && reload_units && return ;; esac
+  say "say reload-failed systemctl daemon-reload failed or hung"
+}

@@ -1,0 +1,185 @@
+# -------------------------------------------------------------------------------------------------------------- revert
+
+keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept if that is possible without a gap
+  [ -e "$R$2" ] || [ -L "$R$2" ] || return 0
+  if [ -d "$R$2" ] && [ ! -L "$R$2" ]; then
+    mv "$R$2" "$T/kept.$1"
+  else
+    ln "$R$2" "$T/kept.$1" 2>/dev/null || cp -a "$R$2" "$T/kept.$1" 2>/dev/null
+  fi
+  case $? in
+    0) say "say foreign-bytes $2 is kept as $T/kept.$1" ;;
+    *) say "say foreign-bytes $2 could not be kept" ;;
+  esac
+}
+
+give_back() { # N: restore file N; may be repeated; counted in `given` if that took a step
+  load_file "$1" || return 1
+  is_as "$f_before" "$f_path" && return 0
+  is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
+  if [ "$f_before" = absent ]; then
+    let_go 30 rm -f "$R$f_path" || return 1
+  else
+    # On another file system a confirmed change keeps its copy in our folder only. The file beside the target may be incomplete:
+    # a revert was killed, or the power failed, while it was written.
+    if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
+      rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+    fi
+    let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
+  fi
+  given=$((given + 1))
+}
+
+remove_made() { # N: remove the folders that were made for file N, if nothing uses them
+  load_file "$1" || return 0
+  made=''
+  for folder in $f_made; do made="$R$folder $made"; done
+  for folder in $made; do rmdir "$folder" 2>/dev/null || :; done
+}
+
+remove_all_made() { # for every file, the last one first
+  n=1
+  while [ -e "$T/file.$n" ]; do n=$((n + 1)); done
+  while [ "$n" -gt 1 ]; do
+    n=$((n - 1))
+    remove_made "$n"
+  done
+}
+
+near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
+  near=${f_path%/*}
+  for topmost in $f_made; do near=${topmost%/*} && break; done
+  case $near in *.d) near=${near%/*} ;; esac # never where a reader's pattern could match
+  near=$near/.rollout-$tx.$1
+}
+
+unstage() { # remove the copies that are outside the transaction's folder, or were tried there
+  n=1
+  while [ -e "$T/file.$n" ]; do
+    if load_file "$n"; then
+      near "$n"
+      rm -f "$R$near.new" "$R$near.old"
+    fi
+    n=$((n + 1))
+  done
+}
+
+flush_near() { # make the removal durable: else a power cut restores copies that no record names
+  nears='' n=1
+  while [ -e "$T/file.$n" ]; do
+    if load_file "$n"; then
+      near "$n"
+      case " $nears " in *" $R${near%/*} "*) ;; *) nears="$nears $R${near%/*}" ;; esac
+    fi
+    n=$((n + 1))
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$nears" ] || flush $nears
+}
+
+is_untouched() { # an armed transaction without a rename: everything staged is there. Old bytes are no proof, anybody may restore them
+  [ "$r_state" = armed ] || return 1
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" && [ -e "$R$f_new" ] && is_as "$f_before" "$f_path" || return 1
+    n=$((n + 1))
+  done
+}
+
+restrain() { # a transaction armed in this boot is reverted by its limit, before its pods are evicted
+  [ "$r_state" = armed ] || [ "$verb" = guard ] || [ "$verb" = watch ] || return 0
+  boot_id
+  clock
+  [ "$r_boot" != "$boot" ] || [ "$now" -ge $((r_limit - 10000)) ] || [ "$until" -lt "$r_limit" ] || until=$r_limit
+}
+
+take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, when the units start after us anyway. False: not finished
+  restrain
+  targets
+  # shellcheck disable=SC2086 # a list of paths
+  digest $paths $copies
+  how=$2
+  is_untouched && how=nothing
+  read_stuck
+  [ "$stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
+  undurable='' unrestarted='' kept=''
+  if [ "$r_state" != reverting ]; then
+    bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
+    flush "$T"
+    r_state=reverting r_cause=$1
+  fi
+  give_all_back
+  remove_all_made
+  folders
+  # shellcheck disable=SC2086 # a list of paths
+  flush $dirs
+  [ "$given,$stuck" != 0,not-given-back ] || how=finished # by the previous attempt
+  case $how in restart | files) reload_surely ;; esac
+  case $how in restart) restart_again ;; files) restart_running ;; esac
+  is_whole || return 1
+  [ "$how" != restart ] || remember_loaded
+  become "reverted-$r_cause" || return 1
+  r_state=reverted
+  if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
+  times=''
+  [ "$how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
+  tidy
+  keep_times "$times"
+}
+
+give_all_back() { # every file, even if others fail; those that keep the new bytes into `kept`
+  given=0 n=1
+  while [ "$n" -le "$r_files" ]; do
+    give_back "$n" || kept="$kept${kept:+ }$f_path"
+    n=$((n + 1))
+  done
+}
+
+is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
+  if [ -n "$undurable" ]; then
+    stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
+  elif [ -n "$unrestarted" ]; then
+    stick not-restarted "$unrestarted still runs the process from before its old files were there"
+  elif [ -n "$kept" ]; then
+    stick not-given-back "$kept $(attributes)"
+  else
+    rm -f "$T/stuck"
+    stuck=''
+  fi
+  [ -z "$stuck" ]
+}
+
+stick() { # REFERENCE TEXT: why the loaded transaction cannot end. Best effort: only the receipt counts
+  stuck=$1 stuck_text=$2
+  printf '%s %s %s\n' "$boot" "$1" "$2" >"$T/stuck" 2>/dev/null
+}
+
+read_stuck() { # the reason noted in this boot, into `stuck` and `stuck_text`
+  boot_id
+  stuck_boot='' stuck='' stuck_text=''
+  read -r stuck_boot stuck stuck_text 2>/dev/null <"$T/stuck"
+  [ "$stuck_boot" = "$boot" ] || stuck='' stuck_text=''
+}
+
+tell_stuck() { # of the loaded transaction
+  [ "$r_state" = reverting ] || return 0
+  read_stuck
+  [ -z "$stuck" ] || say "failed $stuck $stuck_text"
+}
+
+attributes() { # why the first of `kept` cannot be renamed, if that is known
+  attributes=$(bounded 5 lsattr -d -- "$R${kept%% *}" 2>/dev/null)
+  case ${attributes%% *} in
+    *i*) printf 'is immutable; clear that with: chattr -i' ;;
+    *a*) printf 'may only be appended to; clear that with: chattr -a' ;;
+    *) printf 'cannot be renamed' ;;
+  esac
+}
+
+tidy() { # a reverted transaction keeps only its receipt and foreign bytes
+  unstage
+  remove_all_made # those that held a copy until now
+  set +f
+  rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck" "$T/times"
+  set -f
+}

@@ -1,0 +1,27 @@
+verb_snapshot() {
+  allow 60
+  show_state ''
+  show_managers
+  version systemd systemctl --version
+  version runtime-docker docker --version
+  version runtime-containerd containerd --version
+  version runtime-crio crio --version
+  version runtime-cri-dockerd cri-dockerd --version
+  folder=$S
+  until [ -d "$folder/" ]; do folder=${folder%/*}; done
+  # shellcheck disable=SC2046 # type, free blocks, block size
+  set -- $(stat -f -c '%T %a %S' "$folder/")
+  say "fact state-dir-fs ${1-unknown}"
+  say "fact room-kib $((${2-0} * (${3-0} / 512) / 2))"
+  read -r name 2>/dev/null <"$R/etc/hostname" && say "fact hostname $name"
+  show_cgroup
+  show_kubeadm
+  measure_unit
+  find_kubelet "$main_pid"
+  version kubelet-version "$program" --version
+  list=''
+  note_homes
+  [ "${odd:-0}" = 0 ] || say "fact odd-names $odd $(printf %s "$oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
+  show_files with
+  show_stale
+}

@@ -1,0 +1,195 @@
+sweep() { # remove transactions that died before their receipt; refuses if one is still under way
+  transactions
+  top=0
+  for name in $all_tx; do
+    load "$name"
+    [ "$r_seq" -le "$top" ] || top=$r_seq
+    case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+  done
+  remove_strays
+}
+
+remove_strays() {
+  set +f
+  for entry in "$S"/tx/*; do
+    set -f
+    here "${entry##*/}"
+    [ ! -L "$T" ] || rm -f "$T"
+    [ -e "$T/receipt" ] || [ ! -d "$T" ] || abandon
+  done
+  set -f
+}
+
+withdraw_receipt() { # else a power cut restores it without the files that it names
+  [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
+}
+
+abandon() { # nothing was renamed; remove all traces of this transaction
+  withdraw_receipt
+  [ ! -e "$T/guarded" ] || disarm
+  unstage
+  remove_all_made
+  flush_near
+  times=$(cat "$T/times" 2>/dev/null)
+  rm -rf "$T"
+  keep_times "$times"
+}
+
+note_times() { # when the targets last changed, before our hard link changes their ctime
+  # shellcheck disable=SC2086 # a list of paths
+  stat -c '%i %.9Y %.9Z %n' -- $paths >"$T/times" 2>/dev/null
+  :
+}
+
+keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
+  [ -n "$1" ] || return 0
+  lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
+  IFS=$NL
+  for line in $1; do
+    unset IFS
+    path=${line#* * * }
+    line=${line%" $path"}
+    left=${line%% *} moment=${line##* }
+    case $entries in *"$NL$left $moment "*) moment=${entries#*"$NL$left $moment "} && moment=${moment%% *} ;; esac
+    current=$(stat -c '%i %.9Y %.9Z' -- "$path" 2>/dev/null) || continue
+    [ "${current% *}" = "${line% *}" ] || continue
+    lines="$lines$left ${current##* } $moment $path$NL"
+  done
+  unset IFS
+  remember_times "$lines"
+}
+
+remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
+  lines=$1$NL entries=$(cat "$S/touched" 2>/dev/null)
+  IFS=$NL
+  for line in $entries; do
+    case $NL$lines in *" ${line#* * * }$NL"*) ;; *) lines="$lines$line$NL" ;; esac
+  done
+  unset IFS
+  printf %s "$lines" >"$S/touched.new" 2>/dev/null && mv -f "$S/touched.new" "$S/touched" 2>/dev/null
+  :
+}
+
+remember_loaded() { # the targets, if a SIGHUP made a unit read them, without a new process
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $paths 2>/dev/null)"
+}
+
+place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the target; noted in file.N before they exist
+  folder=${2%/*} made=''
+  until [ -d "$R$folder/" ]; do
+    made="$folder $made"
+    folder=${folder%/*}
+  done
+  f_path=$2 f_made=$made
+  near "$1"
+  rm -f "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
+  inside "$@" || return 1
+  if [ "$3" != absent ]; then
+    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+  else
+    true >"$T/new.$1" && flush_note "$1" || return 1
+    if linked "$T/new.$1" "$R$near.new"; then # reached: a rename works where a link does
+      rm -f "$R$near.new"
+    else
+      beside "$@"
+    fi
+  fi
+}
+
+linked() { # FROM TO: by a hard link; false across two file systems. A file that may not be linked may not be renamed
+  said=$(ln "$1" "$2" 2>&1) && return
+  case $said in *'not permitted'*) ;; *) return 1 ;; esac
+  kept=$f_path
+  said=$(attributes)
+  abandon
+  refuse not-renameable "$kept $said"
+}
+
+flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything exists outside the transaction's folder
+
+make_folders() { # the folders that the file needs, already noted: the disk may be full later
+  for made_one in $made; do
+    [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
+    news="$news $R${made_one%/*}"
+  done
+}
+
+note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
+
+inside() { # N PATH BEFORE: both copies in the transaction's folder
+  old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
+  note_file "$@"
+}
+
+beside() { # N PATH BEFORE: both copies near the target, on another file system; a copy here serves a later rollback
+  old=$near.old new=$near.new
+  note_file "$@" && true >"$T/beside.$1" && flush_note "$1"
+}
+
+stage_file() { # N PATH BEFORE AFTER MODE BASE64
+  place "$@" && make_folders || return 1
+  if [ "$3" != absent ]; then
+    cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
+  else
+    true >"$R$new" && chmod "$5" "$R$new" || return 1
+    [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$folder" "$R$new" || return 1
+  fi
+  if [ "$6" = - ]; then
+    true >"$R$new"
+  else
+    printf %s "$6" | base64 -d >"$R$new"
+  fi || return 1
+  stat -c '%a %u:%g' -- "$R$new" >"$T/mode.$1" || return 1 # for verify
+  news="$news $R$new"
+  [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
+  if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
+}
+
+staged_is() { # N PATH BEFORE AFTER MODE BASE64
+  load_file "$1" && is_as "$4" "$f_new"
+}
+
+find_kubelet() { # PID: the program that its unit starts, into `program`: the running one, or, if that may be an interpreter, the one on PATH
+  program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || program=''
+  program=${program% (deleted)} # replaced since its start: the next start uses the file that is there now
+  case $program in
+    *[!A-Za-z0-9_./:@%+=,-]*) program=kubelet ;;
+    */kubelet) ;;
+    *) ! command -v kubelet >/dev/null || program=kubelet ;;
+  esac
+  program=$(command -v "${program:-kubelet}") || program=''
+}
+
+mark_kubelet() { # PROGRAM: which kubelet this is, without running it
+  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) || kubelet=unknown
+}
+
+stage() { # everything that is needed later, and the boot unit; durable when this returns true
+  news=''
+  mkdir -p "$T/next" || return 1
+  note_times
+  # shellcheck disable=SC2154 # the loader's: this text and the payload
+  printf '%s' "${all%%"${NL}PAYLOAD='"*}$NL" >"$T/agent" || return 1
+  each file stage_file || return 1
+  # shellcheck disable=SC2086 # a list of paths
+  digest $news
+  each file staged_is || return 1
+  recall "$memory" "$unit"
+  find_kubelet "$was_pid"
+  mark_kubelet "$program"
+  boot_id
+  clock
+  r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
+  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$r_limit${NL}files=$files
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program"
+  lay_receipts || return 1
+  folders
+  true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
+  set +f
+  # shellcheck disable=SC2086 # a list of paths
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
+  flushed=$?
+  set -f
+  return "$flushed"
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# rollout's agent: one node's transaction. POSIX sh; runs under dash, bash and busybox ash. Protocol: docs/agent.md.
+#
+# THEORY
+#
+# A transaction replaces a few files and restarts a few units, or sends them SIGHUP. It can always be reverted. Its receipt is the
+# only record of its state, replaced only by rename. The timer and the boot unit hold no state: they start this program, which reads it:
+#
+#     (none) ──> armed ──> confirmed ──> reverting ──> reverted        armed ──> reverting ──> reverted
+#
+# There are no other transitions. So every verb may be repeated, and may finish what a killed verb began. Receipts for all
+# later states are in next/ before the first one is in force, and both copies of every file exist by then. From then on each
+# step, forward or back, is a rename (or an unlink): it needs no room on the disk, and it either happened or did not.
+#
+# What a kill -9 or a power cut leaves, by its point in `apply`, and what repairs it:
+#
+#     before the receipt          files old; stray staging         the next apply, or cleanup; the boot unit removes itself
+#     armed, no timer yet         files old                        boot unit, or any confirm (too late) or revert
+#     armed and guarded           each file old or new             timer, or boot unit, or revert: all old
+#     in confirm, receipt first   files new; guard still there     timer and boot unit read `confirmed`, remove themselves
+#     reverting                   each file old or new             timer, boot unit, or any revert continues: all old
+#     reverted, guard still there files old                        timer and boot unit remove themselves
+#     in forget                   all of the state, or none of it  another forget, or any cleanup
+#
+# Rules for all code below:
+#   * State changes only under the lock (fd 9): killing the recorded holder's children, then the holder, stops all changes.
+#   * The body of a verb runs with fd 9 closed (`… 9>&-`). The shell keeps the lock in a close-on-exec copy, so that no
+#     child can hold it after the shell's death.
+#   * Time is milliseconds since boot, plus the boot's id. `until` is the time by which this verb must have ended.
+#     Every child that could hang runs under `bounded`, which waits at most until then, and at least one second.
+#   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
+#   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
+
+PAYLOAD=
+export LC_ALL=C
+umask 077
+set -f
+trap '' HUP PIPE
+
+case $0 in # the copy that guards a transaction takes its node's root from its own path
+  */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
+  *) R=${ROLLOUT_ROOT-} ;;
+esac
+[ -n "$R" ] || export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+S=$R/var/lib/rollout
+FORGOTTEN=$S.forgotten
+SYSTEM=$R/etc/systemd/system
+BOOT_UNIT=rollout-guard-boot.service
+UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/usr/lib/systemd/system $R/lib/systemd/system"
+WANTED=$SYSTEM/basic.target.wants/$BOOT_UNIT       # every ordinary service waits for that target, whatever a node's default target is
+WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # of earlier versions
+RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
+NL='
+'

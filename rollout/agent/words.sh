@@ -1,0 +1,116 @@
+# ---------------------------------------------------------------------------------------------- words, time, children
+
+say() { printf '%s\n' "$*" 2>/dev/null || :; }
+
+finish() {
+  say "end $verb"
+  exit 0
+}
+
+refuse() { # REFERENCE TEXT
+  say "refused $*"
+  finish
+}
+
+clock() { # now: milliseconds since boot
+  IFS=' ' read -r uptime _ <"$R/proc/uptime"
+  case $uptime in *.??) ;; *) uptime=${uptime%%.*}.00 ;; esac
+  now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 1000))
+}
+
+allow() { # SECONDS: this verb must have ended by then
+  clock
+  until=$((now + $1 * 1000))
+}
+
+bounded() { # SECONDS COMMAND…: at most this long and at most the time left, but at least one second
+  clock
+  seconds=$(((until - now) / 1000))
+  [ "$seconds" -lt "$1" ] || seconds=$1
+  [ "$seconds" -ge 1 ] || seconds=1
+  shift
+  timeout -k 1 "$seconds" "$@"
+}
+
+let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel does not end the command: its late effects do no harm
+  clock
+  seconds=$(((until - now) / 1000))
+  [ "$seconds" -lt "$1" ] || seconds=$1
+  [ "$seconds" -ge 1 ] || seconds=1
+  shift
+  timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
+}
+
+nap() { sleep 0.2 2>/dev/null || sleep 1; }
+
+flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
+  let_go 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
+}
+
+milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `span`, rounded up
+  span=0
+  for part in "$@"; do
+    figure=${part%%[!0-9]*}
+    case $part in
+      *us) span=$((span + figure / 1000 + 1)) ;;
+      *ms) span=$((span + figure + 1)) ;;
+      *.*s) span=$((span + figure * 1000 + 1000)) ;;
+      *min) span=$((span + figure * 60000)) ;;
+      *[0-9]s) span=$((span + figure * 1000)) ;;
+      *[0-9]) span=$((span + figure / 1000)) ;;
+      *) span=$((span + 86400000)) ;; # hours, "infinity": longer than any guard
+    esac
+  done
+}
+
+is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
+is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
+
+arguments() { # KEY=VALUE…
+  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0
+  for word in "$@"; do
+    case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
+    value=${word#*=}
+    case $word in
+      tx=*) tx=$value ;;
+      run=*) run=$value ;;
+      counter=*) counter=$value ;;
+      machine=*) machine=$value ;;
+      guard=*) guard=$value ;;
+      keep=*) keep=$value ;;
+      unit=*) unit=$value ;;
+      healthz=*) healthz=$value ;;
+      force=*) force=$value ;;
+      claim=*) claim=$value ;;
+      measure=*) measure=$value ;;
+      unread=*) unread=$value ;;
+      *) refuse bad-argument "$word" ;;
+    esac
+  done
+  if ! { is_name "$unit" && is_number "$guard" && is_number "$keep" && is_number "$healthz"; }; then
+    refuse bad-argument "unit, guard, keep or healthz"
+  fi
+}
+
+need() { # NAME…: these arguments must be present and well formed
+  for name in "$@"; do
+    case $name in
+      tx) case $tx in *@*) refuse bad-argument tx ;; *) is_name "$tx" || refuse bad-argument tx ;; esac ;;
+      run) is_name "$run" || refuse bad-argument run ;;
+      counter) is_number "$counter" || refuse bad-argument counter ;;
+    esac
+  done
+}
+
+each() { # KIND FUNCTION: call FUNCTION with the words of each payload line of that kind, until it fails
+  wanted=$1 callback=$2
+  IFS=$NL
+  # shellcheck disable=SC2086 # split into lines
+  set -- $PAYLOAD
+  unset IFS
+  for line in "$@"; do
+    case $line in "$wanted "*) ;; *) continue ;; esac
+    # shellcheck disable=SC2086 # split into words
+    $callback ${line#* } || return 1
+  done
+}
