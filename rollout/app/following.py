@@ -17,7 +17,7 @@ from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.measured_rollbacks import measured
+from rollout.core.run.order import measured
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand

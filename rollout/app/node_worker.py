@@ -26,9 +26,8 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.events import Answered, Event, Trigger
+from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.state import Verb
-from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
 

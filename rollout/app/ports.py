@@ -14,8 +14,7 @@ from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPo
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.past_run import RunSummary
 from rollout.core.run.commands import Command
-from rollout.core.run.events import Event
-from rollout.core.run.requests import Request
+from rollout.core.run.events import Event, Request
 from rollout.core.run.state import RunState
 
 

@@ -15,7 +15,7 @@ from rollout.composition.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines
-from rollout.core.run.requests import RequestWord
+from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import UsageError
 

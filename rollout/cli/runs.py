@@ -48,7 +48,7 @@ from rollout.core.presentation.nothing_to_do import (
     nothing_to_change,
 )
 from rollout.core.presentation.summary import exit_code
-from rollout.core.run.requests import Request, RequestWord
+from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable

@@ -13,8 +13,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import trigger_of
+from rollout.core.run.events import Trigger, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, PATIENCE, Node, order

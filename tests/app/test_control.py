@@ -14,9 +14,8 @@ from rollout.app.following import last_way_back, replay, runs_at_work
 from rollout.app.maintenance import last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import highest_counter
-from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.events import Answered, RequestWord, Trigger, asked
 from rollout.core.run.journal_codec import encode_event, encode_order
-from rollout.core.run.requests import RequestWord, asked
 from rollout.core.run.state import Phase, RunState, Verb
 from rollout.errors import StateError
 from tests.orders import make_order

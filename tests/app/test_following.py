@@ -15,8 +15,8 @@ from rollout.app.following import AWAY_SECONDS, attendance, follow, replay
 from rollout.app.ports import Holder
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import attendance_lines
+from rollout.core.run.events import RequestWord, asked
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.requests import RequestWord, asked
 from rollout.core.run.state import Ending, Phase, Verb
 from rollout.errors import StateError
 from tests.app.site import SMALL, Site, at_work

@@ -1,4 +1,4 @@
-"""Makes the order for the machine from a plan."""
+"""Makes the order for the machine: from a plan, or from transactions to revert. How long reverts last."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, RevertScope
-from rollout.core.model.rollback_timing import SETTLE, way_back_seconds
-from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
+from rollout.core.model.rollback_timing import SETTLE, WayBack, way_back_seconds
+from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -112,3 +112,16 @@ def predicted_seconds(order: Order, per_node: float) -> float:
     singly = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
     together = way_back_seconds(racks, order.racks, order.limits, per_node, zones, order.zones)
     return max(together, singly * per_node + max(0, singly - 1) * SETTLE)
+
+
+# The revert times that a run has measured.
+
+
+def measured(state: RunState) -> WayBack | None:
+    """What a run has measured, in its rehearsal or a real revert; ``None`` until a node is reverted."""
+    back = [record for record in state.nodes.values() if record.revert_seconds > 0]
+    if not back:
+        return None
+    slowest = max(record.revert_seconds for record in back)
+    forth = max((record.apply_seconds for record in state.nodes.values()), default=0.0)
+    return WayBack(state.order.run, len(back), forth, slowest)

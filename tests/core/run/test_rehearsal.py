@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.rollback_timing import WayBack
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.run.measured_rollbacks import measured
+from rollout.core.run.order import measured
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
