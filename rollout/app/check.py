@@ -26,7 +26,7 @@ from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, wave_commands
 from rollout.core.text import suggest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
-from rollout.kubelet import homes, own_values
+from rollout.kubelet import homes
 
 Loaded = TypeVar("Loaded")
 
@@ -67,14 +67,14 @@ def check(
     for policy in playbooks:
         problems += homes.check(policy.settings)
         problems += homes.check_accepted(policy.accepted, policy.name)
-        problems += own_values.shared_by_level(Level(policy.name, None, policy.settings))
+        problems += homes.own_values_for_many(Level(policy.name, None, policy.settings))
     known = names_in(files, PLAYBOOK_FOLDER)
     for name in known:
         _try(partial(_check_programs, files, f"{PLAYBOOK_FOLDER}/{name}{SUFFIX}", why_not_run, problems), [])
     problems += (_unknown_playbook(each, known) for each in inventories if each.playbook not in ("", *known))
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
-        problems += own_values.shared_by_level(level)
+        problems += homes.own_values_for_many(level)
     problems += trials.mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))

@@ -24,10 +24,9 @@ from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
-from rollout.kubelet.restarts import consequences, pull_rates
-from rollout.kubelet.restarts.allocatable import is_less, less_room, room_now
+from rollout.kubelet.restarts import consequences
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
-from rollout.kubelet.restarts.readmission import Rejected, rejected
+from rollout.kubelet.restarts.readmission import Rejected, is_less, less_room, rejected, room_now
 from rollout.kubelet.restarts.termination import kept_back, worst
 
 NOT_FORESEEN = "pods-not-foreseen"
@@ -132,12 +131,12 @@ class Foresight:
 
     def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
         """The pulls that a changed node may request of its registry."""
-        return Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
+        return Asking(node, consequences.rate_of(proposal.before), consequences.rate_of(proposal.after))
 
     def asking_as_before(self, node: Node) -> Asking:
         """The pulls that an unchanged node may request."""
         snapshot = self.fleet.nodes.get(node.name)
-        now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
+        now = consequences.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
         return Asking(node, now, now)
 
     def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> NodeImpact:
@@ -150,7 +149,7 @@ class Foresight:
             live=self.live.get(node.name),
             probed=None if pods is None else sum(pod.probed for pod in pods),
             lost=self._lost(node, snapshot, proposal),
-            fails=pull_rates.newly_failing(proposal.before, proposal.after),
+            fails=consequences.newly_failing(proposal.before, proposal.after),
         )
 
     def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:

@@ -20,8 +20,8 @@ from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
 from rollout.core.plans.registry_load import Asking
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
-from rollout.kubelet import homes, own_values
-from rollout.kubelet.changes.change_cache import Alike
+from rollout.kubelet import homes
+from rollout.kubelet.changes.changes import Alike
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.fitness import SICK
@@ -227,6 +227,6 @@ def _check_settings(
         if key not in seen:
             seen.add(key)
             problems |= dict.fromkeys(homes.check(mine))
-    problems |= dict.fromkeys(own_values.shared(settings, selection))
+    problems |= dict.fromkeys(homes.shared_own_values(settings, selection))
     if problems:
         raise InputError(tuple(problems))

@@ -15,7 +15,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.errors import RemoteError, StateError
-from rollout.kubelet import in_force
+from rollout.kubelet import values
 from rollout.kubelet.node import unloaded
 
 WIDTH = 16
@@ -68,7 +68,7 @@ def _shown(node: Snapshot, ask: Asked | None) -> str:
     if ask is None or not unloaded.is_asked_for(node):
         return ""
     try:
-        return in_force.canonical(dict(ask(node.node)))
+        return values.canonical(dict(ask(node.node)))
     except RemoteError:
         return ""
 

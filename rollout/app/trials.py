@@ -21,11 +21,9 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Place, Problem
 from rollout.kubelet import homes
-from rollout.kubelet.changes.change_cache import Alike
-from rollout.kubelet.changes.changes import LeftAlone
+from rollout.kubelet.changes.changes import Alike, LeftAlone
 from rollout.kubelet.changes.templated_config import uses_node
-from rollout.kubelet.kinds.kind import NodeKind, kinds, kinds_told
-from rollout.kubelet.kinds.model_node import model_node
+from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
 
 _SETTINGS_FAULT = frozenset({"kubelet-would-not-start", "setting-without-effect"})

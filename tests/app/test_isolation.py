@@ -28,11 +28,11 @@ from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
 from rollout.kubelet.agent import agent_answer
-from rollout.kubelet.changes import change_cache, splice
+from rollout.kubelet.changes import changes, splice
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.node import fitness, managers, sources
 from rollout.kubelet.node import managers as living_with_kubeadm
-from rollout.kubelet.restarts import consequences, pull_rates
+from rollout.kubelet.restarts import consequences
 from tests.app.agents import Agents, answer, way_to, well
 from tests.app.test_node_worker import Outside, ask, worker
 from tests.app.test_reading import Wall
@@ -80,12 +80,12 @@ PLACES = {
     "its fitness": (fitness, "refusal"),
     "finding its files": (sources, "find"),
     "its file's new text": (splice, "splice"),
-    "its proposal": (change_cache, "proposal"),
+    "its proposal": (changes, "proposal"),
     "the version that it is treated as": (fitness, "remarks"),
     "other tools that configure it": (managers, "remarks"),
     "the side effects of its change": (consequences, "of_node"),
     "whether kubeadm undoes it": (living_with_kubeadm, "rewrites"),
-    "the load on its registry": (pull_rates, "rate_of"),
+    "the load on its registry": (consequences, "rate_of"),
 }
 
 
@@ -117,7 +117,7 @@ def test_a_skipped_node_that_also_fails_keeps_its_first_reason(
     known, poisoned, nodes = poisoned_fleet()
     labelled = dict(known.nodes)
     labelled[poisoned] = replace(labelled[poisoned], labels={"node-role.kubernetes.io/control-plane": ""})
-    poison(monkeypatch, pull_rates, "rate_now")
+    poison(monkeypatch, consequences, "rate_now")
     kept = Kept()
     made = planned(replace(known, nodes=labelled), nodes, kept)
     assert [(left.name, left.standing, left.reference) for left in made.left] == [
