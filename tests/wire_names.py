@@ -27,7 +27,7 @@ from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import RequestWord
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.run.state import RULES, Order
-from rollout.core.text.dataclass_json import name_on_disk
+from rollout.core.text.json_text import name_on_disk
 from tests.places import ROOT
 
 FILE = Path(__file__).with_suffix(".json")

@@ -1,9 +1,10 @@
-"""The real file system behind the ``Files`` port: small regular UTF-8 files under one folder."""
+"""The real file system behind the ``Files`` port: small regular UTF-8 files under one folder; and the agent's text."""
 
 from __future__ import annotations
 
 import os
 import stat
+from importlib.resources import files
 from pathlib import Path
 
 from rollout.core.text.terminal import printable
@@ -93,3 +94,10 @@ class FolderFiles:
 
 def _problem(reference: str, path: str, message: str) -> InputError:
     return InputError((Problem(reference, f"{printable(path)}: {printable(message)}"),))
+
+
+# The agent's text, as it is sent to every node.
+
+
+def agent_program() -> str:
+    return (files("rollout.agent") / "agent.sh").read_text(encoding="utf-8")

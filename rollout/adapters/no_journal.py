@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Request
 from rollout.errors import StateError
 

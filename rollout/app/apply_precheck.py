@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rollout.app.hearing import report_of
-from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.isolation import Keep, keep_nothing, report_of
 from rollout.app.maintenance import last_confirmed
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target

@@ -1,4 +1,5 @@
-"""One round of draining a node through the API server, and lifting its cordon.
+"""A node's pods before its change: one round of draining it through the API server, a look for pods that arrived since,
+and lifting its cordon.
 
 A round cordons the node if needed, evicts every pod that must leave and is not already terminating, and reports the
 pods that remain. The API server enforces the disruption budgets. An accepted eviction is not enough: a node is empty
@@ -12,13 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rollout.app.backends import patiently
 from rollout.app.ports import Clock, Cluster
+from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.core.model.playbook import Drain
 from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.run.drains import REFERENCE
 from rollout.core.run.events import Trigger
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
+from rollout.kubelet.restarts.consequences import lost_text
+from rollout.kubelet.restarts.readmission import rejected_with
 from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0
@@ -272,3 +277,38 @@ def _names(pods: Sequence[LeavingPod]) -> list[str]:
 def _listed(said: Sequence[str]) -> str:
     more = f" and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
     return "; ".join(said[:SHOWN]) + more
+
+
+# Looks right before a node's change for pods that arrived since it was planned, or since it was drained.
+#
+# A drained node's pods move to other nodes, and the plan of those nodes may not expect them. So the pods are
+# counted again.
+
+
+def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callable[[float], None]) -> str:
+    """Why the node is not changed now; ``""``: no pod on it would be lost. A missing answer is also a reason."""
+    if node.drain is None and node.less_room is None:
+        return ""
+    try:
+        if node.drain is not None:
+            return patiently(lambda left: _came_back(cluster, node.name, left), ASK_SECONDS, clock.now, wait)
+        less = node.less_room
+        return patiently(lambda left: _do_not_fit(cluster, node.name, less, left), ASK_SECONDS, clock.now, wait)
+    except RemoteError as error:
+        return f"its pods could not be listed: {error.message} [{error.reference}]"
+
+
+def _came_back(cluster: Cluster, node: str, left: float) -> str:
+    there = [pod.name for pod in cluster.leaving(node, left) if not pod.stays]
+    if not there:
+        return ""
+    return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
+
+
+def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, left: float) -> str:
+    live, pods = cluster.placed(node, left)
+    lost = rejected_with(live, pods, less) if less is not None else ()
+    if lost is None:
+        return "the API server reports too little about it to know whether its pods would be admitted again"
+    by_change = [each for each in lost if each.by_change]
+    return f"pods arrived after the plan was made: {lost_text(by_change)}; plan again" if by_change else ""

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
-from rollout.core.presentation.past_run import run_summary
+from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked, asked, is_known
 from rollout.core.run.journal_codec import encode_event

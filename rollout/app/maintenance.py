@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rollout.app.following import plan_of, replay_if_readable
-from rollout.app.hearing import FAILED, report_of
-from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -85,7 +84,7 @@ def verify_fleet(
         command = agent_call.verify(way.program, unit=UNIT, sudo=way.sudo[name], deadline=READ_SECONDS)
         answer = nodes.run(target, command)
         return attempt(
-            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, FAILED, why), keep
+            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
 
     answers = each(way, nodes, read)

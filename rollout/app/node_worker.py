@@ -13,11 +13,9 @@ from functools import partial
 from typing import assert_never
 
 from rollout.app.backends import Backends
-from rollout.app.draining import LATER, DrainRound, Drains, NotOursError
-from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
-from rollout.app.hearing import FAILED, report_of
-from rollout.app.isolation import Keep, attempt, keep_nothing
-from rollout.app.new_pods import asks_for_pulls, images_of, why_not_now
+from rollout.app.draining import LATER, DrainRound, Drains, NotOursError, why_not_now
+from rollout.app.following import HasEnded, gives_way, none_has_ended
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
@@ -27,6 +25,7 @@ from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.postponed import asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
@@ -245,7 +244,7 @@ class NodeWorker:
         return attempt(
             ask.node,
             lambda: self._gates.judged(ask, report, self._change(ask.node)),
-            lambda why: (Trigger.GATES_UNKNOWN, FAILED, why),
+            lambda why: (Trigger.GATES_UNKNOWN, READING_FAILED, why),
             self.keep,
         )
 

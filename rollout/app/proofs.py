@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.app.hearing import FAILED
-from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
@@ -40,7 +39,7 @@ def prove(
         return attempt(
             name,
             lambda: judged(target, _found(way, nodes, target)),
-            lambda why: judged(target, Unread(name, FAILED, why)),
+            lambda why: judged(target, Unread(name, READING_FAILED, why)),
             keep,
         )
 

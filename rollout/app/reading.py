@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from rollout.app.hearing import report_of, snapshot_of
-from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.isolation import Keep, keep_nothing, report_of, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory

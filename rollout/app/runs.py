@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
-from rollout.app.ended_runs import EndedRuns
-from rollout.app.following import has_acted, replay, replay_if_readable
+from rollout.app.following import EndedRuns, has_acted, replay, replay_if_readable
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker

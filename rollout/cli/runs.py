@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,13 +30,13 @@ from rollout.app.runs import (
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.plan_file import check_digest, digest_option
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, the_playbook
 from rollout.composition.wiring import Session, operator
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings
 from rollout.core.plans.change_overview import does_lines
 from rollout.core.plans.plan_text import plan_text
@@ -53,6 +54,44 @@ from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
+
+# A plan file that is named on the command line.
+
+
+_DIGEST = re.compile(r"[0-9a-f]{12,64}")
+
+
+def _given_digest(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """An empty digest is a mistake, such as an unset shell variable. It never means any plan."""
+    if value is None:
+        return ""
+    if not _DIGEST.fullmatch(value.lower()):
+        raise UsageError(
+            "digest-not-usable",
+            f"--digest takes 12 to 64 hexadecimal digits of the plan's digest, not {value[:80]!r}",
+            hint="`rollout plan` prints the digest",
+        )
+    return value.lower()
+
+
+digest_option = click.option(
+    "--digest",
+    default=None,
+    metavar="HEX",
+    callback=_given_digest,
+    help="Accept only the plan with this digest, as `rollout plan` printed it (at least 12 digits).",
+)
+
+
+def check_digest(plan: Plan, digest: str, path: Path) -> None:
+    """``UsageError`` if the file contains another plan than ``digest`` names (a prefix is enough; ``""``: any plan)."""
+    found = plan_codec.digest(plan)
+    if not found.startswith(digest):
+        raise UsageError(
+            "plan-digest",
+            f"nothing was touched: {path} is the plan {found}, not the plan {digest} that --digest names",
+            hint="apply the file that was reviewed, or review this one",
+        )
 
 
 @click.command()

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.cluster_context import look_around
+from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_way_back
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
 from rollout.app.plan import build_plan, read_plan
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
-from rollout.app.running_configs import with_running
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan

@@ -171,7 +171,7 @@ class Session:
 
         Each such node later gets it as an error.
         """
-        from rollout.adapters.agent_program import agent_program
+        from rollout.adapters.files import agent_program
         from rollout.app.reading import way_to
 
         way = way_to(inventory, agent_program(), tuple(names))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Request
 from rollout.errors import StateError
 from rollout.simulator.timeline import Timeline

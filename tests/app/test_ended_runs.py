@@ -10,15 +10,13 @@ import pytest
 
 from rollout import __version__
 from rollout.adapters.journal import SqlJournal
-from rollout.app.ended_runs import EndedRuns
-from rollout.app.following import replay
+from rollout.app.following import EndedRuns, replay
 from rollout.app.maintenance import held_by, set_free
 from rollout.app.ports import Target
 from rollout.app.reading import read_receipts
 from rollout.app.runs import highest_counter, leased
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.past_run import RunSummary, run_summary
-from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary import RunSummary, run_summary, summarize
 from rollout.core.run.state import RULES, Ending, NodeState, Verb
 from tests.app.agents import SILENT, Agents
 from tests.app.site import NAMES, SMALL, WAY, Site

@@ -10,7 +10,7 @@ import pytest
 from rollout.app.driver import Driver
 from rollout.app.journal_away import AWAY_SECONDS, _given_up, waits_until
 from rollout.app.ports import Worker
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, Request
 from rollout.core.run.journal_codec import decode_event

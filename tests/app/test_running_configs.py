@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.cluster_context import with_running
 from rollout.app.ports import RunHeader
-from rollout.app.running_configs import with_running
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread
 from rollout.core.plans import plan_codec

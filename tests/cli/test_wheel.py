@@ -37,7 +37,7 @@ SHIPPED = (
 INSTALLED = """\
 from importlib.resources import files
 import rollout
-from rollout.adapters.agent_program import agent_program
+from rollout.adapters.files import agent_program
 from rollout.kubelet import fields
 
 print(rollout.__file__)

@@ -21,7 +21,7 @@ from rollout.composition.wiring import Session
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Ticked
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState

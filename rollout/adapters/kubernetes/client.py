@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rollout.adapters.endpoints import TokenFile, bearer
-from rollout.adapters.http import Http, HttpAnswer, refusal
-from rollout.adapters.json_answers import decoded, mapping
+from rollout.adapters.http import Http, HttpAnswer, decoded, mapping, refusal
 from rollout.adapters.kubernetes.credentials import Credential, PluginCredentials, ask_plugin, context_for
 from rollout.adapters.kubernetes.kubeconfig import ApiAccess
 from rollout.core.text.terminal import printable

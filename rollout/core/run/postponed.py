@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rollout.core.model.playbook import Busy
+from rollout.core.model.plan import Change
+from rollout.core.model.playbook import Busy, PullsInFlight
+from rollout.core.model.report import Report
 from rollout.core.run.state import NodeRecord, NodeState, Order, Pulling, Unseen
+from rollout.core.text.terminal import counted
 
 # Pulls in flight: after ``Order.pulls.within`` seconds the node is ``refused`` without a charge, or changed regardless.
 # The time starts again with a new controller and after a pause, because the node was not asked meanwhile.
@@ -95,3 +98,25 @@ def baseline_is_over(unseen: Unseen, now: float) -> bool:
 def skipped_without_baseline(record: NodeRecord) -> bool:
     """Whether it was left alone without a baseline. It did not fail, so a new controller may try again."""
     return record.state is NodeState.REFUSED and record.unseen is not None
+
+
+MOST_IMAGES = 10
+"""Most images that are named: each answer goes into the journal."""
+
+
+def asks_for_pulls(pulls: PullsInFlight, change: Change) -> bool:
+    """Only a restart cancels pulls. If the playbook overrides all pulls at once, the node is not asked."""
+    return change.disruption.restarts and pulls != PullsInFlight(0.0, Busy.OVERRIDE)
+
+
+def images_of(report: Report) -> tuple[str, ...] | None:
+    """The images being pulled, the first ten by name; ``None``: the node does not know."""
+    said = report.measurement.pulls if report.measurement else None
+    if said is None:
+        return None
+    found = tuple("an unnamed image" if image == _UNNAMED else image for image in said)
+    more = len(found) - MOST_IMAGES
+    return found if more <= 0 else (*found[:MOST_IMAGES], counted(more, "more image"))
+
+
+_UNNAMED = "(unnamed)"

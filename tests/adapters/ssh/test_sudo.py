@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rollout.adapters.agent_program import agent_program
+from rollout.adapters.files import agent_program
 from rollout.adapters.ssh import SshNodes
 from rollout.adapters.ssh.elevation import Proof
 from rollout.cli.plan import plan

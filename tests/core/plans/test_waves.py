@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.playbook import WaveKind, WaveRule
-from rollout.core.plans.waves import Candidate, name_of, positions, round_robin, waves
+from rollout.core.plans.planning import Candidate, name_of, positions, round_robin, waves
 
 CANARY, REST = WaveRule(WaveKind.CANARY), WaveRule(WaveKind.REST)
 ONE_PER_RACK = WaveRule(WaveKind.PER_RACK, count=1)
