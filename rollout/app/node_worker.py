@@ -28,7 +28,7 @@ from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, ref
 from rollout.core.run.postponed import asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, NodeCommand, FileOrder, Measure
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0
@@ -335,7 +335,7 @@ class NodeWorker:
             dict.fromkeys([*(f.path for f in change.files), *([change.config_path] if change.config_path else [])])
         )
         commands = tuple(
-            CommandGate(gate.name, max(1, round(gate.timeout)), shlex.join(gate.command))
+            NodeCommand(gate.name, max(1, round(gate.timeout)), shlex.join(gate.command))
             for gate in self._plan.gates
             if gate.kind is GateKind.COMMAND and gate.scope is GateScope.NODE
         )
