@@ -172,12 +172,12 @@ class _Subject:
 class _Trial:
     """A playbook on one cluster: everything that was tried, and for each mistake what was refused because of it.
 
-    ``meant``: some inventory names the playbook, so it is certainly for this cluster.
+    ``is_named``: some inventory names the playbook, so it is certainly for this cluster.
     """
 
     cluster: str
     playbook: str
-    meant: bool
+    is_named: bool
     tried: list[_Subject] = field(default_factory=list)
     refused: dict[Problem, list[_Subject]] = field(default_factory=dict)
 
@@ -193,7 +193,7 @@ def mistakes(
     clusters = tuple(inventories)
     named = {inventory.playbook for inventory in clusters}
     trials = [
-        _tried(inventory, policy, fleet, meant=policy.name in named)
+        _tried(inventory, policy, fleet, is_named=policy.name in named)
         for policy in playbooks
         for inventory in clusters
         if inventory.playbook == policy.name or policy.name not in named
@@ -202,8 +202,8 @@ def mistakes(
     return tuple(dict.fromkeys([*contradictions, *_folded(trials)]))
 
 
-def _tried(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None, *, meant: bool) -> _Trial:
-    trial, alike = _Trial(inventory.cluster, policy.name, meant), Alike(policy)
+def _tried(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None, *, is_named: bool) -> _Trial:
+    trial, alike = _Trial(inventory.cluster, policy.name, is_named), Alike(policy)
     trial.tried += _subjects(inventory, policy, fleet)
     told = {at for at, settings in _distinct([trial]).items() if homes.check(settings)}
     for subject in trial.tried:
@@ -325,10 +325,12 @@ def _of(trial: _Trial, problems: Iterable[Problem]) -> list[_Subject]:
 
 def _counts(reference: str, trial: _Trial, found: Iterable[tuple[_Trial, list[_Subject]]]) -> bool:
     """Whether a refusal on some nodes of this trial is a mistake. A refusal caused by a template always is."""
-    if reference not in {*_SETTINGS_FAULT, _WITHOUT_HOME} or (trial.meant and reference in _SETTINGS_FAULT):
+    if reference not in {*_SETTINGS_FAULT, _WITHOUT_HOME} or (trial.is_named and reference in _SETTINGS_FAULT):
         return True
     asked = [
-        (each, some) for each, some in found if each is trial or (not trial.meant and each.playbook == trial.playbook)
+        (each, some)
+        for each, some in found
+        if each is trial or (not trial.is_named and each.playbook == trial.playbook)
     ]
     return all(len(some) == len(each.tried) for each, some in asked)
 

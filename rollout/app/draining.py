@@ -93,18 +93,18 @@ class Drains:
     found: dict[str, frozenset[str]] = field(default_factory=dict)
     newcomers: dict[str, int] = field(default_factory=dict)
 
-    def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
-        """``counter``: of the token. ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
+    def round(self, node: str, minor: int, counter: int, seconds_left: float, check: Callable[[], None]) -> DrainRound:
+        """``counter``: of the token. ``seconds_left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
 
         ``check`` is called after the cordon and before each eviction: a controller that was frozen in between has
         been taken over. Its cordon is then lifted again.
         """
         try:
-            said = self._round(node, minor, counter, left, check)
+            said = self._round(node, minor, counter, seconds_left, check)
         except RemoteError as error:
             message = f"the request to the API server failed: {error.message} [{error.reference}]"
             final = error.reference in _FINAL and not isinstance(error, AwayError)
-            if not final and self.may_wait(node, left):
+            if not final and self.may_wait(node, seconds_left):
                 return DrainRound(Trigger.DRAINING, message, LATER)
             said = DrainRound(Trigger.NOT_DRAINED, message)
         if said.trigger is not Trigger.DRAINING:
@@ -112,11 +112,11 @@ class Drains:
                 known.pop(node, None)
         return said
 
-    def may_wait(self, node: str, left: float) -> bool:
+    def may_wait(self, node: str, seconds_left: float) -> bool:
         """Whether to repeat a request without an answer: the drain has time left, or its pods may still terminate."""
-        return bool(left) or self.clock.now() < self.latest.get(node, 0.0)
+        return bool(seconds_left) or self.clock.now() < self.latest.get(node, 0.0)
 
-    def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
+    def _round(self, node: str, minor: int, counter: int, seconds_left: float, check: Callable[[], None]) -> DrainRound:
         whose = self.cluster.cordon(node, self.run, counter, ASK_SECONDS)
         try:
             check()
@@ -134,7 +134,7 @@ class Drains:
         lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
         if lost:
             return DrainRound(Trigger.NOT_DRAINED, _listed(lost))
-        went = self._evict(node, pods, minor, check) if left else self._overtime(pods, minor)
+        went = self._evict(node, pods, minor, check) if seconds_left else self._overtime(pods, minor)
         self._note_latest(node, pods, minor)
         return went
 
@@ -205,12 +205,12 @@ class Drains:
         ends = [(self._left(pod, found), pod, found) for pod in pods for found in (budget(pod, minor),)]
         bounded = [each for each in ends if each[0] is not None]
         if len(bounded) < len(ends):
-            pod, found = next((pod, found) for left, pod, found in ends if left is None)
+            pod, found = next((pod, found) for seconds_left, pod, found in ends if seconds_left is None)
             return f"pod {pod.name} may never terminate: {found.text}"
         if not bounded:
             return ""
-        left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
-        return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to terminate ({found.text})"
+        seconds_left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
+        return f"pod {pod.name} may take {seconds_text(seconds_left or 0.0)} more to terminate ({found.text})"
 
     def _left(self, pod: LeavingPod, found: Termination) -> float | None:
         """Seconds that its kubelet may still take; ``None``: no bound."""
@@ -237,10 +237,10 @@ class Drains:
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:
         """Why a terminating pod is not waited for any longer; ``""``: it still has time."""
         since = seconds_text(self.clock.now() - self.ending[pod.uid])
-        left = self._left(pod, found)
-        if left is None:
+        seconds_left = self._left(pod, found)
+        if seconds_left is None:
             return f"pod {pod.name} has been terminating for {since} and may never end: {found.text}"
-        if left:
+        if seconds_left:
             return ""
         held = f"; held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
         return f"pod {pod.name} has been terminating for {since}; its kubelet may take at most {seconds_text(found.seconds or 0.0)}{held}"
@@ -291,22 +291,26 @@ def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callabl
         return ""
     try:
         if node.drain is not None:
-            return patiently(lambda left: _came_back(cluster, node.name, left), ASK_SECONDS, clock.now, wait)
+            return patiently(
+                lambda seconds_left: _came_back(cluster, node.name, seconds_left), ASK_SECONDS, clock.now, wait
+            )
         less = node.less_room
-        return patiently(lambda left: _do_not_fit(cluster, node.name, less, left), ASK_SECONDS, clock.now, wait)
+        return patiently(
+            lambda seconds_left: _do_not_fit(cluster, node.name, less, seconds_left), ASK_SECONDS, clock.now, wait
+        )
     except RemoteError as error:
         return f"its pods could not be listed: {error.message} [{error.reference}]"
 
 
-def _came_back(cluster: Cluster, node: str, left: float) -> str:
-    there = [pod.name for pod in cluster.leaving(node, left) if not pod.stays]
+def _came_back(cluster: Cluster, node: str, seconds_left: float) -> str:
+    there = [pod.name for pod in cluster.leaving(node, seconds_left) if not pod.stays]
     if not there:
         return ""
     return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
 
 
-def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, left: float) -> str:
-    live, pods = cluster.placed(node, left)
+def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, seconds_left: float) -> str:
+    live, pods = cluster.placed(node, seconds_left)
     lost = rejected_with(live, pods, less) if less is not None else ()
     if lost is None:
         return "the API server reports too little about it to know whether its pods would be admitted again"

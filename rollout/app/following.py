@@ -10,7 +10,7 @@ from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Report
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
@@ -216,7 +216,7 @@ def runs_at_work(journal: Journal) -> tuple[str, ...]:
     return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
-def last_way_back(journal: Journal, cluster: str) -> WayBack | None:
+def last_revert_times(journal: Journal, cluster: str) -> RevertTimes | None:
     """How long reverting a node took, from the newest of the last few runs that reverted one."""
     states = (replay_if_readable(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
     return next((found for state in states if state and (found := measured(state))), None)

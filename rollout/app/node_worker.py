@@ -28,7 +28,7 @@ from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, ref
 from rollout.core.run.postponed import asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, NodeCommand, FileOrder, Measure
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0
@@ -55,7 +55,7 @@ class NodeWorker:
     """Does the commands of one run. ``plan``: ``None`` for a rollback, which needs only what is stored on the nodes."""
 
     run: str
-    way: NodeAccess
+    access: NodeAccess
     nodes: Nodes
     local: Local
     clock: Clock
@@ -188,10 +188,10 @@ class NodeWorker:
 
     def _look_for_pulls(self, ask: Ask) -> Report:
         measure = Measure(UNIT, self._change(ask.node).healthz_port)
-        sudo = self.way.sudo[ask.node]
-        command = agent_call.status(self.way.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        sudo = self.access.sudo[ask.node]
+        command = agent_call.status(self.access.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         started = self.clock.now()
-        answer = self.nodes.run(self.way.targets[ask.node], command)
+        answer = self.nodes.run(self.access.targets[ask.node], command)
         return report_of(ask.node, "status", answer, self.clock.now() - started, self.keep)
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
@@ -217,7 +217,7 @@ class NodeWorker:
 
     def _release(self, node: str) -> None:
         self.kept.discard(node)
-        self.nodes.release(self.way.targets[node])
+        self.nodes.release(self.access.targets[node])
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message
@@ -250,9 +250,9 @@ class NodeWorker:
 
     def _look(self, ask: Ask) -> Report:
         """Read the node without a claim."""
-        sudo = self.way.sudo[ask.node]
-        command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
-        return report_of(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0, self.keep)
+        sudo = self.access.sudo[ask.node]
+        command = agent_call.status(self.access.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
+        return report_of(ask.node, "status", self.nodes.run(self.access.targets[ask.node], command), 0.0, self.keep)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """An answer that no correct agent gives, and that would stop the run on all other nodes if it were believed."""
@@ -267,12 +267,12 @@ class NodeWorker:
             self._node_gates.forget(ask.node)
         started = self.clock.now()
         command = self._command(ask, take_over=take_over or self.take_over)
-        answer = self.nodes.run(self.way.targets[ask.node], command)
+        answer = self.nodes.run(self.access.targets[ask.node], command)
         verb = _AGENT_VERBS[ask.verb]
         return report_of(ask.node, verb, answer, self.clock.now() - started, self.keep)
 
     def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
-        program, sudo = self.way.program, self.way.sudo[ask.node]
+        program, sudo = self.access.program, self.access.sudo[ask.node]
         match ask.verb:
             case Verb.READ:
                 claim = Claim(ask.counter, self.run, force=take_over)

@@ -11,7 +11,7 @@ from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.pods import BY_HAND
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import history, plan_codec
@@ -24,7 +24,7 @@ from rollout.kubelet import homes
 from rollout.kubelet.changes.changes import Alike
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import fitness, managers
-from rollout.kubelet.node.fitness import SICK
+from rollout.kubelet.node.fitness import UNHEALTHY
 from rollout.kubelet.node.managers import Said
 
 # Reading a plan file: a plan may do no more than the plans that rollout makes, even if its digest is correct.
@@ -67,7 +67,7 @@ def build_plan(
     settings: Mapping[str, Mapping[str, Setting]],
     selection: tuple[str, ...],
     limit: str,
-    way_back: WayBack | None = None,
+    way_back: RevertTimes | None = None,
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
     trace: Keep = keep_nothing,
@@ -123,7 +123,7 @@ class _Seen:
 
 def check_preflight(plan: Plan) -> Preflight:
     """Whether the cluster is already too unhealthy to start."""
-    return preflight(plan, SICK)
+    return preflight(plan, UNHEALTHY)
 
 
 def _passed_over(

@@ -23,9 +23,9 @@ from rollout.app.runs import (
     highest_counter,
     leased,
     needs_of_run,
-    owing,
     resumable,
     start_apply,
+    with_pending_recovery,
 )
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
@@ -140,7 +140,7 @@ def apply(
         click.echo("\n".join(does_lines(plan)), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
-            state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
+            state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
 
@@ -156,7 +156,9 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
     """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
     nodes = session.nodes()
     try:
-        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep)
+        found = look_before(
+            plan, session.access(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep
+        )
     finally:
         nodes.close()
     answer = found.answer()
@@ -230,7 +232,7 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     try:
-        state = owing(journal, named)
+        state = with_pending_recovery(journal, named)
     except StateError as error:
         if error.reference == "nothing-owed" and (freed := _release(session, journal, named)) is not None:
             return freed
@@ -250,15 +252,15 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
     """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = session.inventory(state.order.cluster)
-    way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
+    access = session.access(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes, keep=session.traces.keep)
+        reports = read_receipts(access, nodes, keep=session.traces.keep)
         held = held_by(reports, run)
         if not held:
             return None
         counter = max(highest_token(reports), highest_counter(journal, state.order.cluster)) + 1
-        freed = set_free(only(way, tuple(held)), nodes, held, {run}, run, counter)
+        freed = set_free(only(access, tuple(held)), nodes, held, {run}, run, counter)
     finally:
         nodes.close()
     still = [entry for entry in freed if entry.still]
@@ -300,5 +302,5 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
         if promote:  # only now: an operator who declines requests nothing
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
-            state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
+            state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0

@@ -319,15 +319,15 @@ def own_values_for_many(level: Level) -> tuple[Problem, ...]:
     """The same for a level of the inventory, before it is known which nodes are selected."""
     if level.nodes is not None and len(level.nodes) <= 1:
         return ()
-    whom = "every node" if level.nodes is None else counted(len(level.nodes), "node")
-    return tuple(_problem(setting, whom) for name, setting in level.settings.items() if name in OWN_VALUES)
+    nodes = "every node" if level.nodes is None else counted(len(level.nodes), "node")
+    return tuple(_problem(setting, nodes) for name, setting in level.settings.items() if name in OWN_VALUES)
 
 
-def _problem(setting: Setting, whom: str) -> Problem:
+def _problem(setting: Setting, nodes: str) -> Problem:
     source = f" ({setting.source})" if setting.source else ""
     return Problem(
         "one-nodes-own",
-        f"{setting.name} has one value for {whom}{source}: {OWN_VALUES[setting.name]}",
+        f"{setting.name} has one value for {nodes}{source}: {OWN_VALUES[setting.name]}",
         setting.place,
         hint="set it under `nodes` for each node, or let a template build it from the node's name or address",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.report import Outcome
-from rollout.kubelet.agent.agent_call import NodeCommand, Measure
+from rollout.kubelet.agent.agent_call import Measure, NodeCommand
 from tests.agent.node import OLD, Node
 from tests.agent.test_second_chances import wrap
 

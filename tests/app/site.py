@@ -17,12 +17,12 @@ from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
-from tests.app.agents import MACHINE, Agents, way_to
+from tests.app.agents import MACHINE, Agents, access_to
 from tests.app.test_node_worker import PLAN
 from tests.kubelet.nodes import inventory
 
 NAMES = ("n1", "n2", "n3")
-WAY = way_to(*NAMES)
+WAY = access_to(*NAMES)
 FORGIVING = (Budget(Scope.FLEET, ALL_CAUSES, Share(count=3)),)
 SMALL = replace(
     PLAN,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import Claim, NodeCommand, Measure
+from rollout.kubelet.agent.agent_call import Claim, Measure, NodeCommand
 from rollout.kubelet.agent.agent_lines import answered
 from rollout.kubelet.node import env_file, unit_file
 

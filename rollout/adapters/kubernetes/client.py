@@ -51,7 +51,7 @@ class ApiClient:
         return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
 
     def tell(self, path: str, document: Any, timeout: float) -> HttpAnswer:
-        """The server's answer to a POST, errors too; ``meant`` says which errors are final."""
+        """The server's answer to a POST, errors too; ``error_of`` says which errors are final."""
         return self._answer("POST", path, json.dumps(document).encode(), timeout)
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class ApiClient:
         """From now on a refusal is retried before it counts as final."""
         self._may = True
 
-    def meant(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
+    def error_of(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
         """The error to raise. When rights were checked, a refusal is final only when it persists."""
         error = said(answer)
         if answer.status not in _REFUSALS or not self._may:
@@ -74,7 +74,7 @@ class ApiClient:
     def _asked(self, method: str, path: str, body: bytes, timeout: float) -> Any:
         answer = self._answer(method, path, body, timeout)
         if answer.status not in DONE:
-            raise self.meant(answer, method, path)
+            raise self.error_of(answer, method, path)
         return mapping(decoded(answer), "the answer")
 
     def _answer(self, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:

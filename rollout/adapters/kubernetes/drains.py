@@ -50,12 +50,12 @@ class Evictions:
         }
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/eviction"
         answer = self._client.tell(path, wanted, _left(until))
-        meant = _meant(answer)
-        if meant.eviction is Eviction.REFUSED and answer.status == 403:
-            refusal = self._client.meant(answer, "POST", path)
+        outcome = _outcome_of(answer)
+        if outcome.eviction is Eviction.REFUSED and answer.status == 403:
+            refusal = self._client.error_of(answer, "POST", path)
             if isinstance(refusal, AwayError):
                 raise refusal
-        return meant
+        return outcome
 
     def _served(self, until: float) -> str:
         """The group and version of evictions, asked for once."""
@@ -70,7 +70,7 @@ class Evictions:
             return self._version
 
 
-def _meant(answer: HttpAnswer) -> EvictionAnswer:
+def _outcome_of(answer: HttpAnswer) -> EvictionAnswer:
     if answer.status in DONE:
         return EvictionAnswer(Eviction.ACCEPTED)
     error = said(answer)

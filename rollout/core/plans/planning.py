@@ -20,7 +20,7 @@ from rollout.core.model.plan import (
     Wave,
 )
 from rollout.core.model.playbook import Policy, WaveKind, WaveRule
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
 
 # Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.
@@ -56,11 +56,13 @@ def waves(candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: floa
     workers = [entry for entry in candidates if entry.role is Role.WORKER]
     devices = [entry for entry in candidates if entry.role is Role.DEVICES]
     made: list[Wave] = []
-    left = list(round_robin(workers))
+    remaining = list(round_robin(workers))
     for rule in (*rules, WaveRule(WaveKind.REST)):
-        picked = _canaries([*left, *devices]) if rule.kind is WaveKind.CANARY else _pick(rule, left, len(workers))
+        picked = (
+            _canaries([*remaining, *devices]) if rule.kind is WaveKind.CANARY else _pick(rule, remaining, len(workers))
+        )
         taken = {candidate.name for candidate in picked}
-        left = [candidate for candidate in left if candidate.name not in taken]
+        remaining = [candidate for candidate in remaining if candidate.name not in taken]
         devices = [candidate for candidate in devices if candidate.name not in taken]
         made.append(_wave(name_of(rule), picked, soak if rule.soak is None else rule.soak, hold=rule.hold))
     made.append(_wave("devices", round_robin(devices), soak))
@@ -80,19 +82,19 @@ def name_of(rule: WaveRule) -> str:
     return f"{rule.percent:g} %" if rule.kind is WaveKind.UP_TO else rule.kind.value
 
 
-def _pick(rule: WaveRule, left: Sequence[Candidate], total: int) -> tuple[Candidate, ...]:
+def _pick(rule: WaveRule, remaining: Sequence[Candidate], total: int) -> tuple[Candidate, ...]:
     if rule.kind is WaveKind.PER_RACK:
-        return _per_rack(left, rule.count)
+        return _per_rack(remaining, rule.count)
     if rule.kind is WaveKind.UP_TO:
-        done = total - len(left)
-        return tuple(left[: max(0, max(1, int(total * rule.percent / 100)) - done)])
-    return tuple(left)
+        done = total - len(remaining)
+        return tuple(remaining[: max(0, max(1, int(total * rule.percent / 100)) - done)])
+    return tuple(remaining)
 
 
-def _canaries(left: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _canaries(remaining: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """One node of each kind, in a rack that has no canary yet if possible."""
     by_kind: dict[str, list[Candidate]] = {}
-    for candidate in left:
+    for candidate in remaining:
         by_kind.setdefault(candidate.kind, []).append(candidate)
     picked: list[Candidate] = []
     racks: set[str] = set()
@@ -103,10 +105,10 @@ def _canaries(left: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(picked)
 
 
-def _per_rack(left: Sequence[Candidate], count: int) -> tuple[Candidate, ...]:
+def _per_rack(remaining: Sequence[Candidate], count: int) -> tuple[Candidate, ...]:
     taken: dict[str, int] = {}
     picked: list[Candidate] = []
-    for candidate in left:
+    for candidate in remaining:
         if taken.get(candidate.rack, 0) < count:
             taken[candidate.rack] = taken.get(candidate.rack, 0) + 1
             picked.append(candidate)
@@ -132,16 +134,16 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """How many selected nodes were unhealthy before the run: ``sick`` of ``selected``, of which ``most`` are allowed."""
+    """How many selected nodes were unhealthy before the run: ``unhealthy`` of ``selected``, of which ``most`` are allowed."""
 
     selected: int
-    sick: tuple[str, ...]
+    unhealthy: tuple[str, ...]
     most: int
 
     @property
     def refused(self) -> bool:
         """More nodes are unhealthy or unreadable than the playbook's preflight share."""
-        return len(self.sick) > self.most
+        return len(self.unhealthy) > self.most
 
 
 def kind_of(label: str, change: Change) -> str:
@@ -178,7 +180,7 @@ def plan_of(
     left: Iterable[ExcludedNode],
     blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
-    way_back: WayBack | None = None,
+    way_back: RevertTimes | None = None,
 ) -> Plan:
     """The plan with everything that apply needs, so that apply asks for nothing again."""
     order = {name: at for at, name in enumerate(inventory.nodes)}
@@ -259,10 +261,10 @@ def zone_sizes(inventory: Inventory) -> Mapping[str, int]:
 
 def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:
     """Compares nodes unreachable, or refused for one of ``sick_references``, with the playbook's preflight share."""
-    sick = tuple(
+    unhealthy = tuple(
         entry.name
         for entry in plan.left
         if entry.standing is Standing.UNREACHABLE or entry.reference in sick_references
     )
     selected = len(plan.nodes) + len(plan.left)
-    return Preflight(selected, sick, plan.limits.preflight.of(selected))
+    return Preflight(selected, unhealthy, plan.limits.preflight.of(selected))

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.run.order import predicted_seconds
 from rollout.core.run.state import Order
@@ -66,7 +66,7 @@ def time_back(order: Order, each: NodeTime, reading: float | None = None) -> Tim
     return TimeBack(count, around + reverts + (CLEANS + PROOFS) * around, reverts, each, order.limits.pace)
 
 
-def node_time(known: WayBack | None, pauses: Iterable[str] = ()) -> NodeTime:
+def node_time(known: RevertTimes | None, pauses: Iterable[str] = ()) -> NodeTime:
     """From what was measured, else from the nodes' RestartSec (as printed by ``systemctl show``), else ``BACK_SECONDS``."""
     if known is not None:
         return NodeTime(known.revert_seconds, f"measured by run {known.run} on {counted(known.nodes, 'node')}")

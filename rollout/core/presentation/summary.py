@@ -148,7 +148,8 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
             message = record.message or ("reverted with the run" if record.cause is None else "")
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
-        Trouble(s, ref, for_all(message, who), fold(who), len(who)) for (s, ref, message), who in together.items()
+        Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes))
+        for (s, ref, message), nodes in together.items()
     )
     return tuple(sorted(folded, key=lambda trouble: (-trouble.count, trouble.nodes)))
 

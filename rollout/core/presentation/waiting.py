@@ -140,8 +140,8 @@ def baselines(state: RunState, now: float) -> str:
     if not waiting:
         return ""
     left = max(0.0, max(found.since for found in waiting.values()) + BASELINE_WITHIN - now)
-    who = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
-    return f"{who}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
+    which = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
+    return f"{which}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
 
 
 def pulls(state: RunState, now: float) -> str:

@@ -37,10 +37,12 @@ def releases(builder: StateBuilder) -> None:
     if builder.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
     allowed = pace_allows(builder.state.started, builder.state.order.limits, builder.now)
-    sick = [name for name, record in builder.nodes.items() if record.state is NodeState.REVERTING and not record.asked]
-    for name in sick[:allowed]:
+    unhealthy = [
+        name for name, record in builder.nodes.items() if record.state is NodeState.REVERTING and not record.asked
+    ]
+    for name in unhealthy[:allowed]:
         ask(builder, name, Verb.REVERT)
-    allowed -= len(sick[:allowed])
+    allowed -= len(unhealthy[:allowed])
     allowed -= _return_the_healthy(builder, allowed)
     if drains.may_go_on(builder.state):
         allowed -= drain_rounds.change_the_empty(builder, allowed)
@@ -54,8 +56,8 @@ def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
     if not healthy or allowed <= 0 or builder.state.paused is not None:
         return 0
     rehearsing = [name for name in healthy if builder.nodes[name].rehearsal is Rehearsal.BACK]
-    who = who_may_go if rehearsing else who_may_return
-    candidates, capacity = who(builder.state.order, builder.nodes, rehearsing or healthy, builder.now)
+    choose = who_may_go if rehearsing else who_may_return
+    candidates, capacity = choose(builder.state.order, builder.nodes, rehearsing or healthy, builder.now)
     going = candidates[: min(capacity, allowed)]
     for name in going:
         transition(builder, name, Trigger.TAKE_BACK)
@@ -136,7 +138,7 @@ def _opening(builder: StateBuilder) -> None:
         builder.set(phase=Phase.HALTING)
     elif builder.state.halt is not None:
         builder.set(phase=Phase.HALTING)
-    elif _too_sick(builder):
+    elif _too_unhealthy(builder):
         return
     else:
         builder.set(phase=Phase.RUNNING)
@@ -175,16 +177,16 @@ def _claim_again(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> No
             ask(builder, name, Verb.READ)
 
 
-def _too_sick(builder: StateBuilder) -> bool:
+def _too_unhealthy(builder: StateBuilder) -> bool:
     """Preflight: nothing was changed yet, and too many nodes do not answer their claim."""
     if any(record.accepted or record.state not in _AT_THE_START for record in builder.nodes.values()):
         return False  # a resumed run is judged by its budgets
-    sick = sum(record.state is not NodeState.PENDING for record in builder.nodes.values())
+    unhealthy = sum(record.state is not NodeState.PENDING for record in builder.nodes.values())
     limit = builder.state.order.limits.preflight.of(len(builder.nodes))
     message = spent(builder.state.order, builder.nodes, 0)
-    if sick > limit:
-        message = f"{sick} of {len(builder.nodes)} nodes could not be claimed; the preflight limit is {limit}"
-    if sick and message:
+    if unhealthy > limit:
+        message = f"{unhealthy} of {len(builder.nodes)} nodes could not be claimed; the preflight limit is {limit}"
+    if unhealthy and message:
         halt(builder, Ending.PREFLIGHT, "preflight", f"nothing was touched: {message}")
         return True
     return False

@@ -57,15 +57,15 @@ def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) ->
     """Check that every flag in ``arguments`` is present with its value."""
     for flag in arguments.given(own):
         found = arguments.last(words, flag.name)
-        meant = arguments.last(own, flag.name)
+        ordered = arguments.last(own, flag.name)
         if found is None:
             raise made.refused(
                 f"the template drops {flag.name}, which is among `arguments`",
                 words=("arguments", "variable"),
                 about=(flag.name,),
             )
-        if meant is not None and found.value != meant.value:
-            message = f"the template sets {flag.name}={found.value}, `arguments` has {flag.name}={meant.value}"
+        if ordered is not None and found.value != ordered.value:
+            message = f"the template sets {flag.name}={found.value}, `arguments` has {flag.name}={ordered.value}"
             raise made.refused(message, words=(flag.name,), about=(flag.name,))
 
 

@@ -54,14 +54,14 @@ def _refuse(after: KubeletOutcome, name: str, value: Value) -> None:
 
 
 def side_effects(
-    before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]
+    before: KubeletOutcome, after: KubeletOutcome, intended: Collection[str]
 ) -> Mapping[str, tuple[Value, Value]]:
-    """Fields that change although they are not ``meant``, with their values before and after (``None``: not shown)."""
+    """Fields that change although they are not ``intended``, with their values before and after (``None``: not shown)."""
     names = sorted(set(before.effective) | set(after.effective))
     return {
         name: (before.effective.get(name), after.effective.get(name))
         for name in names
-        if name not in meant and before.effective.get(name) != after.effective.get(name)
+        if name not in intended and before.effective.get(name) != after.effective.get(name)
     }
 
 
@@ -83,17 +83,17 @@ def check(found: Found, then: Layout, outcome: KubeletOutcome) -> None:
     root = then.flag("--root-dir") or "/var/lib/kubelet"
     for field, default, name in _MANAGERS:
         path = f"{root.rstrip('/')}/{name}"
-        noted = _noted(found.snapshot, path)
+        recorded = _recorded_policy(found.snapshot, path)
         policy = outcome.effective.get(field) or default
-        if noted and noted != policy:
+        if recorded and recorded != policy:
             message = (
-                f'configured policy "{policy}" differs from state checkpoint policy "{noted}": with {path} as it is the '
+                f'configured policy "{policy}" differs from state checkpoint policy "{recorded}": with {path} as it is the '
                 f"kubelet would not start ({field})"
             )
             raise LayoutError("policy-state-conflict", message)
 
 
-def _noted(snapshot: Snapshot, path: str) -> str:
+def _recorded_policy(snapshot: Snapshot, path: str) -> str:
     """The policy in the file, ``""`` if there is none or it was not read."""
     state = snapshot.files.get(path)
     if state is None or state.content is None:
@@ -104,8 +104,8 @@ def _noted(snapshot: Snapshot, path: str) -> str:
         raise LayoutError(
             "policy-state-unreadable", f"{path} is not JSON; the kubelet would not start with it"
         ) from None
-    noted = said.get("policyName", "") if isinstance(said, dict) else ""
-    return str(noted)
+    recorded = said.get("policyName", "") if isinstance(said, dict) else ""
+    return str(recorded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +213,9 @@ def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
     return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
 
 
-def _side_effects(before: KubeletOutcome, after: KubeletOutcome, meant: Collection[str]) -> tuple[str, ...]:
+def _side_effects(before: KubeletOutcome, after: KubeletOutcome, intended: Collection[str]) -> tuple[str, ...]:
     """What else changes because a default depends on it, for people."""
-    changed = side_effects(before, after, meant)
+    changed = side_effects(before, after, intended)
     return tuple(
         f"side effect: {name}: {values.shown(old)} → {values.shown(new)}" for name, (old, new) in changed.items()
     )

@@ -59,8 +59,8 @@ def check_accepted(
     A value that a setting sets for this node (``wanted``, and the fields' paths ``by_flag``), or that a flag sets, does
     not change by the file, so nobody needs to accept it.
     """
-    meant = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
-    told = {path: said for path in _paths(before, after, wanted, meant) if (said := _change(before, after, path))}
+    intended = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
+    told = {path: said for path in _paths(before, after, wanted, intended) if (said := _change(before, after, path))}
     left = [said for path, said in told.items() if path not in accepted]
     if left:
         message = (
@@ -81,11 +81,13 @@ def _says(wanted: Mapping[str, Value], path: str) -> bool:
     return True
 
 
-def _paths(before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
+def _paths(
+    before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], intended: Collection[str]
+) -> list[str]:
     """The four, and every other field that no setting sets: nothing may change unnoticed."""
-    tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
+    tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
-    return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
+    return [*(path for path in DEFAULTS if path not in intended), *sorted(others)]
 
 
 def _change(before: KubeletOutcome, after: KubeletOutcome, path: str) -> str:

@@ -100,8 +100,8 @@ class Findings:
         name = str(path[-1])
         if len(path) == 1 and (known := fields.field(name)):
             return _other_minors(known, self.minor)
-        meant = _closest(name, self._siblings(path))
-        return f" (did you mean `{meant}`?)" if meant else ""
+        similar = _closest(name, self._siblings(path))
+        return f" (did you mean `{similar}`?)" if similar else ""
 
     def _siblings(self, path: Path) -> tuple[str, ...]:
         """The fields that are allowed where ``path`` is."""

@@ -72,7 +72,7 @@ def test_a_plan() -> None:
     assert list(plan.blobs) == ["a", "b"]
 
     found = preflight(plan, frozenset({"kubelet-not-running"}))
-    assert (found.selected, found.sick, found.most) == (6, (NODES[2].name, NODES[5].name), 1)
+    assert (found.selected, found.unhealthy, found.most) == (6, (NODES[2].name, NODES[5].name), 1)
     assert found.refused
     assert not preflight(
         replace(plan, limits=Limits(preflight=Share(count=2))), frozenset({"kubelet-not-running"})
