@@ -6,7 +6,7 @@ Three kinds of error do not belong to a node and are raised unchanged:
 * errors of this machine (``OSError``, ``MemoryError``);
 * exceptions that end a program.
 
-So are answers of nodes made into values.
+Answers of nodes are made into values in the same way.
 """
 
 from __future__ import annotations

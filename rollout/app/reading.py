@@ -35,7 +35,7 @@ def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Nod
 
 
 def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:
-    """The same way, to these nodes."""
+    """The same access, to these nodes only."""
     chosen = tuple(names)
     return NodeAccess(
         access.program, {name: access.targets[name] for name in chosen}, {name: access.sudo[name] for name in chosen}

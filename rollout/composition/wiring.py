@@ -258,7 +258,7 @@ def shared_journal(url: str) -> PostgresUrl | None:
 
 
 def refused_routes(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:
-    """The ways to reach nodes that are not supported, each with all its nodes."""
+    """Routes to nodes that are not supported, each with all its nodes."""
     found = resolver.refused(targets)
     return tuple(
         Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()

@@ -26,7 +26,7 @@ from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import RULES, Ending, NodeState, Phase, Verb
 from rollout.errors import StateError
 from tests.app.agents import SILENT, Agents
-from tests.app.site import NAMES, SMALL, WAY, Site, at_work
+from tests.app.site import ACCESS, NAMES, SMALL, Site, at_work
 
 
 @pytest.fixture
@@ -224,11 +224,11 @@ def test_a_refused_run_has_no_pending_recovery(site: Site) -> None:
 
 def test_its_claims_can_be_ended_without_another_run(site: Site) -> None:
     nodes = turned_away(site)
-    reports = read_receipts(WAY, nodes)
+    reports = read_receipts(ACCESS, nodes)
     held = held_by(reports, "r1")
     assert sorted(held) == sorted(NAMES)
-    assert [entry.still for entry in set_free(WAY, nodes, held, {"r1"}, "r1", 2)] == ["", "", ""]
-    assert held_by(read_receipts(WAY, nodes), "r1") == {}
+    assert [entry.still for entry in set_free(ACCESS, nodes, held, {"r1"}, "r1", 2)] == ["", "", ""]
+    assert held_by(read_receipts(ACCESS, nodes), "r1") == {}
 
 
 @pytest.mark.parametrize("state", ["armed", "reverting"])

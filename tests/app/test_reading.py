@@ -14,7 +14,7 @@ from rollout.core.model.snapshot import Snapshot, Token, Unread
 from tests.app.agents import MACHINE, SILENT, Agents, access_to, answer, receipt, well
 from tests.kubelet.nodes import inventory
 
-WAY = access_to("n1", "n2")
+ACCESS = access_to("n1", "n2")
 
 
 class Wall:
@@ -39,7 +39,7 @@ def test_nodes_are_reached_as_the_inventory_defines() -> None:
 def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     says = {("n1", "snapshot"): answer("snapshot", f"fact machine-id {MACHINE}", *well()), ("n2", "snapshot"): SILENT}
     nodes = Agents(says)
-    found = snapshot_fleet(inventory(2), WAY, nodes, Wall())
+    found = snapshot_fleet(inventory(2), ACCESS, nodes, Wall())
     assert (found.cluster, found.inventory_digest, found.taken) == ("rno", "i" * 64, Wall().wall())
     read = found.nodes["n1"]
     assert isinstance(read, Snapshot)
@@ -54,7 +54,7 @@ def test_receipts_are_read_without_a_claim_and_each_answer_is_announced() -> Non
         {("n1", "status"): answer("status", "token 3 r1 live", receipt("r1-1", "confirmed")), ("n2", "status"): SILENT}
     )
     heard: list[str] = []
-    found = read_receipts(WAY, nodes, heard=heard.append)
+    found = read_receipts(ACCESS, nodes, heard=heard.append)
     assert found["n1"].token == Token(3, "r1", live=True)
     assert [known.tx for known in found["n1"].receipts] == ["r1-1"]
     assert (found["n2"].outcome, found["n2"].reference) == (Outcome.UNREACHED, "connect-timeout")
