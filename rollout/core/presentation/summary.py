@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.playbook import EMERGENCY_LIMITS
-from rollout.core.presentation.waiting import baselines, cordons, drains, pulls
+from rollout.core.presentation.waiting import baselines, drains, pulls
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest
 from rollout.core.run.order import predicted_seconds
@@ -271,3 +271,9 @@ def rehearsed(state: RunState) -> Rehearsed | None:
         apply_seconds=max((record.apply_seconds for record in records), default=0.0),
         fleet=predicted_seconds(hurried, longest) if longest else 0.0,
     )
+
+
+def cordons(state: RunState) -> tuple[str, ...]:
+    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
+    ended = state.phase is Phase.ENDED
+    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))

@@ -181,12 +181,6 @@ def drains(state: RunState, now: float) -> str:
     return f"{counted(len(there), 'node')} {verb} being drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
 
 
-def cordons(state: RunState) -> tuple[str, ...]:
-    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
-    ended = state.phase is Phase.ENDED
-    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
-
-
 def extended(state: RunState, name: str) -> str:
     """Why a drain continues beyond its time limit; ``""``: it does not."""
     draining = state.nodes[name].draining
