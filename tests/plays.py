@@ -28,8 +28,7 @@ from rollout.core.run.events import (
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import as_journaled, opening, step
-from rollout.core.run.replace import altered
-from rollout.core.run.state import Order, Phase, RunState, Verb
+from rollout.core.run.state import Order, Phase, RunState, Verb, altered
 from rollout.simulator.controller import next_tick
 from rollout.simulator.fleet import ModelFleet, ModelLink, Sender
 from rollout.simulator.fleet_laws import LawWatch, ShadowMachine

@@ -12,8 +12,7 @@ from rollout.app.driver import Driver
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.replace import altered
-from rollout.core.run.state import RunState
+from rollout.core.run.state import RunState, altered
 from rollout.simulator.fleet_laws import ShadowMachine
 
 

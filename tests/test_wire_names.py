@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.core.text import dataclass_json
-from rollout.core.text.dataclass_json import on_disk
+from rollout.core.text import json_text
+from rollout.core.text.json_text import on_disk
 from tests.wire_names import FORMATS, breaks, names, read, shape
 
 
@@ -38,12 +38,12 @@ class Renamed:
 
 
 def test_a_field_that_was_renamed_is_written_and_read_under_its_old_name() -> None:
-    written = dataclass_json.encode(Renamed(reverts=True, at=1.0))
-    assert written == dataclass_json.encode(Older(want_back=True, at=1.0))
-    assert dataclass_json.decode(Renamed, written) == Renamed(reverts=True, at=1.0)
+    written = json_text.encode(Renamed(reverts=True, at=1.0))
+    assert written == json_text.encode(Older(want_back=True, at=1.0))
+    assert json_text.decode(Renamed, written) == Renamed(reverts=True, at=1.0)
     assert list(shape("", Renamed)) == list(shape("", Older))
-    with pytest.raises(dataclass_json.ShapeError, match="reverts"):
-        dataclass_json.decode(Renamed, {"reverts": True, "at": 1.0})
+    with pytest.raises(json_text.ShapeError, match="reverts"):
+        json_text.decode(Renamed, {"reverts": True, "at": 1.0})
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.presentation.summary import Summary
 from rollout.core.presentation.summary_text import Attendance
+from rollout.core.run.events import RequestWord
 from rollout.core.run.journal_codec import EVENTS
-from rollout.core.run.requests import RequestWord
 from rollout.core.run.state import RULES, Order
-from rollout.core.text.dataclass_json import name_on_disk
+from rollout.core.text.json_text import name_on_disk
 from tests.places import ROOT
 
 FILE = Path(__file__).with_suffix(".json")

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode
 
 from rollout.adapters.endpoints import HttpEndpoint
-from rollout.adapters.http import HttpAnswer, refusal
-from rollout.adapters.json_answers import decoded, listing, mapping, text
+from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal, text
 from rollout.app.ports import Silence
 from rollout.core.health_gates.alertmanager import Alert
 from rollout.errors import RemoteError

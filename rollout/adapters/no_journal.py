@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import RunSummary
-from rollout.core.run.requests import Request
+from rollout.core.presentation.summary import RunSummary
+from rollout.core.run.events import Request
 from rollout.errors import StateError
 
 

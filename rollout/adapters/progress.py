@@ -10,8 +10,7 @@ import json
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.presentation.rollback_time import rehearsed
-from rollout.core.presentation.summary import summarize, troubles
+from rollout.core.presentation.summary import rehearsed, summarize, troubles
 from rollout.core.presentation.summary_text import counts_text, summary_document, summary_lines
 from rollout.core.presentation.waiting import extended, waits_for
 from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger

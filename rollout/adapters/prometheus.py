@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rollout.adapters.endpoints import HttpEndpoint
-from rollout.adapters.http import HttpAnswer, refusal
-from rollout.adapters.json_answers import decoded, listing, mapping, text
+from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal, text
 from rollout.core.health_gates.prometheus import Sample, Samples
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError

@@ -18,7 +18,7 @@ from typing import Any
 from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
-from rollout.core.text import dataclass_json, json_text
+from rollout.core.text import json_text
 from rollout.errors import RemoteError
 
 
@@ -46,7 +46,7 @@ class RememberingSources:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
             fresh.touch(mode=0o600)
-            fresh.write_text(json.dumps(dataclass_json.encode(kept)), encoding="utf-8")
+            fresh.write_text(json.dumps(json_text.encode(kept)), encoding="utf-8")
             fresh.replace(path)
         return nodes
 
@@ -85,7 +85,7 @@ def _path(folder: Path, kubeconfig: str, context: str) -> Path:
 
 def _read(path: Path) -> _Kept | None:
     try:
-        kept: _Kept = dataclass_json.decode(_Kept, json_text.parse(path.read_text(encoding="utf-8")))
+        kept: _Kept = json_text.decode(_Kept, json_text.parse(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
     return kept

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rollout.app.hearing import report_of
-from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.isolation import Keep, keep_nothing, report_of
 from rollout.app.maintenance import last_confirmed
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
@@ -18,17 +17,17 @@ from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
 
-def look_before(plan: Plan, way: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
+def look_before(plan: Plan, access: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
     """The state of nodes relative to the plan. Claims and changes nothing.
 
     The first wave is enough for most plans. The other waves are read only if no node of the first can be applied.
     ``keep`` stores the trace of an answer that rollout fails on.
     """
     runs = _runs_of(journal, plan)
-    first = stand(plan, _read(plan, way, nodes, plan.waves[0].nodes if plan.waves else (), keep), runs)
+    first = stand(plan, _read(plan, access, nodes, plan.waves[0].nodes if plan.waves else (), keep), runs)
     if first.one_is_open:
         return first
-    rest = _read(plan, way, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
+    rest = _read(plan, access, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
     return Standings({**first.nodes, **stand(plan, rest, runs).nodes})
 
 
@@ -48,14 +47,14 @@ def _runs_of(journal: Journal, plan: Plan) -> frozenset[str]:
     return frozenset(header.run for header in headers if plan_codec.digest_in(header.plan) == digest)
 
 
-def _read(plan: Plan, way: NodeAccess, nodes: Nodes, names: Sequence[str], keep: Keep) -> Mapping[str, Report]:
+def _read(plan: Plan, access: NodeAccess, nodes: Nodes, names: Sequence[str], keep: Keep) -> Mapping[str, Report]:
     changes = {group.name: group.change for group in plan.groups}
 
     def read(target: Target) -> Report:
         paths = tuple(file.path for file in changes[plan.nodes[target.name].group].files)
         measure = Measure(UNIT, paths=paths)
-        sudo = way.sudo[target.name]
-        command = agent_call.status(way.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        sudo = access.sudo[target.name]
+        command = agent_call.status(access.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         return report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
 
-    return each(only(way, names), nodes, read)
+    return each(only(access, names), nodes, read)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rollout.app.ports import Local
-from rollout.core.model.gates import Command
+from rollout.core.model.gates import CommandQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
@@ -21,7 +21,7 @@ MOST_OUTPUT = 400
 class CommandGate:
     """One gate of a wave. The command must end within ``timeout`` seconds."""
 
-    command: Command
+    command: CommandQuery
     timeout: float
     run: str
     plan: Plan

@@ -9,7 +9,7 @@ from typing import NoReturn
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.ports import Journal
 from rollout.core.presentation.summary_text import last_heartbeat
-from rollout.core.run.requests import RequestWord
+from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError
 

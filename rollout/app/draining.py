@@ -1,4 +1,5 @@
-"""One round of draining a node through the API server, and lifting its cordon.
+"""A node's pods before its change: one round of draining it through the API server, a look for pods that arrived since,
+and lifting its cordon.
 
 A round cordons the node if needed, evicts every pod that must leave and is not already terminating, and reports the
 pods that remain. The API server enforces the disruption budgets. An accepted eviction is not enough: a node is empty
@@ -12,13 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rollout.app.backends import patiently
 from rollout.app.ports import Clock, Cluster
+from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.core.model.playbook import Drain
 from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
 from rollout.core.run.drains import REFERENCE
 from rollout.core.run.events import Trigger
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
+from rollout.kubelet.restarts.consequences import lost_text
+from rollout.kubelet.restarts.readmission import rejected_with
 from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0
@@ -88,18 +93,18 @@ class Drains:
     found: dict[str, frozenset[str]] = field(default_factory=dict)
     newcomers: dict[str, int] = field(default_factory=dict)
 
-    def round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
-        """``counter``: of the token. ``left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
+    def round(self, node: str, minor: int, counter: int, seconds_left: float, check: Callable[[], None]) -> DrainRound:
+        """``counter``: of the token. ``seconds_left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
 
         ``check`` is called after the cordon and before each eviction: a controller that was frozen in between has
         been taken over. Its cordon is then lifted again.
         """
         try:
-            said = self._round(node, minor, counter, left, check)
+            said = self._round(node, minor, counter, seconds_left, check)
         except RemoteError as error:
             message = f"the request to the API server failed: {error.message} [{error.reference}]"
             final = error.reference in _FINAL and not isinstance(error, AwayError)
-            if not final and self.may_wait(node, left):
+            if not final and self.may_wait(node, seconds_left):
                 return DrainRound(Trigger.DRAINING, message, LATER)
             said = DrainRound(Trigger.NOT_DRAINED, message)
         if said.trigger is not Trigger.DRAINING:
@@ -107,11 +112,11 @@ class Drains:
                 known.pop(node, None)
         return said
 
-    def may_wait(self, node: str, left: float) -> bool:
+    def may_wait(self, node: str, seconds_left: float) -> bool:
         """Whether to repeat a request without an answer: the drain has time left, or its pods may still terminate."""
-        return bool(left) or self.clock.now() < self.latest.get(node, 0.0)
+        return bool(seconds_left) or self.clock.now() < self.latest.get(node, 0.0)
 
-    def _round(self, node: str, minor: int, counter: int, left: float, check: Callable[[], None]) -> DrainRound:
+    def _round(self, node: str, minor: int, counter: int, seconds_left: float, check: Callable[[], None]) -> DrainRound:
         whose = self.cluster.cordon(node, self.run, counter, ASK_SECONDS)
         try:
             check()
@@ -129,7 +134,7 @@ class Drains:
         lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
         if lost:
             return DrainRound(Trigger.NOT_DRAINED, _listed(lost))
-        went = self._evict(node, pods, minor, check) if left else self._overtime(pods, minor)
+        went = self._evict(node, pods, minor, check) if seconds_left else self._overtime(pods, minor)
         self._note_latest(node, pods, minor)
         return went
 
@@ -200,12 +205,12 @@ class Drains:
         ends = [(self._left(pod, found), pod, found) for pod in pods for found in (budget(pod, minor),)]
         bounded = [each for each in ends if each[0] is not None]
         if len(bounded) < len(ends):
-            pod, found = next((pod, found) for left, pod, found in ends if left is None)
+            pod, found = next((pod, found) for seconds_left, pod, found in ends if seconds_left is None)
             return f"pod {pod.name} may never terminate: {found.text}"
         if not bounded:
             return ""
-        left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
-        return f"pod {pod.name} may take {seconds_text(left or 0.0)} more to terminate ({found.text})"
+        seconds_left, pod, found = max(bounded, key=lambda each: each[0] or 0.0)
+        return f"pod {pod.name} may take {seconds_text(seconds_left or 0.0)} more to terminate ({found.text})"
 
     def _left(self, pod: LeavingPod, found: Termination) -> float | None:
         """Seconds that its kubelet may still take; ``None``: no bound."""
@@ -232,10 +237,10 @@ class Drains:
     def _beyond(self, pod: LeavingPod, found: Termination) -> str:
         """Why a terminating pod is not waited for any longer; ``""``: it still has time."""
         since = seconds_text(self.clock.now() - self.ending[pod.uid])
-        left = self._left(pod, found)
-        if left is None:
+        seconds_left = self._left(pod, found)
+        if seconds_left is None:
             return f"pod {pod.name} has been terminating for {since} and may never end: {found.text}"
-        if left:
+        if seconds_left:
             return ""
         held = f"; held by {', '.join(printable(name, 80) for name in pod.held_by)}" if pod.held_by else ""
         return f"pod {pod.name} has been terminating for {since}; its kubelet may take at most {seconds_text(found.seconds or 0.0)}{held}"
@@ -272,3 +277,42 @@ def _names(pods: Sequence[LeavingPod]) -> list[str]:
 def _listed(said: Sequence[str]) -> str:
     more = f" and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
     return "; ".join(said[:SHOWN]) + more
+
+
+# Looks right before a node's change for pods that arrived since it was planned, or since it was drained.
+#
+# A drained node's pods move to other nodes, and the plan of those nodes may not expect them. So the pods are
+# counted again.
+
+
+def why_not_now(node: PlannedNode, cluster: Cluster, clock: Clock, wait: Callable[[float], None]) -> str:
+    """Why the node is not changed now; ``""``: no pod on it would be lost. A missing answer is also a reason."""
+    if node.drain is None and node.less_room is None:
+        return ""
+    try:
+        if node.drain is not None:
+            return patiently(
+                lambda seconds_left: _came_back(cluster, node.name, seconds_left), ASK_SECONDS, clock.now, wait
+            )
+        less = node.less_room
+        return patiently(
+            lambda seconds_left: _do_not_fit(cluster, node.name, less, seconds_left), ASK_SECONDS, clock.now, wait
+        )
+    except RemoteError as error:
+        return f"its pods could not be listed: {error.message} [{error.reference}]"
+
+
+def _came_back(cluster: Cluster, node: str, seconds_left: float) -> str:
+    there = [pod.name for pod in cluster.leaving(node, seconds_left) if not pod.stays]
+    if not there:
+        return ""
+    return f"{counted(len(there), 'pod')} arrived since it was drained, such as {printable(there[0], 200)}"
+
+
+def _do_not_fit(cluster: Cluster, node: str, less: LessRoom | None, seconds_left: float) -> str:
+    live, pods = cluster.placed(node, seconds_left)
+    lost = rejected_with(live, pods, less) if less is not None else ()
+    if lost is None:
+        return "the API server reports too little about it to know whether its pods would be admitted again"
+    by_change = [each for each in lost if each.by_change]
+    return f"pods arrived after the plan was made: {lost_text(by_change)}; plan again" if by_change else ""

@@ -13,12 +13,11 @@ from operator import attrgetter
 
 from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
-from rollout.core.presentation.past_run import run_summary
+from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
-from rollout.core.run.events import Event, InterruptAsked, Ticked
+from rollout.core.run.events import Event, InterruptAsked, Ticked, asked, is_known
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import as_journaled, step
-from rollout.core.run.requests import asked, is_known
 from rollout.core.run.state import Order, Phase, RunState, Verb
 from rollout.errors import StateError
 

@@ -126,7 +126,7 @@ class EmergencyRollback:
     """
 
     asked: EmergencyOptions
-    hands: EmergencyIO
+    io: EmergencyIO
     picked: tuple[str, ...] = ()
     owed: dict[str, str] = field(default_factory=dict)
     proofs: dict[str, NodeProof] = field(default_factory=dict)
@@ -140,20 +140,20 @@ class EmergencyRollback:
 
     def run(self, names: Sequence[str]) -> int:
         """The exit code: 0 all reverted and proven · 4 not all · 5 claimed by others · 130 stopped, to be repeated."""
-        began = self.hands.now()
+        began = self.io.now()
         heard = self._read(names)
         self.picked = pick(on_nodes(heard.reports), self.asked.wanted)
         found = self._found(heard.reports)
-        self.hands.tell(found)
-        self.hands.tell(self.hands.predict(found, heard))
+        self.io.tell(found)
+        self.io.tell(self.io.predict(found, heard))
         if found.order.nodes:
-            self.hands.confirm(len(found.order.nodes))
+            self.io.confirm(len(found.order.nodes))
         self._round(found)
         if self.ended is Ending.DONE:
             self._until_done(began)
-            self.hands.prove(self._all_proofs())
+            self.io.prove(self._all_proofs())
         if self.owed or self.ended is Ending.INTERRUPTED:
-            self.hands.tell(Unfinished(self.picked, dict(self.owed)))
+            self.io.tell(Unfinished(self.picked, dict(self.owed)))
         return self._exit_code()
 
     @property
@@ -166,7 +166,7 @@ class EmergencyRollback:
         return frozenset(self.claims.values()) - self.ours - set(self.picked)
 
     def _read(self, names: Sequence[str]) -> EmergencyReadings:
-        heard = self.hands.read(names)
+        heard = self.io.read(names)
         self.known |= on_nodes(heard.reports).known_runs
         for name, report in heard.reports.items():
             if report.token is not None:
@@ -176,7 +176,7 @@ class EmergencyRollback:
 
     def _found(self, reports: Mapping[str, Report]) -> Emergency:
         asked, known = self.asked, frozenset(self.known)
-        new = self.hands.new_run_id()
+        new = self.io.new_run_id()
         return emergency(reports, new, self.picked, asked.inventory, asked.limits, force=asked.force, known=known)
 
     def _round(self, found: Emergency) -> None:
@@ -184,7 +184,7 @@ class EmergencyRollback:
         self.ours.add(found.order.run)
         self._count(found.counter)
         try:
-            done = self.hands.carry_out(found)
+            done = self.io.carry_out(found)
         except KeyboardInterrupt:
             self.owed |= dict.fromkeys(found.order.nodes, CUT)
             self.ended, self.cut = Ending.INTERRUPTED, True
@@ -213,8 +213,8 @@ class EmergencyRollback:
         try:
             while self.owed and self.ended is Ending.DONE and (left := self._seconds_left(began)) > 0:
                 seconds = min(WAITS[min(tries, len(WAITS) - 1)], left)
-                self.hands.tell(Waiting(dict(self.owed), seconds))
-                if self.hands.wait(seconds):
+                self.io.tell(Waiting(dict(self.owed), seconds))
+                if self.io.wait(seconds):
                     self.ended = Ending.INTERRUPTED
                     return
                 tries = 0 if self._try_again() else tries + 1
@@ -224,14 +224,14 @@ class EmergencyRollback:
     def _try_again(self) -> bool:
         """Whether any node answered."""
         heard = self._read(tuple(self.owed))
-        if self.hands.stopped():
+        if self.io.stopped():
             self.ended = Ending.INTERRUPTED
             return False
         if self.asked.wanted.every:
             self._mean_older_runs(heard.reports)
         reports, left = self._spoken(heard.reports)
         if left:
-            self.hands.tell(LeftTo(left))
+            self.io.tell(LeftTo(left))
         self.proofs |= {
             name: _as_it_is(heard.reports[name], why) for name, why in left.items() if self._holds(heard.reports[name])
         }
@@ -290,7 +290,7 @@ class EmergencyRollback:
 
     def _seconds_left(self, began: float) -> float:
         most = self.asked.at_most
-        return inf if most is None else began + most - self.hands.now()
+        return inf if most is None else began + most - self.io.now()
 
     def _all_proofs(self) -> tuple[NodeProof, ...]:
         """A node with a pending recovery is unknown, whatever was read from it before."""

@@ -11,9 +11,9 @@ from rollout.kubelet import fields, versions
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
-from rollout.kubelet.in_force import at
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.values import value_at
 
 NO_KUBECONFIG = "no kubeconfig is named"
 
@@ -61,7 +61,7 @@ def shown_by(here: OnNode, inventory: Inventory, sources: ApiSources, kubeconfig
         shown = sources.configz(*which, here.node)
     except RemoteError as error:
         return ConfigzAnswer(not_asked=f"{error.message} [{error.reference}]")
-    return ConfigzAnswer(at(shown, here.field), agrees(here, shown))
+    return ConfigzAnswer(value_at(shown, here.field), agrees(here, shown))
 
 
 def _error(reference: str, message: str) -> InputError:

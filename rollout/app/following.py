@@ -1,23 +1,25 @@
-"""Follows a run event by event, only from its journal: for ``status``, ``watch`` and ``resume``."""
+"""Follows runs event by event, only from the journal: for ``status``, ``watch``, ``resume``, and to know which have ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Lock
 
 from rollout import __version__
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.plan import Plan
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.report import Report
+from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
-from rollout.core.presentation.after_the_run import Afterwards
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
-from rollout.core.presentation.past_run import reverted
-from rollout.core.presentation.summary_text import Attendance
+from rollout.core.presentation.summary import reverted
+from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.measured_rollbacks import measured
+from rollout.core.run.order import measured
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand
@@ -214,7 +216,55 @@ def runs_at_work(journal: Journal) -> tuple[str, ...]:
     return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
-def last_way_back(journal: Journal, cluster: str) -> WayBack | None:
+def last_revert_times(journal: Journal, cluster: str) -> RevertTimes | None:
     """How long reverting a node took, from the newest of the last few runs that reverted one."""
     states = (replay_if_readable(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
     return next((found for state in states if state and (found := measured(state))), None)
+
+
+# Which runs have ended, according to this journal. A claim that an ended run left on a node is void.
+
+
+HasEnded = Callable[[str], bool]
+
+
+def none_has_ended(_run: str) -> bool:
+    return False
+
+
+class EndedRuns:
+    """Called on many threads with the run that a node names. Replays each run once. An unknown run has not ended."""
+
+    def __init__(self, journal: Journal, cluster: str) -> None:
+        self._journal = journal
+        self._cluster = cluster
+        self._lock = Lock()
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, run: str) -> bool:
+        with self._lock:
+            if run not in self._known:
+                self._known[run] = self._has_ended(run)
+            return self._known[run]
+
+    def _has_ended(self, run: str) -> bool:
+        if all(header.run != run for header in self._journal.runs(self._cluster)):
+            return False
+        state = replay_if_readable(self._journal, run)
+        if state is None:
+            return self._journal.summary(run) is not None  # of another version
+        return state.phase is Phase.ENDED
+
+
+def gives_way(looked: Report, has_ended: HasEnded) -> bool:
+    """Whether the claim on a node belongs to a run that has ended and left nothing armed there.
+
+    ``looked``: read without a claim of ours. A newer token then takes the node over. The node refuses anything that the
+    ended run may still send, because its token is older.
+    """
+    if looked.token is None or not looked.token.live or not has_ended(looked.token.run):
+        return False
+    return not any(receipt.state in _UNDER_WAY for receipt in looked.receipts)
+
+
+_UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})

@@ -18,16 +18,15 @@ from rollout.core.model.playbook import Disruption, Policy
 from rollout.core.model.pods import LeavingPod, PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans.history import Around
-from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
+from rollout.core.plans.registry_load import NodePulls, beyond_caps, registry_loads
 from rollout.errors import InputError
 from rollout.kubelet import versions
 from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
-from rollout.kubelet.restarts import consequences, pull_rates
-from rollout.kubelet.restarts.allocatable import is_less, less_room, room_now
+from rollout.kubelet.restarts import consequences
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
-from rollout.kubelet.restarts.readmission import Rejected, rejected
+from rollout.kubelet.restarts.readmission import Rejected, is_less, less_room, rejected, room_now
 from rollout.kubelet.restarts.termination import kept_back, worst
 
 NOT_FORESEEN = "pods-not-foreseen"
@@ -107,7 +106,7 @@ class Foresight:
             return None
         return less if is_less(now, less) else None
 
-    def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[Asking]) -> Plan:
+    def on(self, plan: Plan, foreseen: Mapping[str, ChangeImpact], asking: Iterable[NodePulls]) -> Plan:
         """The plan with its side effects. ``InputError`` ``registry-cap`` if they exceed what the playbook allows.
 
         ``foreseen``: the impact on each node of the plan. ``asking``: the pulls of every selected node, also of those
@@ -130,15 +129,15 @@ class Foresight:
         here = self._at_stake(node, snapshot, proposal)
         return ChangeImpact(here, tuple(consequences.of_node(here)), managers.rewrites(snapshot, proposal.change))
 
-    def asking_anew(self, node: Node, proposal: Proposal) -> Asking:
+    def pulls_anew(self, node: Node, proposal: Proposal) -> NodePulls:
         """The pulls that a changed node may request of its registry."""
-        return Asking(node, pull_rates.rate_of(proposal.before), pull_rates.rate_of(proposal.after))
+        return NodePulls(node, consequences.rate_of(proposal.before), consequences.rate_of(proposal.after))
 
-    def asking_as_before(self, node: Node) -> Asking:
+    def pulls_as_before(self, node: Node) -> NodePulls:
         """The pulls that an unchanged node may request."""
         snapshot = self.fleet.nodes.get(node.name)
-        now = pull_rates.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
-        return Asking(node, now, now)
+        now = consequences.rate_now(snapshot, node, self.assumed) if isinstance(snapshot, Snapshot) else None
+        return NodePulls(node, now, now)
 
     def _at_stake(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> NodeImpact:
         pods = self.pods.get(node.name, ()) if self.around.pods is not None else None
@@ -150,7 +149,7 @@ class Foresight:
             live=self.live.get(node.name),
             probed=None if pods is None else sum(pod.probed for pod in pods),
             lost=self._lost(node, snapshot, proposal),
-            fails=pull_rates.newly_failing(proposal.before, proposal.after),
+            fails=consequences.newly_failing(proposal.before, proposal.after),
         )
 
     def _lost(self, node: Node, snapshot: Snapshot, proposal: Proposal) -> tuple[Rejected, ...] | None:

@@ -5,6 +5,8 @@ Three kinds of error do not belong to a node and are raised unchanged:
 * errors in a person's input (``RolloutError``: a playbook, a template);
 * errors of this machine (``OSError``, ``MemoryError``);
 * exceptions that end a program.
+
+Answers of nodes are made into values in the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
+from rollout.core.model.report import Outcome, RemoteAnswer, Report
+from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.errors import RolloutError
+from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 
 T = TypeVar("T")
 Keep = Callable[[str, str], str]
@@ -42,3 +47,23 @@ def _told(node: str, error: Exception, keep: Keep) -> str:
     place = f"{type(error).__name__} in {PurePath(frame.filename).name}:{frame.lineno}"
     kept = keep(node, "".join(traceback.format_exception(error)))
     return f"rollout itself failed on the data of this node ({place}); please report it{kept and f'. {kept}'}"
+
+
+# Turns answers of nodes into values. An answer that rollout itself fails on is an error of that node only.
+
+
+READING_FAILED = "reading-failed"
+
+
+def snapshot_of(node: str, answer: RemoteAnswer, keep: Keep) -> Snapshot | Unread:
+    return attempt(node, lambda: parse_snapshot(node, answer), lambda why: Unread(node, READING_FAILED, why), keep)
+
+
+def report_of(node: str, verb: str, answer: RemoteAnswer, seconds: float, keep: Keep) -> Report:
+    """An answer that cannot be read counts as lost: the verb may have been carried out."""
+    return attempt(
+        node,
+        lambda: parse_report(node, verb, answer, seconds),
+        lambda why: Report(node, verb, Outcome.LOST, READING_FAILED, why, seconds=seconds),
+        keep,
+    )

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Policy
-from rollout.core.reading import ansible_inventory, live_inventory
+from rollout.core.reading import ansible_inventory, found_nodes
 from rollout.core.reading.found_nodes import FoundNodes
 from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
@@ -55,9 +55,9 @@ def _found(draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNo
     try:
         live = sources.live(kubeconfig, source.context or "")
     except RemoteError as error:
-        message = f"{live_inventory.WHERE} of {printable(instead or kubeconfig, 80)}: {error.message}"
+        message = f"{found_nodes.WHERE} of {printable(instead or kubeconfig, 80)}: {error.message}"
         raise RemoteError(error.reference, message, hint=error.hint) from None
-    return live_inventory.found_nodes(live, source)
+    return found_nodes.nodes_from_api(live, source)
 
 
 def load_policy(files: Files, name: str) -> Policy:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rollout.app.following import plan_of, replay_if_readable
-from rollout.app.hearing import FAILED, report_of
-from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -73,7 +72,7 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 
 
 def verify_fleet(
-    way: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
+    access: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
 ) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
     """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
@@ -82,13 +81,13 @@ def verify_fleet(
 
     def read(target: Target) -> tuple[Drift, ...] | Unread:
         name = target.name
-        command = agent_call.verify(way.program, unit=UNIT, sudo=way.sudo[name], deadline=READ_SECONDS)
+        command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
         answer = nodes.run(target, command)
         return attempt(
-            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, FAILED, why), keep
+            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
 
-    answers = each(way, nodes, read)
+    answers = each(access, nodes, read)
     unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
     return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
 
@@ -119,21 +118,21 @@ def _against_journal(answer: Verification, known: Known | None) -> tuple[Drift, 
 
 
 def forget_fleet(
-    way: NodeAccess, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing
+    access: NodeAccess, nodes: Nodes, run: str, counter: int, keep: Keep = keep_nothing
 ) -> Mapping[str, Report]:
-    """Remove what rollout keeps on every node of ``way``. A node with a transaction in progress refuses."""
+    """Remove what rollout keeps on every node of ``access``. A node with a transaction in progress refuses."""
 
     def remove(target: Target) -> Report:
         command = agent_call.forget(
-            way.program, run=run, counter=counter, sudo=way.sudo[target.name], deadline=FORGET_SECONDS
+            access.program, run=run, counter=counter, sudo=access.sudo[target.name], deadline=FORGET_SECONDS
         )
         return report_of(target.name, "forget", nodes.run(target, command), 0.0, keep)
 
-    return each(way, nodes, remove)
+    return each(access, nodes, remove)
 
 
 def set_free(
-    way: NodeAccess,
+    access: NodeAccess,
     nodes: Nodes,
     held: Mapping[str, str],
     known: Collection[str],
@@ -148,18 +147,20 @@ def set_free(
     """
 
     def free(target: Target) -> Freed:
-        sudo, holder = way.sudo[target.name], held[target.name]
+        sudo, holder = access.sudo[target.name], held[target.name]
         run = holder if holder in known else new
-        claim = agent_call.status(way.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS)
+        claim = agent_call.status(
+            access.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS
+        )
         report = report_of(target.name, "status", nodes.run(target, claim), 0.0, keep)
         if report.outcome is Outcome.DONE:
-            clean = agent_call.cleanup(way.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
+            clean = agent_call.cleanup(access.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
             report = report_of(target.name, "cleanup", nodes.run(target, clean), 0.0, keep)
         if report.outcome is not Outcome.DONE:
             return Freed(target.name, holder, f"{report.message} [{report.reference}]")
         return Freed(target.name, holder, "; ".join(report.leftovers))
 
-    return tuple(each(way, nodes, free).values())
+    return tuple(each(access, nodes, free).values())
 
 
 def held_by(reports: Mapping[str, Report], run: str) -> Mapping[str, str]:

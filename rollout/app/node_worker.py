@@ -13,11 +13,9 @@ from functools import partial
 from typing import assert_never
 
 from rollout.app.backends import Backends
-from rollout.app.draining import LATER, DrainRound, Drains, NotOursError
-from rollout.app.ended_runs import HasEnded, gives_way, none_has_ended
-from rollout.app.hearing import FAILED, report_of
-from rollout.app.isolation import Keep, attempt, keep_nothing
-from rollout.app.new_pods import asks_for_pulls, images_of, why_not_now
+from rollout.app.draining import LATER, DrainRound, Drains, NotOursError, why_not_now
+from rollout.app.following import HasEnded, gives_way, none_has_ended
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
@@ -26,11 +24,11 @@ from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.events import Answered, Event, Trigger
+from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.postponed import asks_for_pulls, images_of
 from rollout.core.run.state import Verb
-from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, CommandGate, FileOrder, Measure
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0
@@ -57,7 +55,7 @@ class NodeWorker:
     """Does the commands of one run. ``plan``: ``None`` for a rollback, which needs only what is stored on the nodes."""
 
     run: str
-    way: NodeAccess
+    access: NodeAccess
     nodes: Nodes
     local: Local
     clock: Clock
@@ -190,10 +188,10 @@ class NodeWorker:
 
     def _look_for_pulls(self, ask: Ask) -> Report:
         measure = Measure(UNIT, self._change(ask.node).healthz_port)
-        sudo = self.way.sudo[ask.node]
-        command = agent_call.status(self.way.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        sudo = self.access.sudo[ask.node]
+        command = agent_call.status(self.access.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         started = self.clock.now()
-        answer = self.nodes.run(self.way.targets[ask.node], command)
+        answer = self.nodes.run(self.access.targets[ask.node], command)
         return report_of(ask.node, "status", answer, self.clock.now() - started, self.keep)
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
@@ -219,7 +217,7 @@ class NodeWorker:
 
     def _release(self, node: str) -> None:
         self.kept.discard(node)
-        self.nodes.release(self.way.targets[node])
+        self.nodes.release(self.access.targets[node])
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message
@@ -246,15 +244,15 @@ class NodeWorker:
         return attempt(
             ask.node,
             lambda: self._gates.judged(ask, report, self._change(ask.node)),
-            lambda why: (Trigger.GATES_UNKNOWN, FAILED, why),
+            lambda why: (Trigger.GATES_UNKNOWN, READING_FAILED, why),
             self.keep,
         )
 
     def _look(self, ask: Ask) -> Report:
         """Read the node without a claim."""
-        sudo = self.way.sudo[ask.node]
-        command = agent_call.status(self.way.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
-        return report_of(ask.node, "status", self.nodes.run(self.way.targets[ask.node], command), 0.0, self.keep)
+        sudo = self.access.sudo[ask.node]
+        command = agent_call.status(self.access.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
+        return report_of(ask.node, "status", self.nodes.run(self.access.targets[ask.node], command), 0.0, self.keep)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """An answer that no correct agent gives, and that would stop the run on all other nodes if it were believed."""
@@ -269,12 +267,12 @@ class NodeWorker:
             self._node_gates.forget(ask.node)
         started = self.clock.now()
         command = self._command(ask, take_over=take_over or self.take_over)
-        answer = self.nodes.run(self.way.targets[ask.node], command)
+        answer = self.nodes.run(self.access.targets[ask.node], command)
         verb = _AGENT_VERBS[ask.verb]
         return report_of(ask.node, verb, answer, self.clock.now() - started, self.keep)
 
     def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
-        program, sudo = self.way.program, self.way.sudo[ask.node]
+        program, sudo = self.access.program, self.access.sudo[ask.node]
         match ask.verb:
             case Verb.READ:
                 claim = Claim(ask.counter, self.run, force=take_over)
@@ -337,7 +335,7 @@ class NodeWorker:
             dict.fromkeys([*(f.path for f in change.files), *([change.config_path] if change.config_path else [])])
         )
         commands = tuple(
-            CommandGate(gate.name, max(1, round(gate.timeout)), shlex.join(gate.command))
+            NodeCommand(gate.name, max(1, round(gate.timeout)), shlex.join(gate.command))
             for gate in self._plan.gates
             if gate.kind is GateKind.COMMAND and gate.scope is GateScope.NODE
         )

@@ -61,7 +61,7 @@ class Commanded:
 
 
 def run_on_all(
-    way: NodeAccess,
+    access: NodeAccess,
     nodes: Nodes,
     command: OperatorCommand,
     bounds: AtOnce,
@@ -78,7 +78,7 @@ def run_on_all(
 
     def one(target: Target) -> None:
         try:
-            answer = nodes.run(target, command.on(through_sudo=way.sudo[target.name]))
+            answer = nodes.run(target, command.on(through_sudo=access.sudo[target.name]))
             nodes.release(target)
             answers.put(result_of(target.name, answer))
         except BaseException as error:  # noqa: BLE001 - a bug: raised again where results are awaited
@@ -90,7 +90,7 @@ def run_on_all(
             for name in () if stopping() else may_start(bounds, so_far.waiting, so_far.busy):
                 so_far.waiting.remove(name)
                 so_far.busy.add(name)
-                pool.submit(one, way.targets[name])
+                pool.submit(one, access.targets[name])
             _take(answers, so_far, heard)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after a second Ctrl-C, do not wait for nodes that hang

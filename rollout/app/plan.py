@@ -11,20 +11,20 @@ from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy
 from rollout.core.model.pods import BY_HAND
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import history, plan_codec
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
-from rollout.core.plans.registry_load import Asking
+from rollout.core.plans.registry_load import NodePulls
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
-from rollout.kubelet import homes, own_values
-from rollout.kubelet.changes.change_cache import Alike
+from rollout.kubelet import homes
+from rollout.kubelet.changes.changes import Alike
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import fitness, managers
-from rollout.kubelet.node.fitness import SICK
+from rollout.kubelet.node.fitness import UNHEALTHY
 from rollout.kubelet.node.managers import Said
 
 # Reading a plan file: a plan may do no more than the plans that rollout makes, even if its digest is correct.
@@ -67,7 +67,7 @@ def build_plan(
     settings: Mapping[str, Mapping[str, Setting]],
     selection: tuple[str, ...],
     limit: str,
-    way_back: WayBack | None = None,
+    way_back: RevertTimes | None = None,
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
     trace: Keep = keep_nothing,
@@ -116,14 +116,14 @@ class _Seen:
     """Everything that a plan uses of one node. Nothing else of the node is read afterwards."""
 
     found: _Changed | ExcludedNode
-    asking: Asking
+    asking: NodePulls
     taken: tuple[Said, ...] = ()  # remarks on the version it is treated as
     managed: tuple[Said, ...] = ()  # texts about other tools that configure it
 
 
 def check_preflight(plan: Plan) -> Preflight:
     """Whether the cluster is already too unhealthy to start."""
-    return preflight(plan, SICK)
+    return preflight(plan, UNHEALTHY)
 
 
 def _passed_over(
@@ -166,12 +166,12 @@ def _seen(
 ) -> _Seen:
     def look() -> _Seen:
         if passed_over is not None:
-            return _Seen(passed_over, foresight.asking_as_before(node))
+            return _Seen(passed_over, foresight.pulls_as_before(node))
         return _look(foresight, alike, node, settings)
 
     def failed(reason: str) -> _Seen:
         refused = ExcludedNode(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
-        return _Seen(passed_over or refused, Asking(node, None, None))
+        return _Seen(passed_over or refused, NodePulls(node, None, None))
 
     return attempt(node.name, look, failed, trace)
 
@@ -181,27 +181,27 @@ def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str,
     if snapshot is None:
         why = "the snapshot does not contain this node"
         left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, "not-in-snapshot", why)
-        return _Seen(left, foresight.asking_as_before(node))
+        return _Seen(left, foresight.pulls_as_before(node))
     if isinstance(snapshot, Unread):
         left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
-        return _Seen(left, foresight.asking_as_before(node))
+        return _Seen(left, foresight.pulls_as_before(node))
     found, asking = _decide(foresight, alike, node, settings, snapshot)
     return _Seen(found, asking, tuple(fitness.remarks(snapshot, foresight.assumed)), managers.remarks(snapshot))
 
 
 def _decide(
     foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting], snapshot: Snapshot
-) -> tuple[_Changed | ExcludedNode, Asking]:
+) -> tuple[_Changed | ExcludedNode, NodePulls]:
     proposal = alike.change_for(snapshot, settings, node)
     if isinstance(proposal, ExcludedNode):
-        return proposal, foresight.asking_as_before(node)
+        return proposal, foresight.pulls_as_before(node)
     drain = foresight.for_its_pods(node, snapshot, proposal)
     if isinstance(drain, ExcludedNode):
-        return drain, foresight.asking_as_before(node)
+        return drain, foresight.pulls_as_before(node)
     less = foresight.less_room(node, snapshot, proposal)
     decided = Decided(node, snapshot.machine_id, proposal.change, proposal.label, drain, less)
     foreseen = foresight.of_change(node, snapshot, proposal)
-    return _Changed(decided, proposal.blobs, foreseen), foresight.asking_anew(node, proposal)
+    return _Changed(decided, proposal.blobs, foreseen), foresight.pulls_anew(node, proposal)
 
 
 def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:
@@ -227,6 +227,6 @@ def _check_settings(
         if key not in seen:
             seen.add(key)
             problems |= dict.fromkeys(homes.check(mine))
-    problems |= dict.fromkeys(own_values.shared(settings, selection))
+    problems |= dict.fromkeys(homes.shared_own_values(settings, selection))
     if problems:
         raise InputError(tuple(problems))

@@ -12,10 +12,9 @@ from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Command
-from rollout.core.run.events import Event
-from rollout.core.run.requests import Request
+from rollout.core.run.events import Event, Request
 from rollout.core.run.state import RunState
 
 

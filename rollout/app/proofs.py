@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.app.hearing import FAILED
-from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
@@ -21,13 +20,13 @@ _NOT_THERE = frozenset({"refused", "timeout"})
 
 
 def prove(
-    way: NodeAccess,
+    access: NodeAccess,
     nodes: Nodes,
     transactions: Mapping[str, str],
     left: Mapping[str, tuple[str, ...]],
     keep: Keep = keep_nothing,
 ) -> tuple[NodeProof, ...]:
-    """Prove each node of ``way``. ``transactions``: node → what was reverted; ``left``: what cleanup could not remove.
+    """Prove each node of ``access``. ``transactions``: node → what was reverted; ``left``: what cleanup could not remove.
 
     ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
     """
@@ -39,37 +38,37 @@ def prove(
         name = target.name
         return attempt(
             name,
-            lambda: judged(target, _found(way, nodes, target)),
-            lambda why: judged(target, Unread(name, FAILED, why)),
+            lambda: judged(target, _found(access, nodes, target)),
+            lambda why: judged(target, Unread(name, READING_FAILED, why)),
             keep,
         )
 
-    return tuple(each(way, nodes, read).values())
+    return tuple(each(access, nodes, read).values())
 
 
-def _found(way: NodeAccess, nodes: Nodes, target: Target) -> Verification | Unread:
-    found = _asked(way, nodes, target, DEFAULT_HEALTHZ_PORT)
+def _found(access: NodeAccess, nodes: Nodes, target: Target) -> Verification | Unread:
+    found = _asked(access, nodes, target, DEFAULT_HEALTHZ_PORT)
     if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
-        return _asked_where_it_is(way, nodes, target, found)
+        return _asked_where_it_is(access, nodes, target, found)
     return found
 
 
-def _asked_where_it_is(way: NodeAccess, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
+def _asked_where_it_is(access: NodeAccess, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
     """The kubelet may serve healthz on another port: its files contain the port."""
-    command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+    command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
     snapshot = parse_snapshot(target.name, nodes.run(target, command))
     if isinstance(snapshot, Unread):
         return replace(found, measurement=replace(found.measurement, healthz=None))
     port = healthz_port(snapshot)
-    return found if port == DEFAULT_HEALTHZ_PORT else _asked(way, nodes, target, port)
+    return found if port == DEFAULT_HEALTHZ_PORT else _asked(access, nodes, target, port)
 
 
-def _asked(way: NodeAccess, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
+def _asked(access: NodeAccess, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
     command = agent_call.verify(
-        way.program,
+        access.program,
         unit=UNIT,
         paths=(BOOT_UNIT,),
-        sudo=way.sudo[target.name],
+        sudo=access.sudo[target.name],
         deadline=READ_SECONDS,
         healthz_port=port,
     )

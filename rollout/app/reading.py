@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from rollout.app.hearing import report_of, snapshot_of
-from rollout.app.isolation import Keep, keep_nothing
+from rollout.app.isolation import Keep, keep_nothing, report_of, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory
@@ -25,7 +24,7 @@ SAMPLE_SECONDS = 10.0
 T = TypeVar("T")
 
 
-def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAccess:
+def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAccess:
     """How these nodes are reached, according to the inventory."""
     chosen = [inventory.nodes[name] for name in names]
     return NodeAccess(
@@ -35,32 +34,32 @@ def way_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> NodeAc
     )
 
 
-def only(way: NodeAccess, names: Iterable[str]) -> NodeAccess:
-    """The same way, to these nodes."""
+def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:
+    """The same access, to these nodes only."""
     chosen = tuple(names)
     return NodeAccess(
-        way.program, {name: way.targets[name] for name in chosen}, {name: way.sudo[name] for name in chosen}
+        access.program, {name: access.targets[name] for name in chosen}, {name: access.sudo[name] for name in chosen}
     )
 
 
 def snapshot_fleet(
-    inventory: Inventory, way: NodeAccess, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
+    inventory: Inventory, access: NodeAccess, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
 ) -> FleetSnapshot:
-    """Every node of ``way`` as it is now.
+    """Every node of ``access`` as it is now.
 
     Changes nothing. ``keep`` stores the trace of an answer that rollout fails on.
     """
     taken = clock.wall()
 
     def read(target: Target) -> Snapshot | Unread:
-        command = agent_call.snapshot(way.program, unit=UNIT, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+        command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
         return snapshot_of(target.name, nodes.run(target, command), keep)
 
-    return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(way, nodes, read))
+    return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(access, nodes, read))
 
 
 def read_receipts(
-    way: NodeAccess,
+    access: NodeAccess,
     nodes: Nodes,
     width: int = WIDTH,
     heard: Callable[[str], None] = lambda _: None,
@@ -72,29 +71,29 @@ def read_receipts(
     """
 
     def read(target: Target) -> Report:
-        command: RemoteCommand = agent_call.status(way.program, sudo=way.sudo[target.name], deadline=READ_SECONDS)
+        command: RemoteCommand = agent_call.status(access.program, sudo=access.sudo[target.name], deadline=READ_SECONDS)
         report = report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
         if report.outcome is Outcome.DONE:
             heard(target.name)
         return report
 
-    return each(way, nodes, read, width)
+    return each(access, nodes, read, width)
 
 
-def restart_pauses(way: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
+def restart_pauses(access: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
     """RestartSec of the kubelet's unit, as systemd on these nodes reports it, without nodes that do not answer."""
 
     def read(target: Target) -> str:
-        sudo = way.sudo[target.name]
-        command = agent_call.status(way.program, measure=Measure(UNIT), sudo=sudo, deadline=SAMPLE_SECONDS)
+        sudo = access.sudo[target.name]
+        command = agent_call.status(access.program, measure=Measure(UNIT), sudo=sudo, deadline=SAMPLE_SECONDS)
         measured = report_of(target.name, "status", nodes.run(target, command), 0.0, keep_nothing).measurement
         return measured.unit.properties.get("RestartUSec", "") if measured and measured.unit else ""
 
-    return tuple(said for said in each(way, nodes, read).values() if said)
+    return tuple(said for said in each(access, nodes, read).values() if said)
 
 
-def each(way: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
-    """``read`` of every node of ``way``, by name."""
+def each(access: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
+    """``read`` of every node of ``access``, by name."""
 
     def one(target: Target) -> T:
         try:
@@ -104,6 +103,6 @@ def each(way: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int 
 
     pool = ThreadPoolExecutor(width, thread_name_prefix="read")
     try:
-        return dict(zip(way.targets, pool.map(one, way.targets.values()), strict=True))
+        return dict(zip(access.targets, pool.map(one, access.targets.values()), strict=True))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after a Ctrl-C, do not wait for nodes that hang

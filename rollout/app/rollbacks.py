@@ -59,7 +59,7 @@ def _revert_order(
     check_in_inventory(transactions, inventory, "use --limit")
     racks = rack_sizes(inventory)
     rack_of = {name: inventory.nodes[name].rack for name in transactions}
-    singly = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
+    one_at_a_time = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
     zones = zone_sizes(inventory)
     if limits.per_zone is None and len(zones) > 1:
         limits = replace(limits, per_zone=EMERGENCY_ZONE)
@@ -73,7 +73,7 @@ def _revert_order(
         limits,
         left_out,
         force=force,
-        singly=singly,
+        one_at_a_time=one_at_a_time,
         zone_of=zone_of,
         zones=zones,
     )

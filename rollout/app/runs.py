@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.driver import Driver
-from rollout.app.ended_runs import EndedRuns
-from rollout.app.following import has_acted, replay, replay_if_readable
+from rollout.app.following import EndedRuns, has_acted, replay, replay_if_readable
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
@@ -88,22 +87,22 @@ _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
 
 
-def start_apply(plan: Plan, way: NodeAccess, tools: Tools) -> RunState:
+def start_apply(plan: Plan, access: NodeAccess, tools: Tools) -> RunState:
     """Start a run that applies a plan."""
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
+        order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep,
     )  # fmt: skip
     return begin(order, counter, plan_codec.encode(plan), worker, tools)
 
 
-def start_revert(order: Order, counter: int, way: NodeAccess, tools: Tools) -> RunState:
+def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
     """Start a run that reverts transactions. It takes over the claims of the run that made them."""
     worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
+        order.run, access, tools.nodes, tools.local, tools.clock, take_over=True, force=order.force, keep=tools.keep
     )
     return begin(order, counter, b"", worker, tools)
 
@@ -172,7 +171,7 @@ def resumable(journal: Journal, run: str) -> RunState:
     return state
 
 
-def owing(journal: Journal, run: str) -> RunState:
+def with_pending_recovery(journal: Journal, run: str) -> RunState:
     """The state of a run that ended as done and has pending recoveries. ``StateError`` for any other run."""
     state = _newest(journal, run)
     if state.ending is Ending.PREFLIGHT:
@@ -208,13 +207,13 @@ def _was_turned_away(journal: Journal, state: RunState) -> bool:
     return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
 
 
-def resume(state: RunState, way: NodeAccess, tools: Tools) -> RunState:
+def resume(state: RunState, access: NodeAccess, tools: Tools) -> RunState:
     """Resume a run: take a new token, read every node, and continue from the state that the nodes report."""
     order = state.order
     plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
-        order.run, way, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
+        order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
         EndedRuns(tools.journal, order.cluster), tools.keep,
     )  # fmt: skip
     return go_on(order, worker, tools)

@@ -17,7 +17,7 @@ from rollout.app.command_gates import CommandGate
 from rollout.app.metric_gates import MetricGate
 from rollout.app.page_gates import PageGate
 from rollout.app.ports import Clock, Local
-from rollout.core.model.gates import AlertQuery, Command, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
+from rollout.core.model.gates import AlertQuery, CommandQuery, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
@@ -27,7 +27,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
 
-class WaveGate(Protocol):
+class AskedGate(Protocol):
     """One gate of a wave. Both methods raise ``RemoteError`` if its back end does not answer."""
 
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
@@ -69,12 +69,12 @@ class WaveGates:
         """End the run's silences. A silence that cannot be ended is reported and expires."""
         return SilencesLifted(self.clock.now(), self._silences.lift(command.silences))
 
-    def _gates(self) -> Iterator[tuple[str, WaveGate]]:
+    def _gates(self) -> Iterator[tuple[str, AskedGate]]:
         for gate in self.plan.gates:
             if gate.scope is GateScope.WAVE:
                 yield gate.name, self._gate(gate)
 
-    def _gate(self, gate: Gate) -> WaveGate:
+    def _gate(self, gate: Gate) -> AskedGate:
         match gate.asks:
             case PrometheusQuery() as query:
                 return MetricGate(query, gate.timeout, self.plan, self._asking)
@@ -82,14 +82,14 @@ class WaveGates:
                 return AlertGate(query, gate.timeout, self._asking)
             case HttpQuery() as query:
                 return PageGate(query, gate.timeout, self._asking)
-            case Command() as command:
+            case CommandQuery() as command:
                 return CommandGate(command, gate.timeout, self.run, self.plan, self.local)
             case NodeCheck() as check:
                 return _NotOfAWave(check)
             case _ as never:
                 assert_never(never)
 
-    def _silenced(self, name: str, gate: WaveGate, command: OpenWave, silences: list[str]) -> Reading | None:
+    def _silenced(self, name: str, gate: AskedGate, command: OpenWave, silences: list[str]) -> Reading | None:
         if not isinstance(gate, AlertGate) or not gate.query.silence:
             return None
         try:
@@ -121,7 +121,7 @@ class _NotOfAWave:
         return Verdict.UNKNOWN, f"{self.check.kind.value} is a gate of nodes, not of a wave"
 
 
-def _opened(name: str, gate: WaveGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:
+def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:
     try:
         found = gate.before(command)
     except RemoteError as error:
@@ -134,7 +134,7 @@ def _opened(name: str, gate: WaveGate, command: OpenWave, baseline: dict[str, An
     return Reading(name, verdict, said)
 
 
-def _judged(name: str, gate: WaveGate, command: JudgeWave, before: Any) -> Reading:
+def _judged(name: str, gate: AskedGate, command: JudgeWave, before: Any) -> Reading:
     try:
         return Reading(name, *gate.now(command, before))
     except RemoteError as error:

@@ -15,10 +15,10 @@ from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
 from rollout.app.check import CheckResult
 from rollout.app.check import check as check_files
-from rollout.app.reading import way_to
+from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import answers, asked, tell
 from rollout.composition.planning import saved_fleet
-from rollout.composition.wiring import refused_ways
+from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
@@ -77,8 +77,8 @@ def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple
         resolver = Resolver.reading(ssh_config)
     except InputError as error:
         return error.problems
-    ways = [way_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
-    return tuple(problem for way in ways for problem in refused_ways(resolver, way.targets.values()))
+    accesses = [access_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
+    return tuple(problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
 
 
 def _print(checked: CheckResult) -> None:

@@ -64,7 +64,7 @@ def exec_(
     wanted = OperatorCommand(_checked(shell_line(command)), _seconds(timeout), sudo)
     inventory = session.inventory_or_remembered(cluster)
     names = select(nodeset, inventory)
-    way, bounds = session.way(inventory, names), bounds_of(inventory, names, in_flight)
+    access, bounds = session.access(inventory, names), bounds_of(inventory, names, in_flight)
     record = _Record(session.journal(), cluster, f"exec {new_run_id()}")
     if (holder := record.journal.holder(cluster)) and holder.alive:
         click.echo(
@@ -74,7 +74,7 @@ def exec_(
         recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
     )
     output = _Output(json=session.output == "json")
-    return _ended(output, record, _run(session, way, wanted, bounds, output))
+    return _ended(output, record, _run(session, access, wanted, bounds, output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,13 @@ class _Output:
             self.gone = True
 
 
-def _run(session: Session, way: NodeAccess, wanted: OperatorCommand, bounds: AtOnce, output: _Output) -> _Outcome:
+def _run(session: Session, access: NodeAccess, wanted: OperatorCommand, bounds: AtOnce, output: _Output) -> _Outcome:
     interrupts = Interrupts()
     interrupts.install()
-    so_far = Commanded(list(way.targets))
+    so_far = Commanded(list(access.targets))
     nodes = session.command_nodes()
     try:
-        run_on_all(way, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
+        run_on_all(access, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
     except KeyboardInterrupt:  # the second Ctrl-C
         return _Outcome(so_far, interrupted=True)
     nodes.close()
@@ -190,7 +190,7 @@ def ssh(session: Session, node: str, cluster: str) -> int:
         raise UsageError("no-terminal", "a shell needs a terminal as its input", hint=hint)
     inventory = session.inventory_or_remembered(cluster)
     name = _only_one(select(node, inventory))
-    return session.interactive_shell(session.way(inventory, (name,)).targets[name])
+    return session.interactive_shell(session.access(inventory, (name,)).targets[name])
 
 
 def _only_one(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from rollout.composition.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines
-from rollout.core.run.requests import RequestWord
+from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import UsageError
 
@@ -31,7 +31,7 @@ def watch(session: Session, run: str) -> int:
     Without RUN: the run in progress, or else the newest.
     """
     journal = session.past()
-    name = _meant(session, journal, run)
+    name = _named_run(session, journal, run)
     state = None
     with session.observers() as observers:
         for batch in follow(journal, name, time.sleep):
@@ -92,7 +92,7 @@ def abort(session: Session, run: str, revert: str | None) -> int:
     return _told(session, _ask(session, run, RequestWord.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
 
 
-def _meant(session: Session, journal: Journal, run: str) -> str:
+def _named_run(session: Session, journal: Journal, run: str) -> str:
     """Without a name, the run in progress. A newer run of another cluster must not get the request."""
     at_work = () if run else runs_at_work(journal)
     if len(at_work) > 1:
@@ -102,7 +102,7 @@ def _meant(session: Session, journal: Journal, run: str) -> str:
 
 def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> RequestStatus:
     journal = session.past()
-    name = _meant(session, journal, run)
+    name = _named_run(session, journal, run)
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
 
 

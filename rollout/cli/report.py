@@ -12,15 +12,14 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
 from rollout.app.following import afterwards
-from rollout.app.past_runs import past_run
-from rollout.app.run_report import tell_run
+from rollout.app.past_runs import past_run, tell_run
 from rollout.cli.options import known_run, session_options
 from rollout.composition.wiring import Session
-from rollout.core.presentation.after_the_run import afterwards_document, afterwards_lines
 from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.text import report_document, report_lines
 from rollout.core.presentation.past_run import past_run_document, past_run_lines
 from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import afterwards_document, afterwards_lines
 
 
 @click.command()

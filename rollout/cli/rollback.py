@@ -16,7 +16,13 @@ from rollout.app.rollbacks import RunsToRevert, rollback_order
 from rollout.app.runs import highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.composition.emergency_io import EmergencyTerminal, left_behind, tell_proofs, to_be_proven, way_back_known
+from rollout.composition.emergency_io import (
+    EmergencyTerminal,
+    known_revert_times,
+    left_behind,
+    tell_proofs,
+    to_be_proven,
+)
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
@@ -101,15 +107,15 @@ def rollback(
     )
 
 
-def _emergency(session: Session, asked: EmergencyOptions, hands: EmergencyTerminal, names: Sequence[str]) -> int:
+def _emergency(session: Session, asked: EmergencyOptions, terminal: EmergencyTerminal, names: Sequence[str]) -> int:
     """Returns the exit code. Once we hold the nodes, cordons are lifted, except those of runs that still hold nodes."""
-    work = EmergencyRollback(asked, hands)
+    work = EmergencyRollback(asked, terminal)
     try:
         code = work.run(names)
         if work.has_them:
             lift_and_tell(session, asked.inventory, names, spared=work.others())
     except KeyboardInterrupt:
-        if not hands.rounds:
+        if not terminal.rounds:
             raise
         click.echo("stopped at once; run the same command again to continue", err=True)
         return 130
@@ -147,7 +153,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     if session.output == "text":
-        for line in predicted_lines(time_back(order, node_time(way_back_known(session, order.cluster)))):
+        for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
             click.echo(line)
         if source.silences:
             click.echo(
@@ -162,11 +168,11 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     )
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
     with session.tools(journal, limits.in_flight) as tools:
-        state = start_revert(order, counter, session.way(inventory, tuple(order.nodes)), tools)
+        state = start_revert(order, counter, session.access(inventory, tuple(order.nodes)), tools)
         lift_those_of(session, journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:
             return exit_code(state) or 0
         asked = to_be_proven(state)
-        proofs = prove(session.way(inventory, tuple(asked)), tools.nodes, asked, left_behind(state), tools.keep)
+        proofs = prove(session.access(inventory, tuple(asked)), tools.nodes, asked, left_behind(state), tools.keep)
     tell_proofs(session, proofs)
     return exit_code(state) or (0 if all(proof.proven is Proven.PROVEN for proof in proofs) else 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,20 +23,20 @@ from rollout.app.runs import (
     highest_counter,
     leased,
     needs_of_run,
-    owing,
     resumable,
     start_apply,
+    with_pending_recovery,
 )
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
-from rollout.cli.plan_file import check_digest, digest_option
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, the_playbook
 from rollout.composition.wiring import Session, operator
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings
 from rollout.core.plans.change_overview import does_lines
 from rollout.core.plans.plan_text import plan_text
@@ -48,11 +49,49 @@ from rollout.core.presentation.nothing_to_do import (
     nothing_to_change,
 )
 from rollout.core.presentation.summary import exit_code
-from rollout.core.run.requests import Request, RequestWord
+from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
+
+# A plan file that is named on the command line.
+
+
+_DIGEST = re.compile(r"[0-9a-f]{12,64}")
+
+
+def _given_digest(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """An empty digest is a mistake, such as an unset shell variable. It never means any plan."""
+    if value is None:
+        return ""
+    if not _DIGEST.fullmatch(value.lower()):
+        raise UsageError(
+            "digest-not-usable",
+            f"--digest takes 12 to 64 hexadecimal digits of the plan's digest, not {value[:80]!r}",
+            hint="`rollout plan` prints the digest",
+        )
+    return value.lower()
+
+
+digest_option = click.option(
+    "--digest",
+    default=None,
+    metavar="HEX",
+    callback=_given_digest,
+    help="Accept only the plan with this digest, as `rollout plan` printed it (at least 12 digits).",
+)
+
+
+def check_digest(plan: Plan, digest: str, path: Path) -> None:
+    """``UsageError`` if the file contains another plan than ``digest`` names (a prefix is enough; ``""``: any plan)."""
+    found = plan_codec.digest(plan)
+    if not found.startswith(digest):
+        raise UsageError(
+            "plan-digest",
+            f"nothing was touched: {path} is the plan {found}, not the plan {digest} that --digest names",
+            hint="apply the file that was reviewed, or review this one",
+        )
 
 
 @click.command()
@@ -101,7 +140,7 @@ def apply(
         click.echo("\n".join(does_lines(plan)), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
-            state = start_apply(plan, session.way(inventory, tuple(plan.nodes)), tools)
+            state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
 
@@ -117,7 +156,9 @@ def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
     """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
     nodes = session.nodes()
     try:
-        found = look_before(plan, session.way(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep)
+        found = look_before(
+            plan, session.access(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep
+        )
     finally:
         nodes.close()
     answer = found.answer()
@@ -191,7 +232,7 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     try:
-        state = owing(journal, named)
+        state = with_pending_recovery(journal, named)
     except StateError as error:
         if error.reference == "nothing-owed" and (freed := _release(session, journal, named)) is not None:
             return freed
@@ -211,15 +252,15 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
     """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = session.inventory(state.order.cluster)
-    way = session.way(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
+    access = session.access(inventory, tuple(name for name in state.order.nodes if name in inventory.nodes))
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes, keep=session.traces.keep)
+        reports = read_receipts(access, nodes, keep=session.traces.keep)
         held = held_by(reports, run)
         if not held:
             return None
         counter = max(highest_token(reports), highest_counter(journal, state.order.cluster)) + 1
-        freed = set_free(only(way, tuple(held)), nodes, held, {run}, run, counter)
+        freed = set_free(only(access, tuple(held)), nodes, held, {run}, run, counter)
     finally:
         nodes.close()
     still = [entry for entry in freed if entry.still]
@@ -261,5 +302,5 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
         if promote:  # only now: an operator who declines requests nothing
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
-            state = resume_run(state, session.way(inventory, tuple(state.order.nodes)), tools)
+            state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools)
     return exit_code(state) or 0

@@ -15,10 +15,14 @@ from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal, RunHeader
 from rollout.cli.options import known_run, session_options
 from rollout.composition.wiring import Session
-from rollout.core.presentation.after_the_run import afterwards_document, afterwards_lines
 from rollout.core.presentation.past_run import PastRun, past_run_document, past_run_lines
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import summary_document, summary_lines
+from rollout.core.presentation.summary_text import (
+    afterwards_document,
+    afterwards_lines,
+    summary_document,
+    summary_lines,
+)
 from rollout.core.text.terminal import counted
 
 MOST_OTHERS = 8

@@ -40,11 +40,11 @@ cluster_option = click.option("--cluster", required=True, help="The cluster.")
 @session_options
 def verify(session: Session, cluster: str, limit: str) -> int:
     """Compare nodes with what was last confirmed on them; exit with 10 on drift. Changes nothing."""
-    way = _way(session, cluster, limit)
+    access = _access(session, cluster, limit)
     known = last_confirmed(session.past(), cluster)
     nodes = session.nodes()
     try:
-        found, unread = verify_fleet(way, nodes, known, session.traces.keep)
+        found, unread = verify_fleet(access, nodes, known, session.traces.keep)
     finally:
         nodes.close()
     if session.output == "json":
@@ -72,10 +72,10 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         )
     journal = session.journal()
     _check_holder(journal, cluster, force=force)
-    way = _way(session, cluster, limit)
+    access = _access(session, cluster, limit)
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes, keep=session.traces.keep)
+        reports = read_receipts(access, nodes, keep=session.traces.keep)
         held = holders(reports)
         for line in _what_is_held(journal, cluster, reports, held):
             click.echo(line)
@@ -84,7 +84,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
-        freed = set_free(only(way, tuple(held)), nodes, held, known, new_run_id(), counter, session.traces.keep)
+        freed = set_free(only(access, tuple(held)), nodes, held, known, new_run_id(), counter, session.traces.keep)
     finally:
         nodes.close()
     for entry in freed:
@@ -141,13 +141,13 @@ def _what_is_held(
 def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
     """Remove /var/lib/rollout from nodes: receipts, copies, token. Their changes can no longer be reverted."""
     check_nothing_unfinished(session.past(), cluster)
-    way = _way(session, cluster, limit)
-    what = f"{counted(len(way.targets), 'node')} of {cluster} will lose what a rollback needs"
+    access = _access(session, cluster, limit)
+    what = f"{counted(len(access.targets), 'node')} of {cluster} will lose what a rollback needs"
     typed_confirmation(cluster, what, yes=yes)
     nodes = session.nodes()
     try:
-        reports = read_receipts(way, nodes, keep=session.traces.keep)
-        answers = forget_fleet(way, nodes, new_run_id(), highest_token(reports) + 1, session.traces.keep)
+        reports = read_receipts(access, nodes, keep=session.traces.keep)
+        answers = forget_fleet(access, nodes, new_run_id(), highest_token(reports) + 1, session.traces.keep)
     finally:
         nodes.close()
     done = [name for name, report in answers.items() if report.outcome is Outcome.DONE]
@@ -162,6 +162,6 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
     return 4 if reasons else 0
 
 
-def _way(session: Session, cluster: str, limit: str) -> NodeAccess:
+def _access(session: Session, cluster: str, limit: str) -> NodeAccess:
     inventory = session.inventory_or_remembered(cluster)
-    return session.way(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))
+    return session.access(inventory, select(limit, inventory) if limit else tuple(inventory.nodes))

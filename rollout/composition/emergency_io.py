@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
-from rollout.app.following import last_way_back
+from rollout.app.following import last_revert_times
 from rollout.app.ports import Journal
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
@@ -21,7 +21,7 @@ from rollout.app.runs import Tools, start_revert
 from rollout.composition.wiring import SecondInterruptError, Session, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.proof import NodeProof
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
@@ -65,7 +65,7 @@ class EmergencyTerminal:
 
         try:
             reports = read_receipts(
-                self.session.way(self.inventory, names), nodes, READERS, heard, self.session.traces.keep
+                self.session.access(self.inventory, names), nodes, READERS, heard, self.session.traces.keep
             )
         finally:
             nodes.close()
@@ -81,14 +81,14 @@ class EmergencyTerminal:
 
         Else from RestartSec on at most ``MOST_SAMPLED`` nodes of the order. Else a fixed estimate.
         """
-        known = way_back_known(self.session, order.cluster)
+        known = known_revert_times(self.session, order.cluster)
         if known is not None or not order.nodes:
             return node_time(known)
         names = tuple(order.nodes)
         sample = names[:: -(-len(names) // MOST_SAMPLED)]
         nodes = self.session.nodes()
         try:
-            return node_time(None, restart_pauses(self.session.way(self.inventory, sample), nodes))
+            return node_time(None, restart_pauses(self.session.access(self.inventory, sample), nodes))
         finally:
             nodes.close()
 
@@ -130,14 +130,14 @@ class EmergencyTerminal:
             if state is not None and state.ending is not Ending.DONE:
                 return Round(state, ())
             taken = to_be_proven(state) if state else {}
-            way = self.session.way(self.inventory, (*taken, *found.already))
-            return Round(state, prove(way, tools.nodes, {**taken, **found.already}, left_behind(state), tools.keep))
+            access = self.session.access(self.inventory, (*taken, *found.already))
+            return Round(state, prove(access, tools.nodes, {**taken, **found.already}, left_behind(state), tools.keep))
 
     def _run(self, found: Emergency, tools: Tools) -> RunState | None:
         if not found.order.nodes:
             return None
-        way = self.session.way(self.inventory, tuple(found.order.nodes))
-        return start_revert(found.order, found.counter, way, tools)
+        access = self.session.access(self.inventory, tuple(found.order.nodes))
+        return start_revert(found.order, found.counter, access, tools)
 
     def tell(self, what: Told) -> None:
         if self.session.output == "json":
@@ -228,10 +228,10 @@ def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
             _print(line)
 
 
-def way_back_known(session: Session, cluster: str) -> WayBack | None:
+def known_revert_times(session: Session, cluster: str) -> RevertTimes | None:
     """``None`` if the journal cannot be read: an emergency does not wait for it."""
     try:
-        return last_way_back(session.past(), cluster)
+        return last_revert_times(session.past(), cluster)
     except StateError:
         return None
 

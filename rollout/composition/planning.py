@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.cluster_context import look_around
-from rollout.app.following import last_way_back
+from rollout.app.cluster_context import look_around, with_running
+from rollout.app.following import last_revert_times
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
 from rollout.app.plan import build_plan, read_plan
 from rollout.app.ports import Files
 from rollout.app.reading import snapshot_fleet
-from rollout.app.running_configs import with_running
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -46,7 +45,9 @@ def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str])
     """One round trip per node."""
     nodes = session.nodes()
     try:
-        fleet = snapshot_fleet(inventory, session.way(inventory, selection), nodes, SystemClock(), session.traces.keep)
+        fleet = snapshot_fleet(
+            inventory, session.access(inventory, selection), nodes, SystemClock(), session.traces.keep
+        )
     finally:
         nodes.close()
     sources, keep = session.sources(), session.traces.keep
@@ -65,15 +66,15 @@ def make_plan(
 ) -> Plan:
     """``assumed``: kubelets newer than rollout knows are treated as this minor."""
     said = {setting.name: setting for setting in map(parse_override, overrides)}
-    known = last_way_back(session.past(), inventory.cluster)
+    known = last_revert_times(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
     settings = settings_of(inventory, policy, said)
     return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
 
 
 def preflight_text(preflight: Preflight) -> str:
-    sick = f"{len(preflight.sick)} of {preflight.selected} nodes are unhealthy or cannot be read"
-    return f"{sick}, the playbook's preflight limit is {preflight.most}: {fold(preflight.sick)}"
+    unhealthy = f"{len(preflight.unhealthy)} of {preflight.selected} nodes are unhealthy or cannot be read"
+    return f"{unhealthy}, the playbook's preflight limit is {preflight.most}: {fold(preflight.unhealthy)}"
 
 
 def saved_fleet(path: Path) -> FleetSnapshot:

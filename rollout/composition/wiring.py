@@ -130,9 +130,8 @@ class Session:
         from rollout.adapters.ssh.over_fabric import interact
 
         nodes = self.nodes()
-        size = os.get_terminal_size(
-            sys.stdin.fileno()
-        )  # not shutil's: LINES and COLUMNS may be those of another terminal
+        # not shutil's: LINES and COLUMNS may be those of another terminal
+        size = os.get_terminal_size(sys.stdin.fileno())
         try:
             with nodes.shell(target, SHELL_SECONDS, os.environ.get("TERM", "dumb"), (size.columns, size.lines)) as line:
                 return interact(line)
@@ -167,21 +166,21 @@ class Session:
         except StateError as exc:
             return without_journal(exc)
 
-    def way(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
+    def access(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
         """Prints what ``ssh_config`` requests and rollout does not support.
 
         Each such node later gets it as an error.
         """
         from rollout.adapters.agent_program import agent_program
-        from rollout.app.reading import way_to
+        from rollout.app.reading import access_to
 
-        way = way_to(inventory, agent_program(), tuple(names))
-        problems = refused_ways(self.resolver, way.targets.values())
+        access = access_to(inventory, agent_program(), tuple(names))
+        problems = refused_routes(self.resolver, access.targets.values())
         for problem in problems[:_MOST_SAID]:
             _say(str(problem))
         if len(problems) > _MOST_SAID:
             _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all")
-        return way
+        return access
 
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
@@ -258,8 +257,8 @@ def shared_journal(url: str) -> PostgresUrl | None:
     return PostgresUrl.reading(url)
 
 
-def refused_ways(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:
-    """The ways to reach nodes that are not supported, each with all its nodes."""
+def refused_routes(resolver: Resolver, targets: Iterable[Target]) -> tuple[Problem, ...]:
+    """Routes to nodes that are not supported, each with all its nodes."""
     found = resolver.refused(targets)
     return tuple(
         Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()

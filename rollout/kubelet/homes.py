@@ -11,9 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from rollout.core.model.inventory import Level
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.core.text import suggest
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted
 from rollout.errors import Problem
 from rollout.kubelet import fields, intents, values
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS, MIRRORS
@@ -280,3 +283,51 @@ def contradiction(config: Mapping[str, Value]) -> str:
     if isinstance(high, int) and isinstance(low, int) and low >= high:
         return f"imageGCLowThresholdPercent {low} must be less than imageGCHighThresholdPercent {high}; the kubelet would not start"
     return ""
+
+
+# Settings with values that can be right on one node only: with another node's name or address a node is lost to its
+# cluster.
+
+
+OWN_VALUES: Mapping[str, str] = {
+    "--hostname-override": "all but one of them would register as another node",
+    "--node-ip": "pods and services would reach only one of them",
+    "providerID": "the cloud provider would see the same machine for all of them",
+}
+"""Name → what the same value on several nodes would do."""
+
+
+def shared_own_values(settings: Mapping[str, Mapping[str, Setting]], nodes: Iterable[str]) -> tuple[Problem, ...]:
+    """A mistake for each such setting that has one value on several of the nodes."""
+    having: dict[tuple[str, str], list[str]] = {}
+    said: dict[tuple[str, str], Setting] = {}
+    for node in nodes:
+        mine = settings.get(node, {})
+        for name in OWN_VALUES:
+            if name in mine:
+                key = (name, repr(mine[name].value))
+                having.setdefault(key, []).append(node)
+                said[key] = mine[name]
+    return tuple(
+        _problem(said[key], f"{counted(len(names), 'node')}: {fold(names)}")
+        for key, names in having.items()
+        if len(names) > 1
+    )
+
+
+def own_values_for_many(level: Level) -> tuple[Problem, ...]:
+    """The same for a level of the inventory, before it is known which nodes are selected."""
+    if level.nodes is not None and len(level.nodes) <= 1:
+        return ()
+    nodes = "every node" if level.nodes is None else counted(len(level.nodes), "node")
+    return tuple(_problem(setting, nodes) for name, setting in level.settings.items() if name in OWN_VALUES)
+
+
+def _problem(setting: Setting, nodes: str) -> Problem:
+    source = f" ({setting.source})" if setting.source else ""
+    return Problem(
+        "one-nodes-own",
+        f"{setting.name} has one value for {nodes}{source}: {OWN_VALUES[setting.name]}",
+        setting.place,
+        hint="set it under `nodes` for each node, or let a template build it from the node's name or address",
+    )

@@ -1,5 +1,6 @@
-"""Does a setting's value fit its field or flag? The rules and texts are those of the kubelet's own decoding and
-validation.
+"""Values of fields and flags: whether one fits its field or flag, whether two mean the same, whether one is in force.
+
+The rules and texts are those of the kubelet's own decoding and validation.
 
 Sources: KubeletConfiguration v1beta1 types.go, ``pkg/kubelet/apis/config/validation/validation.go`` (1.36.3), and the
 real output of kubelets 1.20.2 and 1.36.3 (a bare number for a duration, ``"fifty"`` for an int, a bool as text: all
@@ -8,6 +9,7 @@ fatal).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -163,3 +165,59 @@ def _number(text: str) -> int | None:
         return int(text, 10)
     except ValueError:
         return None
+
+
+# ``/configz`` compared with the wanted values: fields as a kubelet prints them.
+#
+# A kubelet leaves out what is empty (``omitempty`` in KubeletConfiguration v1beta1 types.go). So a field that it
+# does not show is empty: ``readOnlyPort: 0`` is in force if no ``readOnlyPort`` is shown.
+
+
+Path = tuple[str, ...]
+
+
+def is_in_force(shown: Value, wanted: Value, path: Path) -> bool:
+    """Is ``wanted`` in force? Of maps only the wanted keys count, everything else counts as a whole. ``None``: not
+    shown.
+    """
+    if wanted is None:
+        return shown is None or _empty(shown, path)
+    if shown is None:
+        return _empty(wanted, path)
+    if isinstance(wanted, dict):
+        return isinstance(shown, dict) and all(
+            is_in_force(shown.get(key), value, (*path, key)) for key, value in wanted.items()
+        )
+    return same(path, shown, wanted)
+
+
+def value_at(values: Mapping[str, Value], path: str) -> Value:
+    """The value at ``a.b.c``; ``None``: it does not exist."""
+    found: Value = dict(values)
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def whole_number(effective: Mapping[str, Value], field: str, default: int) -> int:
+    """A whole number in force, ``default`` if none is shown."""
+    value = effective.get(field)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _empty(wanted: Value, path: Path) -> bool:
+    if isinstance(wanted, dict):
+        return all(_empty(value, (*path, key)) for key, value in wanted.items())
+    return not wanted or same(path, "0s", wanted)
+
+
+def part_shown(shown: Value, wanted: Value) -> Value:
+    """The shown part of what is wanted, ``null`` for what is not shown."""
+    if isinstance(shown, dict) and isinstance(wanted, dict):
+        return {key: part_shown(shown.get(key), value) for key, value in wanted.items()}
+    return shown
+
+
+def canonical(value: Value) -> str:
+    """The one JSON text of a value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -16,7 +16,7 @@ from rollout.app.driver import TICK
 from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
 from rollout.app.runs import Tools, begin, go_on
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.moving import GRACE

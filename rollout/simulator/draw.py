@@ -22,7 +22,7 @@ from rollout.core.model.playbook import (
     WaveKind,
     WaveRule,
 )
-from rollout.core.plans.waves import Candidate, positions, waves
+from rollout.core.plans.planning import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order
 from rollout.simulator.scenario import Fault, FaultKind, Scenario

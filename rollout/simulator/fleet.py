@@ -12,9 +12,8 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
-from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.events import Answered, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.state import Goal, Order, Verb
-from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
 from rollout.simulator.machine import NEW, Work
 from rollout.simulator.node import ModelNode
 from rollout.simulator.timeline import Timeline

@@ -19,8 +19,7 @@ from rollout.core.run.events import FENCES, Answered, Event, Trigger, WaveJudged
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening, replayed
-from rollout.core.run.replace import altered
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Order, Phase, RunState, Verb, altered
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import ModelJournal

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import RunSummary
-from rollout.core.run.requests import Request
+from rollout.core.presentation.summary import RunSummary
+from rollout.core.run.events import Request
 from rollout.errors import StateError
 from rollout.simulator.timeline import Timeline
 

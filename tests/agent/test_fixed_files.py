@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.report import Outcome
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.core.run.events import Trigger, reference_of, trigger_of
 from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, Node
 from tests.agent.test_second_chances import wrap
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import trigger_of
+from rollout.core.run.events import Trigger, trigger_of
 from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, SHELLS, Node, order
 from tests.controllers import until
 

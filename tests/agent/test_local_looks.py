@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.report import Outcome
-from rollout.kubelet.agent.agent_call import CommandGate, Measure
+from rollout.kubelet.agent.agent_call import Measure, NodeCommand
 from tests.agent.node import OLD, Node
 from tests.agent.test_second_chances import wrap
 
@@ -38,7 +38,7 @@ def test_the_nodes_own_health_check_uses_no_proxy(node: Node) -> None:
 def test_a_command_gate_keeps_its_proxy(node: Node) -> None:
     node.environment["http_proxy"] = "http://proxy.invalid:3128"
     assert node.apply().healthy
-    gate = CommandGate("c", 5, 'echo "$http_proxy"; false')
+    gate = NodeCommand("c", 5, 'echo "$http_proxy"; false')
     measured = node.status("t1", measure=Measure(healthz_port=10248, commands=(gate,)))
     assert measured.measurement is not None
     assert measured.measurement.outputs["c"] == "http://proxy.invalid:3128"

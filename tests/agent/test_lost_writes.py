@@ -6,8 +6,7 @@ import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import reference_of, trigger_of
+from rollout.core.run.events import Trigger, reference_of, trigger_of
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import NEW, OLD, Node
 

@@ -6,8 +6,7 @@ import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import trigger_of
+from rollout.core.run.events import Trigger, trigger_of
 from tests.agent.node import CONFIG, DROPIN, FLAGS, NEW, OLD, Node, order
 from tests.agent.test_second_chances import wrap
 

@@ -13,8 +13,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import trigger_of
+from rollout.core.run.events import Trigger, trigger_of
 from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, order
 from tests.controllers import until
 

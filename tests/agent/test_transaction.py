@@ -13,8 +13,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import trigger_of
+from rollout.core.run.events import Trigger, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, PATIENCE, Node, order
@@ -755,10 +754,10 @@ def test_a_snapshot_reads_all_and_writes_nothing(node: Node) -> None:
 @pytest.mark.telling
 def test_measure(node: Node) -> None:
     gates = (
-        agent_call.CommandGate("good", 5, 'test "a  b" = "a  b"'),
-        agent_call.CommandGate("bad", 5, "exit 7"),
-        agent_call.CommandGate("slow", 1, "echo still at it; hangs"),
-        agent_call.CommandGate("talks", 5, r"seq 1000; printf 'pods: 3 \033[31mfail\n  twice\n' >&2; exit 1"),
+        agent_call.NodeCommand("good", 5, 'test "a  b" = "a  b"'),
+        agent_call.NodeCommand("bad", 5, "exit 7"),
+        agent_call.NodeCommand("slow", 1, "echo still at it; hangs"),
+        agent_call.NodeCommand("talks", 5, r"seq 1000; printf 'pods: 3 \033[31mfail\n  twice\n' >&2; exit 1"),
     )
     report = node.status(measure=agent_call.Measure("kubelet.service", 10248, (CONFIG, DROPIN), gates))
     assert report.measurement is not None
@@ -776,7 +775,7 @@ def test_a_gate_may_leave_a_process_behind(node: Node) -> None:
     """Another process holds its output open; the status is reported anyway, and the lock is free. In real time: nothing hangs."""
     (node.bin / "timeout").unlink()
     left = node.at("/run/standin/left")
-    gates = (agent_call.CommandGate("starts", 1, f"/usr/bin/sleep 600 & echo $! >{left}; exit 3"),)
+    gates = (agent_call.NodeCommand("starts", 1, f"/usr/bin/sleep 600 & echo $! >{left}; exit 3"),)
     measure = agent_call.Measure("kubelet.service", 10248, (), gates)
     report = node.status(claim=Claim(1, "run-1"), measure=measure)
     assert report.measurement is not None

@@ -72,7 +72,7 @@ def test_no_content_can_leave_the_payload(content: bytes, argument: str, gate: s
     text = agent_call.apply("p\n", what, sudo=False, deadline=1).stdin.decode("ascii")
     assert text.count("'") == 2
     assert len(text.splitlines()) == 6
-    measure = agent_call.Measure(commands=(agent_call.CommandGate("g", 1, gate),))
+    measure = agent_call.Measure(commands=(agent_call.NodeCommand("g", 1, gate),))
     assert agent_call.status("p\n", measure=measure, sudo=False, deadline=1).stdin.count(b"'") == 2
     assert len(words) == 2
 

@@ -119,5 +119,5 @@ class Agents:
 _BECOMES = {"apply": "armed", "confirm": "confirmed", "revert": "reverted"}
 
 
-def way_to(*names: str, sudo: bool = False) -> NodeAccess:
+def access_to(*names: str, sudo: bool = False) -> NodeAccess:
     return NodeAccess("program", {name: Target(name, name) for name in names}, dict.fromkeys(names, sudo))

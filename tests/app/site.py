@@ -17,12 +17,12 @@ from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
-from tests.app.agents import MACHINE, Agents, way_to
+from tests.app.agents import MACHINE, Agents, access_to
 from tests.app.test_node_worker import PLAN
 from tests.kubelet.nodes import inventory
 
 NAMES = ("n1", "n2", "n3")
-WAY = way_to(*NAMES)
+ACCESS = access_to(*NAMES)
 FORGIVING = (Budget(Scope.FLEET, ALL_CAUSES, Share(count=3)),)
 SMALL = replace(
     PLAN,
@@ -85,7 +85,7 @@ class Site:
 
     # What an operator does.
     def apply(self) -> RunState:
-        return start_apply(SMALL, WAY, self.tools())
+        return start_apply(SMALL, ACCESS, self.tools())
 
     def killed(self, node: str, verb: Verb) -> RunState:
         """A run with a killed controller, from its journal."""
@@ -98,12 +98,12 @@ class Site:
         raise AssertionError("it did not die")
 
     def resume(self, run: str) -> RunState:
-        return resume(resumable(self.journal, run), WAY, self.tools())
+        return resume(resumable(self.journal, run), ACCESS, self.tools())
 
     def roll_back(self, run: str, names: Sequence[str] = NAMES) -> RunState:
         state = replay(self.journal, run)
         order = rollback_order(state, self._new_run(), frozenset(names), fleet(), SMALL.limits, force=False)
-        return start_revert(order, state.counter + 1, WAY, self.tools())
+        return start_revert(order, state.counter + 1, ACCESS, self.tools())
 
 
 def fleet() -> Inventory:

@@ -13,7 +13,7 @@ from rollout.app.ports import RunHeader
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision
 from tests.app.agents import SILENT, answer, holds, receipt, well
-from tests.app.site import NAMES, SMALL, WAY, Site
+from tests.app.site import ACCESS, NAMES, SMALL, Site
 from tests.app.test_node_worker import OLD
 
 
@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Site:
 def found_by(site: Site) -> tuple[PlanDecision, list[str]]:
     """The answer, and the nodes that were asked for it."""
     asked = len(site.nodes.asked)
-    found = look_before(SMALL, WAY, site.nodes, site.journal)
+    found = look_before(SMALL, ACCESS, site.nodes, site.journal)
     said = site.nodes.asked[asked:]
     assert all(words["verb"] == "status" and "claim" not in words for _, words in said)
     return found.answer(), sorted(name for name, _ in said)
@@ -52,7 +52,7 @@ def test_an_unreachable_node_never_counts_as_applied(site: Site) -> None:
     site.apply()
     site.nodes.says["n1", "status"] = SILENT
     assert found_by(site)[0] is PlanDecision.PLAN_AGAIN
-    assert look_before(SMALL, WAY, site.nodes, site.journal).nodes["n1"] is Now.UNREAD
+    assert look_before(SMALL, ACCESS, site.nodes, site.journal).nodes["n1"] is Now.UNREAD
 
 
 def test_a_plan_that_only_restarts_is_recognised_by_the_runs_that_confirmed_it(site: Site) -> None:
@@ -62,7 +62,7 @@ def test_a_plan_that_only_restarts_is_recognised_by_the_runs_that_confirmed_it(s
     plan = replace(SMALL, groups=(replace(group, change=replace(group.change, files=(file,))),))
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(OLD), receipt("r1-1", "confirmed"))
-    assert look_before(plan, WAY, site.nodes, site.journal).answer() is PlanDecision.BEGIN
+    assert look_before(plan, ACCESS, site.nodes, site.journal).answer() is PlanDecision.BEGIN
     site.journal.begin(RunHeader("r1", "c", "apply", "{}", 1, plan_codec.encode(plan), 0.0, "me", ""))
-    assert look_before(plan, WAY, site.nodes, site.journal).answer() is PlanDecision.ALREADY_APPLIED
-    assert look_before(replace(plan, taken="later"), WAY, site.nodes, site.journal).answer() is PlanDecision.BEGIN
+    assert look_before(plan, ACCESS, site.nodes, site.journal).answer() is PlanDecision.ALREADY_APPLIED
+    assert look_before(replace(plan, taken="later"), ACCESS, site.nodes, site.journal).answer() is PlanDecision.BEGIN

@@ -10,13 +10,12 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.control import ask
-from rollout.app.following import last_way_back, replay, runs_at_work
+from rollout.app.following import last_revert_times, replay, runs_at_work
 from rollout.app.maintenance import last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import highest_counter
-from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.events import Answered, RequestWord, Trigger, asked
 from rollout.core.run.journal_codec import encode_event, encode_order
-from rollout.core.run.requests import RequestWord, asked
 from rollout.core.run.state import Phase, RunState, Verb
 from rollout.errors import StateError
 from tests.orders import make_order
@@ -126,5 +125,5 @@ def test_a_journal_of_another_version_is_refused_with_a_message(tmp_path: Path) 
         replay(at_work.journal, "r1")
     assert raised.value.reference == "journal-unreadable"
     assert highest_counter(at_work.journal, "test") == 1, "an optional check does not prevent the report"
-    assert last_way_back(at_work.journal, "test") is None
+    assert last_revert_times(at_work.journal, "test") is None
     assert last_confirmed(at_work.journal, "test") == {}

@@ -26,7 +26,7 @@ UNTOUCHED = said("", "status")
 
 def draining(outside: Outside, api: Pods) -> NodeWorker:
     made = worker(outside, TO_DRAIN)
-    return NodeWorker(made.run, made.way, outside, outside, outside, made.plan, backends=Backends(cluster=api))  # type: ignore[arg-type] # one fake behind three ports
+    return NodeWorker(made.run, made.access, outside, outside, outside, made.plan, backends=Backends(cluster=api))  # type: ignore[arg-type] # one fake behind three ports
 
 
 def asked(working: NodeWorker, verb: Verb = Verb.DRAIN) -> Answered:
@@ -181,7 +181,7 @@ def changing(api: Placing, plan: Plan) -> tuple[Answered, Outside]:
     outside = Outside([ARMED])
     made = worker(outside, plan)
     backends = Backends(cluster=api, wait=lambda _: None)
-    working = NodeWorker(made.run, made.way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
+    working = NodeWorker(made.run, made.access, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
     return asked(working, Verb.APPLY), outside
 
 

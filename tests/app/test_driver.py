@@ -9,12 +9,11 @@ import pytest
 from rollout.app.driver import Driver
 from rollout.app.ports import Holder, Note, RunHeader, Worker
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.presentation.past_run import RunSummary, run_summary
+from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.commands import Command
-from rollout.core.run.events import Event
+from rollout.core.run.events import Event, Request
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
-from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
 from tests.orders import make_order

@@ -28,12 +28,12 @@ from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
 from rollout.kubelet.agent import agent_answer
-from rollout.kubelet.changes import change_cache, splice
+from rollout.kubelet.changes import changes, splice
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.node import fitness, managers, sources
 from rollout.kubelet.node import managers as living_with_kubeadm
-from rollout.kubelet.restarts import consequences, pull_rates
-from tests.app.agents import Agents, answer, way_to, well
+from rollout.kubelet.restarts import consequences
+from tests.app.agents import Agents, access_to, answer, well
 from tests.app.test_node_worker import Outside, ask, worker
 from tests.app.test_reading import Wall
 from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
@@ -80,12 +80,12 @@ PLACES = {
     "its fitness": (fitness, "refusal"),
     "finding its files": (sources, "find"),
     "its file's new text": (splice, "splice"),
-    "its proposal": (change_cache, "proposal"),
+    "its proposal": (changes, "proposal"),
     "the version that it is treated as": (fitness, "remarks"),
     "other tools that configure it": (managers, "remarks"),
     "the side effects of its change": (consequences, "of_node"),
     "whether kubeadm undoes it": (living_with_kubeadm, "rewrites"),
-    "the load on its registry": (pull_rates, "rate_of"),
+    "the load on its registry": (consequences, "rate_of"),
 }
 
 
@@ -117,7 +117,7 @@ def test_a_skipped_node_that_also_fails_keeps_its_first_reason(
     known, poisoned, nodes = poisoned_fleet()
     labelled = dict(known.nodes)
     labelled[poisoned] = replace(labelled[poisoned], labels={"node-role.kubernetes.io/control-plane": ""})
-    poison(monkeypatch, pull_rates, "rate_now")
+    poison(monkeypatch, consequences, "rate_now")
     kept = Kept()
     made = planned(replace(known, nodes=labelled), nodes, kept)
     assert [(left.name, left.standing, left.reference) for left in made.left] == [
@@ -169,20 +169,20 @@ def test_an_answer_that_rollout_fails_on_affects_only_its_node(monkeypatch: pyte
     """For the readings of a plan, a run, an emergency and a verification."""
     poison(monkeypatch, agent_answer, "read")
     kept = Kept()
-    nodes = snapshot_fleet(inventory(2), way_to(*NODES), answering("snapshot"), Wall(), kept).nodes
+    nodes = snapshot_fleet(inventory(2), access_to(*NODES), answering("snapshot"), Wall(), kept).nodes
     assert isinstance(nodes["n2"], Snapshot)
     unread = nodes["n1"]
     assert isinstance(unread, Unread)
     assert (unread.reference, POISON in unread.message) == ("reading-failed", False)
     assert unread.message.endswith("The trace is in FILE")
-    reports = read_receipts(way_to(*NODES), answering("status"), keep=kept)
+    reports = read_receipts(access_to(*NODES), answering("status"), keep=kept)
     assert [(report.outcome, report.reference) for report in reports.values()] == [
         (Outcome.LOST, "reading-failed"),
         (Outcome.DONE, ""),
     ]
-    drifts, away = verify_fleet(way_to(*NODES), answering("verify"), {}, kept)
+    drifts, away = verify_fleet(access_to(*NODES), answering("verify"), {}, kept)
     assert (list(drifts), [entry.reference for entry in away]) == (["n2"], ["reading-failed"])
-    first, second = prove(way_to(*NODES), answering("verify"), dict.fromkeys(NODES, "r1-1"), {}, kept)
+    first, second = prove(access_to(*NODES), answering("verify"), dict.fromkeys(NODES, "r1-1"), {}, kept)
     assert first.proven is Proven.UNKNOWN
     assert "reading-failed" in first.evidence[0]
     assert "reading-failed" not in str(second)

@@ -10,12 +10,11 @@ import pytest
 from rollout.app.driver import Driver
 from rollout.app.journal_away import AWAY_SECONDS, _given_up, waits_until
 from rollout.app.ports import Worker
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command
-from rollout.core.run.events import Event
+from rollout.core.run.events import Event, Request
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.machine import opening, step
-from rollout.core.run.requests import Request
 from rollout.core.run.state import Ending, Goal, NodeState, Order, RunState, Verb
 from rollout.errors import StateError
 from tests.app.test_driver import Log, unasked

@@ -18,7 +18,7 @@ from rollout.cli.main import run
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_document, left_silences_lines
 from rollout.core.run.commands import Command, OpenWave
 from rollout.core.run.state import Phase, RunState, Verb
-from tests.app.site import SMALL, WAY, KilledError, Site
+from tests.app.site import ACCESS, SMALL, KilledError, Site
 from tests.app.test_wave_gates import SILENCING, Around, alerts
 
 URL = "http://alerts.example:9093"
@@ -45,7 +45,7 @@ class Silencing(Site):
         return replace(super().tools(), backends=Backends(alerts=self.around, wait=self.around.clock.wait))
 
     def apply(self) -> RunState:
-        return start_apply(PLAN, WAY, self.tools())
+        return start_apply(PLAN, ACCESS, self.tools())
 
 
 @pytest.fixture

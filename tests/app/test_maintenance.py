@@ -9,7 +9,7 @@ from rollout.app.reading import read_receipts
 from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread
 from rollout.core.text.blobs import digest
-from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, answer, holds, receipt, way_to, well
+from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"
 KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
@@ -27,7 +27,7 @@ CONFIRMED = receipt("r1-1", "confirmed")
 def found(said: RemoteAnswer, known: Known | None = KNOWN) -> list[tuple[str, str]]:
     """Reference and place of each difference."""
     nodes = Agents({("n1", "verify"): said})
-    drifts, unread = verify_fleet(way_to("n1"), nodes, {"n1": known} if known else {})
+    drifts, unread = verify_fleet(access_to("n1"), nodes, {"n1": known} if known else {})
     assert unread == ()
     assert nodes.released == ["n1"]
     return [(drift.reference, drift.place) for drift in drifts["n1"]]
@@ -65,7 +65,7 @@ def test_kubeadm_is_named_if_it_rewrote_the_file_after_the_run() -> None:
 
 def test_unreachable_nodes_are_reported_and_do_not_count_as_correct() -> None:
     nodes = Agents({("n1", "verify"): SILENT, ("n2", "verify"): verified(CONFIRMED, holds(NEW))})
-    drifts, unread = verify_fleet(way_to("n1", "n2"), nodes, {"n1": KNOWN, "n2": KNOWN})
+    drifts, unread = verify_fleet(access_to("n1", "n2"), nodes, {"n1": KNOWN, "n2": KNOWN})
     assert unread == (Unread("n1", "connect-timeout", "no answer in 10 s"),)
     assert drifts == {"n2": ()}
     assert {words["verb"] for _, words in nodes.asked} == {"verify"}, "a verb that only reads"
@@ -77,7 +77,7 @@ def test_unreachable_nodes_are_reported_and_do_not_count_as_correct() -> None:
 def test_forget_is_fenced_and_a_refusal_has_a_reason() -> None:
     busy = answer("forget", "refused under-way transaction r2-1 is armed")
     nodes = Agents({("n2", "forget"): busy, ("n3", "forget"): SILENT})
-    reports = forget_fleet(way_to("n1", "n2", "n3"), nodes, "u1", 7)
+    reports = forget_fleet(access_to("n1", "n2", "n3"), nodes, "u1", 7)
     assert reports["n1"].outcome is Outcome.DONE
     assert (reports["n2"].outcome, reports["n2"].reference) == (Outcome.REFUSED, "under-way")
     assert (reports["n3"].outcome, reports["n3"].reference) == (Outcome.UNREACHED, "connect-timeout")
@@ -88,7 +88,7 @@ def test_forget_is_fenced_and_a_refusal_has_a_reason() -> None:
 @pytest.mark.parametrize(("state", "moving"), [("armed", True), ("reverting", True), ("confirmed", False)])
 def test_a_transaction_is_in_progress_while_its_receipt_may_change(state: str, *, moving: bool) -> None:
     said = answer("status", "token 1 r1 live", receipt("r1-1", state))
-    reports = read_receipts(way_to("n1", "n2"), Agents({("n1", "status"): said}))
+    reports = read_receipts(access_to("n1", "n2"), Agents({("n1", "status"): said}))
     assert under_way(reports) == (("n1",) if moving else ())
 
 
@@ -98,12 +98,12 @@ def test_a_transaction_is_in_progress_while_its_receipt_may_change(state: str, *
 def test_a_node_is_held_by_the_run_with_a_live_claim() -> None:
     live, ended = answer("status", "token 3 r1 live"), answer("status", "token 3 r1 ended")
     says = {("n1", "status"): live, ("n2", "status"): ended, ("n3", "status"): SILENT}
-    reports = read_receipts(way_to("n1", "n2", "n3"), Agents(says))
+    reports = read_receipts(access_to("n1", "n2", "n3"), Agents(says))
     assert holders(reports) == {"n1": "r1"}
 
 
 def freed(nodes: Agents, known: frozenset[str] = frozenset()) -> Freed:
-    (one,) = set_free(way_to("n1"), nodes, {"n1": "r1"}, known, "u1", 7)
+    (one,) = set_free(access_to("n1"), nodes, {"n1": "r1"}, known, "u1", 7)
     assert nodes.released == ["n1"]
     return one
 

@@ -81,8 +81,8 @@ class Outside:
 
 
 def worker(outside: Outside, plan: Plan | None = PLAN) -> NodeWorker:
-    way = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
-    return NodeWorker("r1", way, outside, outside, outside, plan)  # type: ignore[arg-type] # one fake behind three ports
+    access = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    return NodeWorker("r1", access, outside, outside, outside, plan)  # type: ignore[arg-type] # one fake behind three ports
 
 
 def said(text: str, verb: str) -> RemoteAnswer:
@@ -262,10 +262,10 @@ class Api:
 
 
 def gated(outside: Outside, ready: str) -> NodeWorker:
-    way = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
+    access = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
     backends = Backends(cluster=Api(ready))  # type: ignore[arg-type] # the rest of the port is not asked for
     plan = replace(PLAN, gates=(*DEFAULT_GATES, READY))
-    return NodeWorker("r1", way, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
+    return NodeWorker("r1", access, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type]
 
 
 def test_every_answer_to_an_apply_contains_the_baseline() -> None:

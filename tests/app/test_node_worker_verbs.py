@@ -15,14 +15,14 @@ from rollout.core.run.events import Answered, SilencesLifted, Trigger, WaveOpene
 from rollout.core.run.state import Verb
 from tests.adapters.kubernetes.node_gates import Watch
 from tests.app.agents import Agents, answer
-from tests.app.site import SMALL, WAY
+from tests.app.site import ACCESS, SMALL
 from tests.app.test_wave_gates import SILENCING, Around, alerts
 
 
 def worker(nodes: Agents, plan: Plan | None = SMALL, around: Around | None = None) -> NodeWorker:
     made = around or Around()
     backends = Backends(alerts=made, wait=made.clock.wait)
-    return NodeWorker("r1", WAY, nodes, made, Watch(), plan, plan is None, backends=backends, who="me@here")
+    return NodeWorker("r1", ACCESS, nodes, made, Watch(), plan, plan is None, backends=backends, who="me@here")
 
 
 def test_wave_gates_are_asked_by_the_controller_not_by_a_node() -> None:

@@ -17,7 +17,7 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.run.at_once import AtOnce, at_once
 
 NAMES = [f"n{number}" for number in range(6)]
-WAY = NodeAccess("", {name: Target(name, name) for name in NAMES}, dict.fromkeys(NAMES, True))
+ACCESS = NodeAccess("", {name: Target(name, name) for name in NAMES}, dict.fromkeys(NAMES, True))
 UPTIME = OperatorCommand("uptime", 60.0)
 
 
@@ -66,7 +66,7 @@ def never() -> bool:
 def test_each_node_runs_it_once_and_two_racks_go_side_by_side_within_their_limits() -> None:
     fleet, so_far, heard = Fleet(2), Commanded([*NAMES]), list[str]()
     run_on_all(
-        WAY, fleet, UPTIME, bounds(Limits(per_rack=Share(count=1))), so_far,
+        ACCESS, fleet, UPTIME, bounds(Limits(per_rack=Share(count=1))), so_far,
         stopping=never, heard=lambda result: heard.append(result.node),
     )  # fmt: skip
     assert fleet.most == {"r0": 1, "r1": 1}
@@ -77,7 +77,7 @@ def test_each_node_runs_it_once_and_two_racks_go_side_by_side_within_their_limit
 def test_once_it_is_stopping_no_node_starts_and_those_in_flight_finish() -> None:
     fleet, so_far = Fleet(1), Commanded([*NAMES])
     run_on_all(
-        WAY, fleet, UPTIME, bounds(Limits(in_flight=1)), so_far,
+        ACCESS, fleet, UPTIME, bounds(Limits(in_flight=1)), so_far,
         stopping=lambda: len(so_far.results) >= 2, heard=lambda _: None,
     )  # fmt: skip
     assert [result.node for result in so_far.results] == ["n0", "n1"]
@@ -90,7 +90,9 @@ def test_an_error_of_our_own_is_not_taken_for_an_answer() -> None:
             raise ZeroDivisionError(target.name)
 
     with pytest.raises(ZeroDivisionError):
-        run_on_all(WAY, Broken(1), UPTIME, bounds(Limits()), Commanded([*NAMES]), stopping=never, heard=lambda _: None)
+        run_on_all(
+            ACCESS, Broken(1), UPTIME, bounds(Limits()), Commanded([*NAMES]), stopping=never, heard=lambda _: None
+        )
 
 
 def test_one_word_is_a_line_and_several_are_quoted() -> None:

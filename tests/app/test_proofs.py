@@ -12,7 +12,7 @@ from rollout.app.proofs import prove
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.text.blobs import digest
-from tests.app.agents import CONFIG, SILENT, Agents, answer, holds, receipt, way_to, well
+from tests.app.agents import CONFIG, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"
 BACK = (f"expected r1-1 reverted {digest(OLD)} 644 0:0 {CONFIG}", holds(OLD), f"file absent - - - - {BOOT_UNIT} -")
@@ -25,7 +25,7 @@ def read_again(*lines: str, state: str = "reverted", **changes: str) -> RemoteAn
 
 
 def proof(nodes: Agents, left: tuple[str, ...] = ()) -> NodeProof:
-    (found,) = prove(way_to("n1"), nodes, {"n1": "r1-1"}, {"n1": left} if left else {})
+    (found,) = prove(access_to("n1"), nodes, {"n1": "r1-1"}, {"n1": left} if left else {})
     assert set(nodes.released) == {"n1"}
     return found
 
@@ -102,5 +102,5 @@ def test_with_an_unknown_port_healthz_is_unknown() -> None:
 
 def test_each_node_is_judged_by_itself() -> None:
     says: Mapping[tuple[str, str], RemoteAnswer] = {("n1", "verify"): SILENT, ("n2", "verify"): read_again()}
-    found = prove(way_to("n1", "n2"), Agents(dict(says)), {"n1": "r1-1", "n2": "r1-1"}, {})
+    found = prove(access_to("n1", "n2"), Agents(dict(says)), {"n1": "r1-1", "n2": "r1-1"}, {})
     assert [(each.node, each.proven) for each in found] == [("n1", Proven.UNKNOWN), ("n2", Proven.PROVEN)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_acted, owing
+from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_acted, with_pending_recovery
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.errors import StateError
@@ -56,7 +56,7 @@ class Desk:
         self.play.carry_out(replace(self.order, run=run))
         return go_on(self.play.order, unasked, self.tools())
 
-    def owing(self, run: str) -> RunState:
+    def with_pending_recovery(self, run: str) -> RunState:
         """A run that ended with a pending recovery of one node that answers again."""
         self.play.cut_off("a-3")
         end = self.begin(run)
@@ -72,7 +72,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_a_request_that_was_not_handled_before_the_end_does_not_end_a_recovery(desk: Desk) -> None:
     """The sender was told that it was too late, or not handled."""
-    end = desk.owing("r1")
+    end = desk.with_pending_recovery("r1")
     desk.journal.ask("r1", "abort", "anna@laptop", "slow pulls", "run")
     caught_up = desk.go_on("r1")
     assert caught_up.ending is Ending.DONE
@@ -82,8 +82,8 @@ def test_a_request_that_was_not_handled_before_the_end_does_not_end_a_recovery(d
 
 
 def test_a_run_that_was_superseded_during_the_confirmation_is_not_resumed(desk: Desk) -> None:
-    desk.owing("r1")
-    owing(desk.journal, "r1")
+    desk.with_pending_recovery("r1")
+    with_pending_recovery(desk.journal, "r1")
     desk.begin("r2")
     before = desk.journal.events("r1")
     with pytest.raises(StateError) as raised:
@@ -96,7 +96,7 @@ def test_a_run_that_was_superseded_during_the_confirmation_is_not_resumed(desk: 
 @pytest.mark.parametrize("acts", [False, True])
 def test_only_a_run_that_touched_nothing_is_skipped(desk: Desk, acts: bool) -> None:
     """A run of another journal takes over: at once, or after the first node was changed."""
-    desk.owing("r1")
+    desk.with_pending_recovery("r1")
 
     def take_over(*_: object) -> None:
         desk.play.claim_for_another(*desk.play.nodes)
@@ -110,6 +110,6 @@ def test_only_a_run_that_touched_nothing_is_skipped(desk: Desk, acts: bool) -> N
     assert last_that_acted(desk.journal, "test", or_else="r1").order.run == ("r2" if acts else "r1")
     if acts:
         with pytest.raises(StateError, match="followed by r2"):
-            owing(desk.journal, "r1")
+            with_pending_recovery(desk.journal, "r1")
     else:
-        assert owing(desk.journal, "r1").order.run == "r1"
+        assert with_pending_recovery(desk.journal, "r1").order.run == "r1"

@@ -18,8 +18,8 @@ from rollout.app.runs import (
     highest_counter,
     leased,
     needs_of_run,
-    owing,
     resumable,
+    with_pending_recovery,
 )
 from rollout.core.health_gates.required_back_ends import Needs
 from rollout.core.plans import plan_codec
@@ -175,7 +175,7 @@ def test_too_many_unreachable_nodes_stop_a_run_before_it_starts(site: Site) -> N
         resumable(site.journal, "r1")
     assert (raised.value.reference, raised.value.hint) == ("nothing-to-resume", "plan again")
     with pytest.raises(StateError) as raised:
-        owing(site.journal, "r1")
+        with_pending_recovery(site.journal, "r1")
     assert (raised.value.reference, raised.value.hint) == ("nothing-owed", "plan again")
     site.nodes.says.clear()
     assert site.apply().ending is Ending.DONE, "it blocks no other run"
@@ -203,14 +203,14 @@ def test_a_run_that_has_ended_is_not_resumed(site: Site) -> None:
         site.resume("r1")
     assert (raised.value.reference, raised.value.hint) == ("nothing-to-resume", "plan again")
     with pytest.raises(StateError) as raised:
-        owing(site.journal, "r1")
+        with_pending_recovery(site.journal, "r1")
     assert raised.value.reference == "nothing-owed"
 
 
 def test_a_run_with_pending_recoveries_is_recovered_and_not_resumed(site: Site) -> None:
     site.nodes.says["n3", "status"] = SILENT
     assert site.apply().nodes["n3"].owed
-    assert owing(site.journal, "r1").order.run == "r1"
+    assert with_pending_recovery(site.journal, "r1").order.run == "r1"
     with pytest.raises(StateError) as raised:
         resumable(site.journal, "r1")
     assert raised.value.hint == "`rollout recover r1` does its pending recoveries"
@@ -219,7 +219,7 @@ def test_a_run_with_pending_recoveries_is_recovered_and_not_resumed(site: Site) 
 def test_a_run_that_has_not_ended_is_resumed_and_not_recovered(site: Site) -> None:
     site.killed("n2", Verb.APPLY)
     with pytest.raises(StateError) as raised:
-        owing(site.journal, "r1")
+        with_pending_recovery(site.journal, "r1")
     assert (raised.value.reference, raised.value.hint) == (
         "not-done",
         "`rollout resume r1` also does its pending recoveries",

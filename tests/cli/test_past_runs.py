@@ -15,7 +15,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import run
 from rollout.core.plans import plan_codec
-from rollout.core.presentation.past_run import RunSummary, run_summary
+from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import RULES
 from tests.core.presentation import journals

@@ -21,7 +21,7 @@ from rollout.composition.wiring import Session
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Ticked
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
@@ -99,7 +99,7 @@ def signals() -> Iterator[None]:
 pytestmark = pytest.mark.usefixtures("signals")
 
 
-def hands(folder: Path, journal: Journal) -> EmergencyTerminal:
+def terminal(folder: Path, journal: Journal) -> EmergencyTerminal:
     session = Having(folder, None, accept_new=False, output="text", kept=journal)
     return EmergencyTerminal(session, inventory(6), lambda *_: None)
 
@@ -116,7 +116,7 @@ def test_an_emergency_continues_with_a_journal_that_opens_but_cannot_be_written(
     part: str, reference: str, journals: list[Journal], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = Broken(part, reference)
-    mine = hands(tmp_path, broken)
+    mine = terminal(tmp_path, broken)
     for name in ("e1", "e2"):
         state = mine.carry_out(found(name)).state
         assert state is not None
@@ -133,13 +133,13 @@ def test_a_run_with_journaled_events_or_a_changed_journal_is_not_started_twice(
     broken: Broken, journals: list[Journal], tmp_path: Path
 ) -> None:
     with pytest.raises(StateError, match="is full"):
-        hands(tmp_path, broken).carry_out(found("e1"))
+        terminal(tmp_path, broken).carry_out(found("e1"))
     assert journals == [broken]
 
 
 def test_ctrl_c_counts_at_any_time_since_the_first_run(journals: list[Journal], tmp_path: Path) -> None:
     """Also while nodes are read: nothing checks for it then, but a later check must still see it."""
-    mine = hands(tmp_path, NoJournal())
+    mine = terminal(tmp_path, NoJournal())
     mine.carry_out(found("e1"))
     assert not mine.wait(0.01)
     assert not mine.stopped()
@@ -162,5 +162,5 @@ def test_stopping_one_run_at_once_ends_the_whole_emergency(
 
     monkeypatch.setattr(module, "start_revert", stopped)
     with pytest.raises(KeyboardInterrupt):
-        hands(tmp_path, NoJournal()).carry_out(found("e1"))
+        terminal(tmp_path, NoJournal()).carry_out(found("e1"))
     assert not journals

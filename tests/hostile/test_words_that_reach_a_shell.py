@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import Claim, CommandGate, Measure
+from rollout.kubelet.agent.agent_call import Claim, Measure, NodeCommand
 from rollout.kubelet.agent.agent_lines import answered
 from rollout.kubelet.node import env_file, unit_file
 
@@ -35,7 +35,7 @@ MARKS = set(" \t\n\r'\"`$\\;|&<>(){}[]*?!#~^\x00\x1bé\u202e")
 @FEW
 @given(name=HOSTILE, path=HOSTILE, line=HOSTILE)
 def test_a_call_arrives_unchanged_or_is_not_made(shell: tuple[str, ...], name: str, path: str, line: str) -> None:
-    measure = Measure("kubelet.service", 10248, (f"/etc/{path}",), (CommandGate("g", 5, line),))
+    measure = Measure("kubelet.service", 10248, (f"/etc/{path}",), (NodeCommand("g", 5, line),))
     try:
         call = agent_call.status(PROGRAM, tx=name, claim=Claim(3, name), measure=measure, sudo=False, deadline=5)
     except ValueError:

@@ -6,7 +6,7 @@ import pytest
 
 from rollout.core.model.settings import IfUnsupported, Setting, Value
 from rollout.kubelet import fields, homes, values, versions
-from rollout.kubelet.changes import moved_flags
+from rollout.kubelet.changes import flag_changes
 from rollout.kubelet.homes import InField, InFlag, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE
 from rollout.kubelet.runtime_versions import Runtime
@@ -196,5 +196,5 @@ def test_equal_values_of_a_flag(kind: str, old: str, new: str, same: bool) -> No
     ],
 )  # fmt: skip
 def test_flags_that_override_the_file(name: str, value: Value, words: tuple[str, ...], shadow: str) -> None:
-    found = moved_flags.shadows(name, value, words)
+    found = flag_changes.shadows(name, value, words)
     assert [f"{each.flag}={each.value}" for each in found] == ([shadow] if shadow else [])

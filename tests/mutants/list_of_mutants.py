@@ -208,10 +208,10 @@ MUTANTS = (
     ),
     Mutant(
         "stuck-is-busy",
-        "rollout/core/run/triggers.py",
+        "rollout/core/run/events.py",
         "        return Trigger.STUCK\n    return _of_receipt",
         "        return Trigger.BUSY\n    return _of_receipt",
         "a node with a revert that cannot end is reported as busy, without a reason",
-        ("tests/core/run/test_triggers.py::test_the_meaning_of_an_answer",),
+        ("tests/core/run/test_events.py::test_the_meaning_of_an_answer",),
     ),
 )

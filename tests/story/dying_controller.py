@@ -16,7 +16,7 @@ from rollout.adapters import journal
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.cli.main import main
-from rollout.core.presentation.past_run import RunSummary
+from rollout.core.presentation.summary import RunSummary
 
 writes = 0
 

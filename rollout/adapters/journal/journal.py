@@ -17,9 +17,9 @@ from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS, SUMMARIES
 from rollout.app.ports import Holder, Note, RunHeader
-from rollout.core.presentation.past_run import NodeCount, RunSummary
+from rollout.core.presentation.summary import NodeCount, RunSummary
+from rollout.core.run.events import Request
 from rollout.core.run.journal_codec import GENESIS, chain
-from rollout.core.run.requests import Request
 from rollout.core.text import json_text
 from rollout.errors import StateError
 

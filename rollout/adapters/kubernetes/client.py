@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rollout.adapters.endpoints import TokenFile, bearer
-from rollout.adapters.http import Http, HttpAnswer, refusal
-from rollout.adapters.json_answers import decoded, mapping
+from rollout.adapters.http import Http, HttpAnswer, decoded, mapping, refusal
 from rollout.adapters.kubernetes.credentials import Credential, PluginCredentials, ask_plugin, context_for
 from rollout.adapters.kubernetes.kubeconfig import ApiAccess
 from rollout.core.text.terminal import printable
@@ -52,7 +51,7 @@ class ApiClient:
         return self._asked("PATCH", path, json.dumps(document).encode(), timeout)
 
     def tell(self, path: str, document: Any, timeout: float) -> HttpAnswer:
-        """The server's answer to a POST, errors too; ``meant`` says which errors are final."""
+        """The server's answer to a POST, errors too; ``error_of`` says which errors are final."""
         return self._answer("POST", path, json.dumps(document).encode(), timeout)
 
     def close(self) -> None:
@@ -62,7 +61,7 @@ class ApiClient:
         """From now on a refusal is retried before it counts as final."""
         self._may = True
 
-    def meant(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
+    def error_of(self, answer: HttpAnswer, method: str, path: str) -> RemoteError:
         """The error to raise. When rights were checked, a refusal is final only when it persists."""
         error = said(answer)
         if answer.status not in _REFUSALS or not self._may:
@@ -75,7 +74,7 @@ class ApiClient:
     def _asked(self, method: str, path: str, body: bytes, timeout: float) -> Any:
         answer = self._answer(method, path, body, timeout)
         if answer.status not in DONE:
-            raise self.meant(answer, method, path)
+            raise self.error_of(answer, method, path)
         return mapping(decoded(answer), "the answer")
 
     def _answer(self, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from rollout.adapters.json_answers import listing, mapping, text
+from rollout.adapters.http import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
-from rollout.adapters.kubernetes.cordons import Cordons
-from rollout.adapters.kubernetes.evictions import Evictions
+from rollout.adapters.kubernetes.drains import Cordons, Evictions
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
 from rollout.adapters.kubernetes.pods import leaving_pod, over, placed_pod, planned_pod
 from rollout.core.model.live import Lease, LiveNode, Sight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rollout.adapters.json_answers import listing, mapping, pairs, text
+from rollout.adapters.http import listing, mapping, pairs, text
 from rollout.core.model.live import Container, Lease, LiveNode, Pod
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError

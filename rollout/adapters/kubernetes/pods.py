@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rollout.adapters.json_answers import listing, mapping, pairs, text
+from rollout.adapters.http import listing, mapping, pairs, text
 from rollout.core.model.pods import (
     ContainerEnd,
     ContainerRequest,

@@ -15,10 +15,10 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, PublicBlob, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.call_with_timeout import aside
 from rollout.adapters.ssh.certificates import SUFFIX, Certificate, parse, read
 from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
+from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 
 # Keys in an ssh-agent: plain keys, certificates, and hardware keys without a class in paramiko.

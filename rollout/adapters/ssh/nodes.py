@@ -12,7 +12,6 @@ from typing import Protocol
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
-from rollout.adapters.ssh.bastion_troubles import carried
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, Proof
 from rollout.adapters.ssh.error_mapping import detail_of, translate
@@ -23,7 +22,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Pool, PooledConnection
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
-from rollout.adapters.ssh.troubles import printable
+from rollout.adapters.ssh.troubles import carried, printable
 from rollout.adapters.ssh.watchdog import Watchdog
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand

@@ -10,11 +10,14 @@ and fabric sees each byte as one character (latin-1), which loses none.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import termios
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import tty
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -27,7 +30,6 @@ from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.session import CHUNK, TICK, Capped
-from rollout.adapters.ssh.terminal import Keys, ended_by_signals, raw
 from rollout.adapters.ssh.troubles import printable
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
@@ -280,3 +282,52 @@ def interact(channel: Channel) -> int:
     if channel.exit_status < 0:
         raise RemoteError("connection-lost", "the connection was lost, or a signal ended the shell")
     return channel.exit_status
+
+
+# The operator's terminal during an interactive shell: what is typed, its modes, and signals that end the session.
+
+
+class Keys:
+    """What is typed on a terminal. For fabric it is no terminal: else fabric reads key by key and changes the modes."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+
+    def fileno(self) -> int:
+        return self._terminal
+
+    def isatty(self) -> bool:
+        return False
+
+    def read(self, _size: int) -> bytes:
+        return os.read(self._terminal, CHUNK)
+
+
+@contextmanager
+def raw(terminal: int) -> Iterator[None]:
+    """Every key goes to the node, Ctrl-C and Ctrl-Z too. The terminal's modes are restored at the end."""
+    before = termios.tcgetattr(terminal)
+    tty.setraw(terminal, termios.TCSADRAIN)  # keys typed before are kept
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+@contextmanager
+def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGHUP call ``end``, so that the session ends in order and the terminal is restored.
+
+    ``end`` runs on a thread of its own: the main thread may hold a lock that it needs.
+    """
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        threading.Thread(target=end, name="ssh-end", daemon=True).start()
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

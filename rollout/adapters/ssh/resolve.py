@@ -169,16 +169,16 @@ class Resolver:
         """``a,b``: b through a. As in OpenSSH, only the first may itself be behind another."""
         via: Endpoint | None = None
         if len(behind) > MOST_BASTIONS:  # "%h-b" names a new host each time
-            way = f"{' -> '.join(behind[:3])} -> ..."
+            chain = f"{' -> '.join(behind[:3])} -> ..."
             raise RemoteError(
-                "bastion-loop", f"ProxyJump never ends: {printable(way, 200)}; set `ProxyJump none` for the last host"
+                "bastion-loop", f"ProxyJump never ends: {printable(chain, 200)}; set `ProxyJump none` for the last host"
             )
         for hop in hops(text):
             if hop.address in behind and via is None:
-                way = " -> ".join((*behind[behind.index(hop.address) :], hop.address))
+                chain = " -> ".join((*behind[behind.index(hop.address) :], hop.address))
                 raise RemoteError(
                     "bastion-loop",
-                    printable(f"ProxyJump is a loop: {way}; set `ProxyJump none` for the last host", 300),
+                    printable(f"ProxyJump is a loop: {chain}; set `ProxyJump none` for the last host", 300),
                 )
             via = self._endpoint(hop, behind, via)
         return via

@@ -34,9 +34,9 @@ class Closer:
             if message is not None:
                 self.send(channel.get_transport(), message)
 
-    def send(self, way: Transport, message: Message) -> None:
-        """``way`` is a channel's outlet, or the transport itself without a channel."""
-        self._ends.put((way, message))
+    def send(self, transport: Transport, message: Message) -> None:
+        """``transport`` is a channel's outlet, or the transport itself without a channel."""
+        self._ends.put((transport, message))
 
     def stop(self, seconds: float) -> None:
         self._ends.put(None)
@@ -45,9 +45,9 @@ class Closer:
 
     def _run(self) -> None:
         while (end := self._ends.get()) is not None:
-            way, message = end
+            transport, message = end
             with suppress(SSHException, OSError, EOFError):
-                way._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001
+                transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class Tunnel:

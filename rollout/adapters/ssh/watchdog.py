@@ -1,4 +1,4 @@
-"""One thread that closes connections at their deadline.
+"""Deadlines for calls that have none of their own: a thread that closes connections, and calls on abandoned threads.
 
 paramiko waits without a deadline in several places (the answer to an exec request, a full socket). Shutting the socket
 down ends all of these waits at once, so one watchdog limits them all.
@@ -11,9 +11,12 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from rollout.adapters.ssh.error_mapping import translate
+from rollout.errors import RemoteError
 
 MANY = 1024
 
@@ -97,3 +100,29 @@ class Watchdog:
                         hang_up(watch.wire)
                 else:
                     self._changed.wait(wait)
+
+
+# Calls without a deadline of their own (getaddrinfo, an ssh-agent), on a thread that may be abandoned.
+
+
+T = TypeVar("T")
+
+
+def aside(call: Callable[[], T], seconds: float, late: RemoteError) -> T:
+    """The result of ``call``. Raises its error as ``RemoteError``, or ``late`` after the timeout."""
+    box: list[T | RemoteError] = []
+
+    def work() -> None:
+        try:
+            box.append(call())
+        except Exception as error:  # noqa: BLE001 - passed to the waiting thread
+            box.append(translate(error))
+
+    thread = threading.Thread(target=work, name="ssh-aside", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not box:
+        raise late
+    if isinstance(box[0], RemoteError):
+        raise box[0]
+    return box[0]

@@ -7,11 +7,10 @@ import socket
 from contextlib import suppress
 from typing import Any, Protocol
 
-from rollout.adapters.ssh.bastion_troubles import DroppedError
-from rollout.adapters.ssh.call_with_timeout import aside
 from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import Deadline
-from rollout.adapters.ssh.troubles import printable, told
+from rollout.adapters.ssh.troubles import DroppedError, printable, told
+from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 
 BANNER_LIMIT = 8192

@@ -78,7 +78,7 @@ class HttpQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandQuery:
     """A program with its arguments: on the node for a node gate, where the controller runs for a wave gate."""
 
     words: tuple[str, ...]
@@ -105,12 +105,12 @@ class Gate:
     http: HttpQuery | None = None
 
     @property
-    def asks(self) -> PrometheusQuery | AlertQuery | HttpQuery | Command | NodeCheck:
+    def asks(self) -> PrometheusQuery | AlertQuery | HttpQuery | CommandQuery | NodeCheck:
         """What it asks: the closed set of gates that rollout knows."""
         written = self.prometheus or self.alertmanager or self.http
         if written is not None:
             return written
-        return Command(self.command) if self.kind is GateKind.COMMAND else NodeCheck(self.kind)
+        return CommandQuery(self.command) if self.kind is GateKind.COMMAND else NodeCheck(self.kind)
 
 
 DEFAULT_GATES = tuple(

@@ -21,7 +21,7 @@ from rollout.core.model.playbook import (
     PullsInFlight,
     RevertScope,
 )
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 
 # The most that the nodes of a scope may pull from one registry.
 
@@ -231,7 +231,7 @@ class Plan:
     rehearsal: bool = True
     zones: Mapping[str, int] = field(default_factory=dict)  # zone → its nodes in the inventory
     remarks: tuple[Remark, ...] = ()
-    way_back: WayBack | None = None  # the times that the last run measured to change and revert a node
+    way_back: RevertTimes | None = None  # the times that the last run measured to change and revert a node
     pulls: PullsInFlight = DEFAULT_PULLS
     drain: Drain = DEFAULT_DRAIN
     cordoned: bool = False

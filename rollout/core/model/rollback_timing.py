@@ -12,7 +12,7 @@ SETTLE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class RevertTimes:
     """Seconds to revert one node, the slowest of ``nodes`` reverted in ``run``; and to apply (0: not measured)."""
 
     run: str
@@ -21,7 +21,7 @@ class WayBack:
     revert_seconds: float
 
 
-def way_back_seconds(
+def seconds_to_revert(
     racks: Mapping[str, int],
     sizes: Mapping[str, int],
     limits: Limits,

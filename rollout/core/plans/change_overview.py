@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rollout.core.model.gates import Command, GateScope
+from rollout.core.model.gates import CommandQuery, GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.plans import plan_codec
 from rollout.core.text.terminal import counted, printable
@@ -39,5 +39,5 @@ def _does(changed: Sequence[Change]) -> Iterator[str]:
 
 def _commands(plan: Plan) -> Iterator[str]:
     for gate in plan.gates:
-        if isinstance(gate.asks, Command):
+        if isinstance(gate.asks, CommandQuery):
             yield f"  runs {_WHERE[gate.scope]}: {printable(shlex.join(gate.asks.words), 2000)}"

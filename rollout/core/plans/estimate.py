@@ -20,7 +20,7 @@ from math import ceil
 
 from rollout.core.model.plan import Plan, PlannedDrain, Wave
 from rollout.core.model.playbook import Limits, Scope
-from rollout.core.model.rollback_timing import way_back_seconds
+from rollout.core.model.rollback_timing import seconds_to_revert
 
 NODE_SECONDS = 15.0
 """The assumed time to change one node, until a run has measured it."""
@@ -45,7 +45,7 @@ def back_seconds(plan: Plan) -> float:
 
 def all_back(plan: Plan, limits: Limits) -> float:
     """Seconds to revert every node of the plan."""
-    return way_back_seconds(changed_by_rack(plan), plan.racks, limits, back_seconds(plan))
+    return seconds_to_revert(changed_by_rack(plan), plan.racks, limits, back_seconds(plan))
 
 
 def of_wave(plan: Plan, wave: Wave) -> float:

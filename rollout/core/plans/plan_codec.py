@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from rollout.core.model.plan import Plan
-from rollout.core.text import dataclass_json, json_text
+from rollout.core.text import json_text
 from rollout.core.text.blobs import digest as content_digest
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
@@ -60,15 +60,15 @@ def decode(data: bytes, file: str) -> Plan:
         )
     document.pop("version")
     try:
-        plan: Plan = dataclass_json.decode(Plan, document)
-    except dataclass_json.ShapeError as error:
+        plan: Plan = json_text.decode(Plan, document)
+    except json_text.ShapeError as error:
         raise _error("plan-unreadable", f"{file}: {error}") from None
     _check_whole(plan, file)
     return plan
 
 
 def _body(plan: Plan) -> dict[str, Any]:
-    body: dict[str, Any] = dataclass_json.encode(plan)
+    body: dict[str, Any] = json_text.encode(plan)
     return {"version": VERSION, **body}
 
 

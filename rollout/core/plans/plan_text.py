@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from rollout.core.health_gates import alertmanager, http, prometheus
-from rollout.core.model.gates import AlertQuery, Command, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
+from rollout.core.model.gates import AlertQuery, CommandQuery, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
 from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
 from rollout.core.plans import estimate
@@ -46,7 +46,7 @@ def _asked(gate: Gate) -> Iterable[str]:
             return alertmanager.words(query)
         case HttpQuery() as query:
             return http.words(query)
-        case Command(words):
+        case CommandQuery(words):
             return (shlex.join(words),)
         case NodeCheck():
             return ()

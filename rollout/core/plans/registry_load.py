@@ -18,7 +18,7 @@ from rollout.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class NodePulls:
     """One node and its pull rate before and after the plan; ``None``: not known."""
 
     node: Node
@@ -26,9 +26,9 @@ class Asking:
     after: PullRate | None
 
 
-def registry_loads(asking: Iterable[Asking]) -> tuple[RegistryLoad, ...]:
+def registry_loads(asking: Iterable[NodePulls]) -> tuple[RegistryLoad, ...]:
     """For each registry the fleet's load, then each zone's where there is more than one; registries by name."""
-    by_registry: dict[str, list[Asking]] = {}
+    by_registry: dict[str, list[NodePulls]] = {}
     for each in asking:
         by_registry.setdefault(each.node.registry, []).append(each)
     return tuple(load for registry in sorted(by_registry) for load in _scopes(registry, by_registry[registry]))
@@ -43,15 +43,15 @@ def beyond_caps(loads: Iterable[RegistryLoad], caps: Iterable[RegistryCap]) -> I
                 yield from _beyond(load, cap)
 
 
-def _scopes(registry: str, asking: list[Asking]) -> Iterator[RegistryLoad]:
+def _scopes(registry: str, asking: list[NodePulls]) -> Iterator[RegistryLoad]:
     yield _load(registry, "", asking)
-    zones: dict[str, list[Asking]] = {}
+    zones: dict[str, list[NodePulls]] = {}
     for each in asking:
         zones.setdefault(each.node.zone, []).append(each)
     yield from (_load(registry, zone, zones[zone]) for zone in sorted(zones) if zone)
 
 
-def _load(registry: str, zone: str, asking: list[Asking]) -> RegistryLoad:
+def _load(registry: str, zone: str, asking: list[NodePulls]) -> RegistryLoad:
     known = [(each.before, each.after) for each in asking if each.before is not None and each.after is not None]
     return RegistryLoad(
         registry=registry,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
-from rollout.core.text import dataclass_json, json_text
+from rollout.core.text import json_text
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -38,14 +38,14 @@ def encode(fleet: FleetSnapshot) -> bytes:
 
     read = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot)}
     unread = {name: node for name, node in fleet.nodes.items() if isinstance(node, Unread)}
-    nodes = {name: dataclass_json.encode(_with_files(node, keep)) for name, node in read.items()}
+    nodes = {name: json_text.encode(_with_files(node, keep)) for name, node in read.items()}
     parts = {
         "version": json.dumps(VERSION),
         **{name: json.dumps(getattr(fleet, name)) for name in _NAMES},
         "order": json.dumps(list(fleet.nodes)),
         "read": _lines(nodes),
-        "unread": _lines({name: dataclass_json.encode(node) for name, node in unread.items()}),
-        "blobs": _lines({name: dataclass_json.converter(bytes).encode(content) for name, content in contents.items()}),
+        "unread": _lines({name: json_text.encode(node) for name, node in unread.items()}),
+        "blobs": _lines({name: json_text.converter(bytes).encode(content) for name, content in contents.items()}),
     }
     return ("{\n" + ",\n".join(f'"{key}": {text}' for key, text in parts.items()) + "\n}\n").encode()
 
@@ -67,40 +67,40 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
         )
     try:
         return _fleet(document)
-    except dataclass_json.ShapeError as error:
+    except json_text.ShapeError as error:
         raise _error("snapshot-unreadable", f"{file}: {error}") from None
 
 
 def _fleet(document: dict[str, Any]) -> FleetSnapshot:
     if document.keys() != _KEYS:
-        raise dataclass_json.ShapeError(f"{min(document.keys() ^ _KEYS)[:80]!r} is unknown or missing")
-    texts: dict[str, str] = {name: dataclass_json.converter(str).decode(document[name], name) for name in _NAMES}
+        raise json_text.ShapeError(f"{min(document.keys() ^ _KEYS)[:80]!r} is unknown or missing")
+    texts: dict[str, str] = {name: json_text.converter(str).decode(document[name], name) for name in _NAMES}
     contents = _decoded(bytes, document["blobs"], "blobs")
     for name, content in contents.items():
         if digest(content) != name:
-            raise dataclass_json.ShapeError(f"blobs.{printable(name, 80)} is not the content of that digest")
+            raise json_text.ShapeError(f"blobs.{printable(name, 80)} is not the content of that digest")
 
     def fill(state: FileState) -> FileState:
         if state.content is None:
             return state
         content = contents.get(state.content.decode("utf-8", "replace"))
         if content is None:
-            raise dataclass_json.ShapeError(f"{printable(state.path)} has a content that is not in blobs")
+            raise json_text.ShapeError(f"{printable(state.path)} has a content that is not in blobs")
         return replace(state, content=content)
 
     read = _decoded(Snapshot, document["read"], "read")
     nodes: dict[str, Snapshot | Unread] = {name: _with_files(node, fill) for name, node in read.items()}
     nodes |= _decoded(Unread, document["unread"], "unread")
-    order = dataclass_json.converter(tuple[str, ...]).decode(document["order"], "order")
+    order = json_text.converter(tuple[str, ...]).decode(document["order"], "order")
     if sorted(order) != sorted(nodes):
-        raise dataclass_json.ShapeError("order does not name the nodes read and unread")
+        raise json_text.ShapeError("order does not name the nodes read and unread")
     return FleetSnapshot(nodes={name: nodes[name] for name in order}, **texts)
 
 
 def _decoded(kind: Any, data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise dataclass_json.ShapeError(f"{where} is not an object")
-    inner = dataclass_json.converter(kind)
+        raise json_text.ShapeError(f"{where} is not an object")
+    inner = json_text.converter(kind)
     return {name: inner.decode(entry, f"{where}.{name}") for name, entry in data.items()}
 
 

@@ -20,10 +20,10 @@ _LONGEST = 2_000
 _CUT = "  … output cut: a node's output is kept up to {limit} KiB"
 
 
-def command_lines(results: Sequence[CommandResult], left: Sequence[str], limit: int) -> Iterator[str]:
+def command_lines(results: Sequence[CommandResult], unstarted: Sequence[str], limit: int) -> Iterator[str]:
     """Groups of nodes with the same exit status and output, the largest first; then nodes without an answer.
 
-    ``left``: nodes that were not started. ``limit``: the bytes that are kept of each stream.
+    ``unstarted``: nodes that were not started. ``limit``: the bytes that are kept of each stream.
     """
     answered = [result for result in results if result.status is not None]
     for group in _groups(answered, lambda one: (one.status, one.stdout, one.stderr, one.cut, _why(one))):
@@ -33,9 +33,9 @@ def command_lines(results: Sequence[CommandResult], left: Sequence[str], limit: 
     for group in _groups(silent, lambda one: (_why(one), one.stdout, one.stderr, one.cut)):
         yield f"{_nodes(group)}: no answer: {_reason(group)}"
         yield from _output(group[0], limit)
-    if left:
-        yield f"{_named(left)}: not started [{NOT_STARTED}]"
-    yield _counts(results, left)
+    if unstarted:
+        yield f"{_named(unstarted)}: not started [{NOT_STARTED}]"
+    yield _counts(results, unstarted)
 
 
 def command_document(result: CommandResult) -> dict[str, Any]:
@@ -65,20 +65,20 @@ def given_up(node: str) -> CommandResult:
 
 def recorded_start(run: str, nodes: Sequence[str], command: str, *, sudo: bool, seconds: float, reason: str) -> str:
     """For the journal, before the first node is reached. The command is quoted as in JSON."""
-    way = " through sudo" if sudo else ""
+    elevation = " through sudo" if sudo else ""
     why = f"; reason: {reason}" if reason else ""
     quoted = json.dumps(command, ensure_ascii=False)
-    return f"{run}: command on {_named(nodes)}{way}, at most {seconds:g} s each: {quoted}{why}"
+    return f"{run}: command on {_named(nodes)}{elevation}, at most {seconds:g} s each: {quoted}{why}"
 
 
-def recorded_end(run: str, results: Iterable[CommandResult], left: Sequence[str]) -> str:
+def recorded_end(run: str, results: Iterable[CommandResult], unstarted: Sequence[str]) -> str:
     """For the journal: the exit statuses, the references, and the nodes that were not started."""
     ends: dict[str, list[str]] = {}
     for result in results:
         end = result.reference if result.status is None else f"exit status {result.status}"
         ends.setdefault(end, []).append(result.node)
-    if left:
-        ends[NOT_STARTED] = list(left)
+    if unstarted:
+        ends[NOT_STARTED] = list(unstarted)
     return f"{run} ended: " + "; ".join(f"{end} on {_named(names)}" for end, names in sorted(ends.items()))
 
 
@@ -120,14 +120,14 @@ def _output(result: CommandResult, limit: int) -> Iterator[str]:
         yield _CUT.format(limit=limit // 1024)
 
 
-def _counts(results: Sequence[CommandResult], left: Sequence[str]) -> str:
+def _counts(results: Sequence[CommandResult], unstarted: Sequence[str]) -> str:
     done = sum(result.status == 0 for result in results)
     silent = sum(result.status is None for result in results)
     parts = [f"{done:,} with exit status 0"]
     for number, words in (
         (len(results) - done - silent, "with another exit status"),
         (silent, "without an answer"),
-        (len(left), "not started"),
+        (len(unstarted), "not started"),
     ):
         parts += [f"{number:,} {words}"] if number else []
-    return f"{counted(len(results) + len(left), 'node')}: {', '.join(parts)}"
+    return f"{counted(len(results) + len(unstarted), 'node')}: {', '.join(parts)}"

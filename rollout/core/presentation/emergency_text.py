@@ -64,9 +64,9 @@ PULLS = "does not wait for image pulls: where a kubelet or runtime restarts, the
 def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cluster: str) -> Iterator[str]:
     """Which runs are reverted, which other runs there are and how to revert those, and which nodes did not answer."""
     newest = seen.newest_run is not None and picked == (seen.newest_run.run,)
-    meant = [_on(each) for each in seen.runs if each.run in picked]
+    picked_runs = [_on(each) for each in seen.runs if each.run in picked]
     yield (
-        f"{'newest run on the nodes' if newest else 'reverting'}: {', '.join(meant)}; {counted(len(back), 'node')} already reverted"
+        f"{'newest run on the nodes' if newest else 'reverting'}: {', '.join(picked_runs)}; {counted(len(back), 'node')} already reverted"
     )
     yield from _warnings(seen, cluster, newest=newest)
     others = [each for each in seen.runs if each.run not in picked and each.holding]

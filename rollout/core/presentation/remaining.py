@@ -65,13 +65,13 @@ def _goes_back(state: RunState, record: NodeRecord) -> bool:
 
 def _of_wave(state: RunState, index: int) -> float:
     wave = state.order.waves[index]
-    left = [name for name in wave.nodes if state.nodes[name].state in _TO_DO]
+    to_do = [name for name in wave.nodes if state.nodes[name].state in _TO_DO]
     seconds = _soak(state, wave) if index == state.wave and state.phase is Phase.SOAKING else wave.soak
-    busy = apply_time(state) + CONFIRM_SECONDS + _drain_time(state, left)
-    each = busy + max((state.order.nodes[name].settle for name in left), default=0.0)
-    if left:
-        within_budgets = _most(state.order, left) * busy  # a budget limits nodes in flight, not nodes that settle
-        seconds += max(_rounds(state.order, left, each, at_once=wave.at_once), within_budgets)
+    busy = apply_time(state) + CONFIRM_SECONDS + _drain_time(state, to_do)
+    each = busy + max((state.order.nodes[name].settle for name in to_do), default=0.0)
+    if to_do:
+        within_budgets = _most(state.order, to_do) * busy  # a budget limits nodes in flight, not nodes that settle
+        seconds += max(_rounds(state.order, to_do, each, at_once=wave.at_once), within_budgets)
     elif not any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes):
         return 0.0  # no node is left to watch
     if index == 0 and _still_to_rehearse(state, wave):
@@ -79,9 +79,9 @@ def _of_wave(state: RunState, index: int) -> float:
     return seconds
 
 
-def _drain_time(state: RunState, left: list[str]) -> float:
+def _drain_time(state: RunState, to_do: list[str]) -> float:
     """How long a drain takes: the measured median; 0 until there is one."""
-    if not any(state.order.nodes[name].drain for name in left):
+    if not any(state.order.nodes[name].drain for name in to_do):
         return 0.0
     measured = [record.drained_seconds for record in state.nodes.values() if record.drained_seconds > 0]
     return median(measured) if measured else 0.0

@@ -14,62 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from rollout.core.model.playbook import EMERGENCY_LIMITS
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.run.order import predicted_seconds
-from rollout.core.run.state import Order, Rehearsal, RunState
+from rollout.core.run.state import Order
 from rollout.core.text.terminal import counted, seconds_text
-
-# What the rehearsal of the rollback has measured, and what follows for the whole fleet.
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsed:
-    """``done`` of ``nodes`` were reverted once and healthy. Seconds are the longest measured; 0: none.
-
-    ``fleet`` is how long an emergency rollback of every node of the run would take at that time per node.
-    """
-
-    nodes: int
-    done: int
-    back: int
-    revert_seconds: float
-    apply_seconds: float
-    fleet: float
-
-    def __str__(self) -> str:
-        if not self.done:
-            return f"rehearsal: {self.back} of {counted(self.nodes, 'node')} being reverted"
-        took = f", in at most {seconds_text(self.revert_seconds)} per node" if self.revert_seconds else ""
-        fleet = (
-            f"; an emergency rollback of all nodes would take about {seconds_text(self.fleet)}" if self.fleet else ""
-        )
-        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
-
-
-def rehearsed(state: RunState) -> Rehearsed | None:
-    """``None``: nothing was rehearsed (yet)."""
-    if not state.order.rehearsal or not state.order.waves:
-        return None
-    records = [state.nodes[name] for name in state.order.waves[0].nodes]
-    done = [record for record in records if record.rehearsal is Rehearsal.DONE]
-    back = sum(record.rehearsal is Rehearsal.BACK for record in records)
-    if not done and not back:
-        return None
-    longest = max((record.revert_seconds for record in done), default=0.0)
-    hurried = replace(state.order, limits=EMERGENCY_LIMITS)
-    return Rehearsed(
-        nodes=len(records),
-        done=len(done),
-        back=back,
-        revert_seconds=longest,
-        apply_seconds=max((record.apply_seconds for record in records), default=0.0),
-        fleet=predicted_seconds(hurried, longest) if longest else 0.0,
-    )
-
 
 ROUND_TRIP = 0.02
 """Seconds this machine needs for one round trip to one of many nodes, until reading them has measured it."""
@@ -115,7 +66,7 @@ def time_back(order: Order, each: NodeTime, reading: float | None = None) -> Tim
     return TimeBack(count, around + reverts + (CLEANS + PROOFS) * around, reverts, each, order.limits.pace)
 
 
-def node_time(known: WayBack | None, pauses: Iterable[str] = ()) -> NodeTime:
+def node_time(known: RevertTimes | None, pauses: Iterable[str] = ()) -> NodeTime:
     """From what was measured, else from the nodes' RestartSec (as printed by ``systemctl show``), else ``BACK_SECONDS``."""
     if known is not None:
         return NodeTime(known.revert_seconds, f"measured by run {known.run} on {counted(known.nodes, 'node')}")

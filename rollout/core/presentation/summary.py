@@ -1,18 +1,20 @@
-"""A run's summary, from its state alone: counts, folded failures, the exit code."""
+"""A run's summary, from its state alone: counts, folded failures, the rehearsal, the exit code; and what is kept of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rollout.core.presentation.rollback_time import rehearsed
-from rollout.core.presentation.waiting import baselines, cordons, drains, pulls
+from rollout.core.model.playbook import EMERGENCY_LIMITS
+from rollout.core.presentation.waiting import baselines, drains, pulls
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest
-from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, RunState
+from rollout.core.run.order import predicted_seconds
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, Rehearsal, RunState
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, seconds_text
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 _EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
@@ -146,7 +148,8 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
             message = record.message or ("reverted with the run" if record.cause is None else "")
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
-        Trouble(s, ref, for_all(message, who), fold(who), len(who)) for (s, ref, message), who in together.items()
+        Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes))
+        for (s, ref, message), nodes in together.items()
     )
     return tuple(sorted(folded, key=lambda trouble: (-trouble.count, trouble.nodes)))
 
@@ -160,3 +163,117 @@ def exit_code(state: RunState) -> int | None:
     wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
     left = bool(state.order.left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
     return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCount:
+    """How many nodes, and which: a folded nodeset."""
+
+    count: int
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """How a run ended, in a stable form that a version with other rules can still show. Written once, at the end.
+
+    Names are those of the journal's table ``summaries``. ``ended`` is seconds since the epoch. ``why``: the halt;
+    ``""``: none. ``counter``: the highest token that the run had or saw.
+
+    ``nodes`` is node state → nodes; ``owed``, ``cordoned`` are nodesets of work that was left. ``reverted`` (rollbacks
+    only) is run → nodeset: the nodes where that run's change was reverted.
+    """
+
+    ended: float
+    ending: str
+    exit_code: int
+    why: str
+    counter: int
+    nodes: Mapping[str, NodeCount]
+    owed: str
+    cordoned: str
+    reverted: Mapping[str, str]
+
+
+def run_summary(state: RunState) -> RunSummary:
+    """Of a run that has ended."""
+    told = summarize(state)
+    together: dict[str, list[str]] = {}
+    for name, record in state.nodes.items():
+        together.setdefault(record.state.value, []).append(name)
+    return RunSummary(
+        ended=state.now,
+        ending=state.ending.value if state.ending else "",
+        exit_code=exit_code(state) or 0,
+        why=told.halt,
+        counter=max(state.counter, state.highest),
+        nodes={kind.value: _nodes(together[kind.value]) for kind in NodeState if kind.value in together},
+        owed=told.owed,
+        cordoned=fold(name for name, record in state.nodes.items() if record.cordoned),
+        reverted={run: fold(names) for run, names in reverted(state).items()},
+    )
+
+
+def reverted(state: RunState) -> Mapping[str, tuple[str, ...]]:
+    """Of a rollback: run → the nodes on which that run's change was reverted; of another run: nothing."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, record in state.nodes.items() if state.order.goal is Goal.REVERT else ():
+        if record.state is NodeState.REVERTED:
+            run = state.transaction(name).rpartition("-")[0]
+            found[run] = (*found.get(run, ()), name)
+    return found
+
+
+def _nodes(names: list[str]) -> NodeCount:
+    return NodeCount(len(names), fold(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """``done`` of ``nodes`` were reverted once and healthy. Seconds are the longest measured; 0: none.
+
+    ``fleet`` is how long an emergency rollback of every node of the run would take at that time per node.
+    """
+
+    nodes: int
+    done: int
+    back: int
+    revert_seconds: float
+    apply_seconds: float
+    fleet: float
+
+    def __str__(self) -> str:
+        if not self.done:
+            return f"rehearsal: {self.back} of {counted(self.nodes, 'node')} being reverted"
+        took = f", in at most {seconds_text(self.revert_seconds)} per node" if self.revert_seconds else ""
+        fleet = (
+            f"; an emergency rollback of all nodes would take about {seconds_text(self.fleet)}" if self.fleet else ""
+        )
+        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
+
+
+def rehearsed(state: RunState) -> Rehearsed | None:
+    """``None``: nothing was rehearsed (yet)."""
+    if not state.order.rehearsal or not state.order.waves:
+        return None
+    records = [state.nodes[name] for name in state.order.waves[0].nodes]
+    done = [record for record in records if record.rehearsal is Rehearsal.DONE]
+    back = sum(record.rehearsal is Rehearsal.BACK for record in records)
+    if not done and not back:
+        return None
+    longest = max((record.revert_seconds for record in done), default=0.0)
+    hurried = replace(state.order, limits=EMERGENCY_LIMITS)
+    return Rehearsed(
+        nodes=len(records),
+        done=len(done),
+        back=back,
+        revert_seconds=longest,
+        apply_seconds=max((record.apply_seconds for record in records), default=0.0),
+        fleet=predicted_seconds(hurried, longest) if longest else 0.0,
+    )
+
+
+def cordons(state: RunState) -> tuple[str, ...]:
+    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
+    ended = state.phase is Phase.ENDED
+    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rollout.core.model.pods import BY_HAND
+from rollout.core.presentation.left_silences import LeftSilence, left_silences_document, left_silences_lines
 from rollout.core.presentation.summary import Summary
 from rollout.core.run.state import Ending, Goal, Phase
-from rollout.core.text import dataclass_json
+from rollout.core.text import json_text
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -130,7 +131,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def summary_document(summary: Summary) -> dict[str, Any]:
     """The same as JSON values, with a ``version``."""
-    return {"version": VERSION, **dataclass_json.encode(summary)}
+    return {"version": VERSION, **json_text.encode(summary)}
 
 
 def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
@@ -139,4 +140,37 @@ def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
 
 
 def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
-    return None if summary.phase is Phase.ENDED else dataclass_json.encode(attendance)
+    return None if summary.phase is Phase.ENDED else json_text.encode(attendance)
+
+
+# What a run's own events do not show: whether a controller still works on it, what it left behind, what was rolled
+# back since.
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report."""
+
+    now: float = 0.0
+    controller: Attendance = field(default_factory=lambda: Attendance(alive=True))
+    silences: tuple[LeftSilence, ...] = ()
+    rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+NOTHING_SINCE = Afterwards()
+
+
+def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
+    """For people, on a terminal and on the page."""
+    yield from attendance_lines(summary, after.controller)
+    yield from left_silences_lines(after.silences, summary.run, after.now)
+    yield from since_lines(after.rolled_back)
+
+
+def afterwards_document(summary: Summary, after: Afterwards) -> dict[str, Any]:
+    """``controller`` is ``None`` once the run has ended."""
+    return {
+        "controller": controller_document(summary, after.controller),
+        "silences": left_silences_document(after.silences),
+        "rolledBack": since_document(after.rolled_back),
+    }

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.presentation.remaining import remaining
-from rollout.core.presentation.rollback_time import Rehearsed, rehearsed
-from rollout.core.presentation.summary import Trouble, troubles
+from rollout.core.presentation.summary import Rehearsed, Trouble, rehearsed, troubles
 from rollout.core.presentation.waiting import at_its_gates, silences, waits_for
 from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.capacity import BROKEN, IN_MOTION

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from rollout.core.model.playbook import Busy
 from rollout.core.presentation.remaining import passed_rounds
-from rollout.core.run.baselines import WITHIN
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
 from rollout.core.run.moving import GRACE
+from rollout.core.run.postponed import BASELINE_WITHIN
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -139,9 +139,9 @@ def baselines(state: RunState, now: float) -> str:
     }
     if not waiting:
         return ""
-    left = max(0.0, max(found.since for found in waiting.values()) + WITHIN - now)
-    who = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
-    return f"{who}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
+    left = max(0.0, max(found.since for found in waiting.values()) + BASELINE_WITHIN - now)
+    which = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
+    return f"{which}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
 
 
 def pulls(state: RunState, now: float) -> str:
@@ -179,12 +179,6 @@ def drains(state: RunState, now: float) -> str:
     why = printable(there[longest].waits, 300) or "the eviction of its pods"
     verb = "is" if len(there) == 1 else "are"
     return f"{counted(len(there), 'node')} {verb} being drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
-
-
-def cordons(state: RunState) -> tuple[str, ...]:
-    """Nodes that may still have the run's cordon: the run has ended, or the cordon could not be lifted."""
-    ended = state.phase is Phase.ENDED
-    return tuple(name for name, record in state.nodes.items() if record.cordoned and (ended or record.uncordons))
 
 
 def extended(state: RunState, name: str) -> str:

@@ -350,7 +350,7 @@ class _Reading:
             try:
                 chosen |= evaluate(part, names)
             except NodesetError as error:
-                chosen |= error.meant
+                chosen |= error.valid
                 self._note(error, where)
         return chosen
 

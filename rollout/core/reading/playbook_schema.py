@@ -58,11 +58,11 @@ def _disruption(value: object) -> Disruption:
 
 
 def _shadowed(value: object) -> Shadowed:
-    return Shadowed(choice(value, tuple(way.value for way in Shadowed)))
+    return Shadowed(choice(value, tuple(member.value for member in Shadowed)))
 
 
 def _busy(value: object) -> Busy:
-    return Busy(choice(value, tuple(way.value for way in Busy)))
+    return Busy(choice(value, tuple(member.value for member in Busy)))
 
 
 def _pulls(value: object) -> object:

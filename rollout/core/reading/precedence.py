@@ -26,18 +26,18 @@ def settings_of(
         Level("playbook", None, policy.settings),
         *(level for level in inventory.levels if level.nodes is not None),
     ]
-    speaking = _speaking(inventory, levels)
-    merged = {combination: _merged(combination, levels, overrides) for combination in set(speaking.values())}
-    return {name: merged[combination] for name, combination in speaking.items()}
+    levels_of = _levels_of(inventory, levels)
+    merged = {combination: _merged(combination, levels, overrides) for combination in set(levels_of.values())}
+    return {name: merged[combination] for name, combination in levels_of.items()}
 
 
-def _speaking(inventory: Inventory, levels: list[Level]) -> dict[str, tuple[int, ...]]:
+def _levels_of(inventory: Inventory, levels: list[Level]) -> dict[str, tuple[int, ...]]:
     """For each node, the levels that apply to it, by index."""
-    speaking = dict.fromkeys(inventory.nodes, tuple(at for at, level in enumerate(levels) if level.nodes is None))
+    levels_of = dict.fromkeys(inventory.nodes, tuple(at for at, level in enumerate(levels) if level.nodes is None))
     for at, level in enumerate(levels):
         for name in level.nodes or ():
-            speaking[name] = (*speaking[name], at)
-    return speaking
+            levels_of[name] = (*levels_of[name], at)
+    return levels_of
 
 
 def _merged(

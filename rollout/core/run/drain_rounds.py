@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.core.run import drains
-from rollout.core.run.asking import ask
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.moving import transition
-from rollout.core.run.pulls import may_be_asked
+from rollout.core.run.postponed import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
-from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.state_builder import StateBuilder, ask
 from rollout.core.run.transitions import ResolvedTrigger
 
 SOONEST = 0.5

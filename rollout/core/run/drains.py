@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.core.run import baselines, pulls
+from rollout.core.run import postponed
 from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.state import (
     Draining,
@@ -95,8 +95,8 @@ def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[st
 
     A wave tests a change before more nodes get it; these kinds are untested.
     """
-    ways = (pulls.was_skipped, was_skipped, baselines.was_skipped)
-    skipped = [n for n in order.waves[wave].nodes if any(way(nodes[n]) for way in ways)]
+    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline)
+    skipped = [n for n in order.waves[wave].nodes if any(skipped_for(nodes[n]) for skipped_for in reasons)]
     if not skipped:
         return []
     shown = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.CONFIRMED}

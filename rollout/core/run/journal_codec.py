@@ -21,7 +21,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.state import RULES, Order
-from rollout.core.text import dataclass_json, json_text
+from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 
@@ -48,14 +48,14 @@ GENESIS = "0" * 64
 
 def encode_event(event: Event) -> str:
     """One line of JSON: ``{"event": NAME, …}``."""
-    return json.dumps({"event": _NAMES[type(event)], **dataclass_json.encode(event)}, sort_keys=True)
+    return json.dumps({"event": _NAMES[type(event)], **json_text.encode(event)}, sort_keys=True)
 
 
 def decode_event(text: str) -> Event:
     """The reverse; raises ``StateError`` for an event that this version does not know."""
     try:
         body = json_text.parse(text)
-        event: Event = dataclass_json.decode(EVENTS[body.pop("event")], body)
+        event: Event = json_text.decode(EVENTS[body.pop("event")], body)
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise StateError(
             "journal-unreadable", f"an event of the journal cannot be read: {printable(text, 120)}"
@@ -64,7 +64,7 @@ def decode_event(text: str) -> Event:
 
 
 def encode_order(order: Order) -> str:
-    return json.dumps(dataclass_json.encode(order), sort_keys=True)
+    return json.dumps(json_text.encode(order), sort_keys=True)
 
 
 def rules_of(order: str) -> int | None:
@@ -83,7 +83,7 @@ def decode_order(text: str) -> Order:
             hint="use the version of rollout that started it, or `rollout rollback --cluster C --emergency`",
         )
     try:
-        order: Order = dataclass_json.decode(Order, json_text.parse(text))
+        order: Order = json_text.decode(Order, json_text.parse(text))
     except ValueError as exc:
         raise StateError("journal-unreadable", "the order of this run cannot be read by this version") from exc
     return order

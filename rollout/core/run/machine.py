@@ -23,8 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.run import baselines, drain_rounds, drains, pulls
-from rollout.core.run.asking import ask, did_not_restart
+from rollout.core.run import drain_rounds, drains, postponed
 from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
 from rollout.core.run.events import (
@@ -44,10 +43,8 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.halting import fenced, halt
-from rollout.core.run.moving import not_begun, transition
+from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
-from rollout.core.run.replace import altered
 from rollout.core.run.state import (
     Ending,
     Goal,
@@ -59,10 +56,10 @@ from rollout.core.run.state import (
     Phase,
     RunState,
     Verb,
+    altered,
 )
-from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.state_builder import StateBuilder, ask, did_not_restart
 from rollout.core.run.transitions import IllegalMoveError, ResolvedTrigger
-from rollout.core.run.waves import first_open_wave
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
@@ -169,11 +166,13 @@ _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
 def _pulling(builder: StateBuilder, event: Answered) -> None:
     """Its pulls prevent its change: it is queued again, or it has waited long enough and is left alone."""
     record = builder.nodes[event.node]
-    left_alone = pulls.is_left_alone(record, builder.state.order, builder.now)
+    left_alone = postponed.is_left_alone(record, builder.state.order, builder.now)
     did_not_restart(builder, event.node)
-    builder.put(event.node, pulling=pulls.still_pulling(record, event.pulls, builder.now), want_back=False)
+    builder.put(event.node, pulling=postponed.still_pulling(record, event.pulls, builder.now), want_back=False)
     if left_alone:
-        transition(builder, event.node, ResolvedTrigger.PULLS_ON, pulls.REFERENCE, pulls.words(event.pulls))
+        transition(
+            builder, event.node, ResolvedTrigger.PULLS_ON, postponed.PULLS_IN_FLIGHT, postponed.pulls_words(event.pulls)
+        )
     else:
         transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
 
@@ -181,10 +180,10 @@ def _pulling(builder: StateBuilder, event: Answered) -> None:
 def _unseen(builder: StateBuilder, event: Answered) -> None:
     """It has no baseline, so it is not changed: it is queued again, or it has waited long enough and is left alone."""
     record = builder.nodes[event.node]
-    unseen = baselines.still_unseen(record, builder.now)
+    unseen = postponed.still_unseen(record, builder.now)
     did_not_restart(builder, event.node)
     builder.put(event.node, unseen=unseen, want_back=False)
-    if baselines.is_over(unseen, builder.now):
+    if postponed.baseline_is_over(unseen, builder.now):
         transition(builder, event.node, ResolvedTrigger.STILL_UNSEEN, event.reference, event.message)
         return
     transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
@@ -301,11 +300,15 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
             builder.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             builder.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        elif again and (pulls.was_skipped(record) or drains.was_skipped(record) or baselines.was_skipped(record)):
+        elif again and (
+            postponed.skipped_for_pulls(record)
+            or drains.was_skipped(record)
+            or postponed.skipped_without_baseline(record)
+        ):
             builder.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
-        if not pulls.was_skipped(builder.nodes[name]):
+        if not postponed.skipped_for_pulls(builder.nodes[name]):
             builder.put(name, pulling=None)
-        if not baselines.was_skipped(builder.nodes[name]):
+        if not postponed.skipped_without_baseline(builder.nodes[name]):
             builder.put(name, unseen=None)
         accept = record.accepted or (accepted and bool(record.cause))
         builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept)

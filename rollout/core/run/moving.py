@@ -1,19 +1,19 @@
-"""One node moves by the table of transitions: why is recorded, and its next question is sent."""
+"""What moves in a run: a node by the table of transitions, with the reason and its next question; the run to a halt, or
+to another wave.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from rollout.core.model.playbook import Cause
+from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.run import drains
-from rollout.core.run.asking import ask
 from rollout.core.run.capacity import BROKEN
-from rollout.core.run.events import Trigger
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Rehearsal, Verb
-from rollout.core.run.state_builder import StateBuilder
+from rollout.core.run.events import FENCES, NOT_REVERTED_YET, Trigger
+from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, Verb
+from rollout.core.run.state_builder import StateBuilder, ask
 from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
-from rollout.core.run.triggers import NOT_REVERTED_YET
 
 MOST_ATTEMPTS = 3
 """How often a node is tried if its connection drops before anything happened."""
@@ -178,3 +178,88 @@ _GOOD_NEWS = frozenset(
 _GOING_BACK = {NodeState.UNKNOWN, NodeState.REVERTING}
 _ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
 _AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
+
+
+# A run halts: by a budget, an operator, or another run that has its nodes. Nodes to revert are marked.
+
+
+def halt(
+    builder: StateBuilder, ending: Ending, reference: str, message: str, revert: RevertScope | None = None
+) -> None:
+    """Release nothing more; mark the nodes to revert: by ``revert``, or as set in the playbook.
+
+    A takeover by another run ends a halting run, too. A rehearsal in progress becomes a plain revert.
+    """
+    if builder.state.halt is not None and (ending is not Ending.CLAIMED or builder.state.halt.ending is Ending.CLAIMED):
+        return
+    builder.set(halt=Halt(ending, reference, message, builder.now), phase=Phase.HALTING, paused=None)
+    end_rehearsals(builder)
+    if ending is Ending.HALTED and builder.state.order.goal is Goal.APPLY:
+        _mark_for_return(builder, revert or builder.state.order.on_failure)
+
+
+def end_rehearsals(builder: StateBuilder) -> None:
+    """Confirmed nodes that were to be rehearsed keep their change. Nodes that are reverting stay reverted: a resume
+    changes them again.
+    """
+    for name, record in tuple(builder.nodes.items()):
+        if record.rehearsal is Rehearsal.BACK:
+            stays = record.state is NodeState.CONFIRMED
+            builder.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
+
+
+def _mark_for_return(builder: StateBuilder, scope: RevertScope) -> None:
+    if scope is RevertScope.NODE:
+        return
+    for name, record in tuple(builder.nodes.items()):
+        here = builder.state.order.nodes[name].wave == builder.state.wave or scope is RevertScope.RUN
+        if here and record.state in _TOUCHED:
+            builder.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
+
+
+def fenced(builder: StateBuilder, name: str, reference: str, message: str) -> None:
+    """The node reports that another run has it. While opening, a higher token may still win; later a change must stop.
+
+    A rollback continues without the node unless most nodes report this. One false report must not keep the change on
+    all others. A node that another run does have refuses us by itself.
+    """
+    builder.put(name, reference=reference, message=message)
+    if builder.state.phase is Phase.OPENING:
+        return
+    if builder.state.order.goal is Goal.APPLY or is_taken_over(builder):
+        halt(builder, Ending.CLAIMED, reference, f"{name}: {message}")
+    else:
+        transition(builder, name, ResolvedTrigger.LEFT_TO_OTHERS, reference, message)
+
+
+def is_taken_over(builder: StateBuilder) -> bool:
+    """Whether most nodes of the run report that another one has them."""
+    return 2 * sum(record.reference in FENCES for record in builder.nodes.values()) > len(builder.nodes)
+
+
+_TOUCHED = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.UNKNOWN})
+
+
+# Which wave is worked on.
+
+
+def next_wave(builder: StateBuilder) -> None:
+    """The next wave that has not passed yet, or has work again."""
+    following = builder.state.wave + 1
+    while following < builder.state.reached and not _has_open(builder, following):
+        following += 1
+    reached = max(builder.state.reached, following)
+    builder.set(wave=following, reached=reached, phase=Phase.RUNNING, round=0, gate_passes=0)
+
+
+def first_open_wave(builder: StateBuilder) -> None:
+    """After a resume: the first wave with work left, at most the current one, which has not passed yet."""
+    first = next((index for index in range(builder.state.wave) if _has_open(builder, index)), builder.state.wave)
+    builder.set(wave=first, round=0, gate_passes=0)
+
+
+def _has_open(builder: StateBuilder, wave: int) -> bool:
+    return any(builder.nodes[name].state in _OPEN for name in builder.state.order.waves[wave].nodes)
+
+
+_OPEN = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.REVERTING})

@@ -1,4 +1,4 @@
-"""Makes the order for the machine from a plan."""
+"""Makes the order for the machine: from a plan, or from transactions to revert. How long reverts last."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, RevertScope
-from rollout.core.model.rollback_timing import SETTLE, way_back_seconds
-from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, WaveOrder
+from rollout.core.model.rollback_timing import SETTLE, RevertTimes, seconds_to_revert
+from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -68,18 +68,18 @@ def revert_order(
     left_out: tuple[LeftOut, ...] = (),
     *,
     force: bool = False,
-    singly: Collection[str] = (),
+    one_at_a_time: Collection[str] = (),
     zone_of: Mapping[str, str] | None = None,
     zones: Mapping[str, int] | None = None,
 ) -> Order:
     """The order to revert transactions, node by node. ``transactions``: node → transaction on that node.
 
-    ``singly`` are nodes of which only one may be unavailable at a time, such as a control plane's. ``zones`` (zone → its nodes) and
+    ``one_at_a_time`` are nodes of which only one may be unavailable at a time, such as a control plane's. ``zones`` (zone → its nodes) and
     ``zone_of`` are needed if ``limits`` has a limit per zone.
     """
     zone_of = zone_of or {}
-    last = tuple(name for name in transactions if name in singly)
-    first = tuple(name for name in transactions if name not in singly)
+    last = tuple(name for name in transactions if name in one_at_a_time)
+    first = tuple(name for name in transactions if name not in one_at_a_time)
     named = (WaveOrder("rollback", first, soak=0.0), WaveOrder("control plane", last, soak=0.0, at_once=1))
     waves = tuple(wave for wave in named if wave.nodes) or named[:1]
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave.nodes}
@@ -109,6 +109,19 @@ def predicted_seconds(order: Order, per_node: float) -> float:
     """How long a revert order lasts when one node takes ``per_node`` seconds."""
     racks = Counter(node.rack for node in order.nodes.values())
     zones = Counter(node.zone for node in order.nodes.values())
-    singly = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
-    together = way_back_seconds(racks, order.racks, order.limits, per_node, zones, order.zones)
-    return max(together, singly * per_node + max(0, singly - 1) * SETTLE)
+    one_at_a_time = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
+    together = seconds_to_revert(racks, order.racks, order.limits, per_node, zones, order.zones)
+    return max(together, one_at_a_time * per_node + max(0, one_at_a_time - 1) * SETTLE)
+
+
+# The revert times that a run has measured.
+
+
+def measured(state: RunState) -> RevertTimes | None:
+    """What a run has measured, in its rehearsal or a real revert; ``None`` until a node is reverted."""
+    back = [record for record in state.nodes.values() if record.revert_seconds > 0]
+    if not back:
+        return None
+    slowest = max(record.revert_seconds for record in back)
+    applied = max((record.apply_seconds for record in state.nodes.values()), default=0.0)
+    return RevertTimes(state.order.run, len(back), applied, slowest)

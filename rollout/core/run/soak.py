@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
-from rollout.core.run import baselines, drains
-from rollout.core.run.asking import ask, judge_wave
+from rollout.core.run import drains, postponed
 from rollout.core.run.capacity import IN_MOTION
-from rollout.core.run.halting import halt
+from rollout.core.run.moving import halt, next_wave
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
-from rollout.core.run.state_builder import StateBuilder
-from rollout.core.run.waves import next_wave
+from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 
@@ -86,7 +84,7 @@ def _what_for(builder: StateBuilder, names: list[str]) -> str:
 def _why_alone(record: NodeRecord) -> str:
     if drains.was_skipped(record):
         return "not drained"
-    return "no baseline" if baselines.was_skipped(record) else "pulling images"
+    return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 
 
 def watch_every(nodes: int) -> float:

@@ -1,7 +1,19 @@
-"""JSON from outside, with bounded nesting."""
+"""JSON from outside, with bounded nesting, and dataclasses as JSON."""
 
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
 import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
 from typing import Any
+
+from rollout.core.text.terminal import printable
 
 
 def parse(text: str | bytes) -> Any:
@@ -14,3 +26,194 @@ def parse(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+# Frozen dataclasses ↔ plain JSON values, strictly: every key present and known, every type as declared.
+#
+# Keys are the names that fields have on disk (see ``on_disk``).
+#
+# One converter is compiled for each type and remembered. Bytes are UTF-8 text if they can be, else ``{"base64":
+# …}``.
+
+
+# The name of a field in journals, plans and snapshots, if its name in code differs.
+#
+# A field is written under its own name. A renamed field keeps the name that older versions wrote:
+# ``reverts: bool = field(default=False, metadata=on_disk("want_back"))``.
+
+
+_KEY = "on disk"
+
+
+def on_disk(name: str) -> Mapping[str, str]:
+    """The ``metadata`` of a field that is written as ``name``."""
+    return {_KEY: name}
+
+
+def name_on_disk(field: dataclasses.Field[Any]) -> str:
+    found: str = field.metadata.get(_KEY, field.name)
+    return found
+
+
+Json = Any
+
+
+class ShapeError(ValueError):
+    """JSON that is not the expected value; the message begins with the place."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Converter:
+    encode: Callable[[Any], Json]
+    decode: Callable[[Json, str], Any]
+
+
+def encode(value: Any) -> Json:
+    """A dataclass as JSON values."""
+    kind: Any = type(value)
+    return converter(kind).encode(value)
+
+
+def decode(kind: Any, data: Json) -> Any:
+    """JSON values as an instance of the dataclass ``kind``, or ``ShapeError``."""
+    return converter(kind).decode(data, "")
+
+
+@cache
+def converter(kind: Any) -> Converter:
+    """The converter of a type, for both directions."""
+    if kind is bytes:
+        return Converter(_encode_bytes, _decode_bytes)
+    if kind in (str, int, float, bool):
+        return _scalar(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum(kind)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    return _container(kind)
+
+
+def _shown(where: str) -> str:
+    """A place in a document that others may have written."""
+    return printable(where) or "the root"
+
+
+def _fail(where: str, wanted: str) -> ShapeError:
+    return ShapeError(f"{_shown(where)} is not {wanted}")
+
+
+def _scalar(kind: type) -> Converter:
+    def read(data: Json, where: str) -> Any:
+        if kind is float and type(data) is int:
+            return float(data)
+        if type(data) is not kind:
+            raise _fail(where, f"of type {kind.__name__}")
+        return data
+
+    return Converter(kind, read)
+
+
+def _enum(kind: type[Enum]) -> Converter:
+    def read(data: Json, where: str) -> Any:
+        try:
+            return kind(data)
+        except ValueError:
+            raise _fail(where, f"one of {', '.join(str(member.value) for member in kind)}") from None
+
+    return Converter(lambda value: value.value, read)
+
+
+def _encode_bytes(value: bytes) -> Json:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _decode_bytes(data: Json, where: str) -> bytes:
+    if isinstance(data, str):
+        try:
+            return data.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _fail(where, "text that UTF-8 can hold") from None
+    if isinstance(data, dict) and set(data) == {"base64"} and isinstance(data["base64"], str):
+        try:
+            return base64.b64decode(data["base64"], validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    raise _fail(where, 'text or {"base64": …}')
+
+
+def _dataclass(kind: Any) -> Converter:
+    hints = typing.get_type_hints(kind)
+    fields: list[tuple[str, str, Converter]] = []
+    names = {entry.name: name_on_disk(entry) for entry in dataclasses.fields(kind)}
+    known = frozenset(names.values())
+
+    def inner() -> list[tuple[str, str, Converter]]:
+        if not fields:
+            fields.extend((name, key, converter(hints[name])) for name, key in names.items())
+        return fields
+
+    def write(value: Any) -> Json:
+        return {key: entry.encode(getattr(value, name)) for name, key, entry in inner()}
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _fail(where, "an object")
+        if data.keys() != known:
+            wrong = min(data.keys() ^ known)
+            raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
+        return kind(
+            **{name: entry.decode(data[key], f"{where}.{key}" if where else key) for name, key, entry in inner()}
+        )
+
+    return Converter(write, read)
+
+
+def _container(kind: Any) -> Converter:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return _sequence(converter(arguments[0]), tuple)
+    if origin is frozenset:
+        return _sequence(converter(arguments[0]), frozenset)
+    if origin is Mapping:
+        return _mapping(converter(arguments[1]))
+    if origin in (types.UnionType, typing.Union) and len(arguments) == 2 and arguments[1] is type(None):
+        return _optional(converter(arguments[0]))
+    raise TypeError(f"no JSON form for {kind}")
+
+
+def _sequence(inner: Converter, made: type) -> Converter:
+    def write(values: Any) -> Json:
+        encoded = [inner.encode(value) for value in values]
+        return sorted(encoded) if made is frozenset else encoded
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, list):
+            raise _fail(where, "a list")
+        return made(inner.decode(entry, f"{where}[{at}]") for at, entry in enumerate(data))
+
+    return Converter(write, read)
+
+
+def _mapping(inner: Converter) -> Converter:
+    def write(values: Any) -> Json:
+        return {key: inner.encode(value) for key, value in values.items()}
+
+    def read(data: Json, where: str) -> Any:
+        if not isinstance(data, dict):
+            raise _fail(where, "an object")
+        return {key: inner.decode(value, f"{where}.{key}") for key, value in data.items()}
+
+    return Converter(write, read)
+
+
+def _optional(inner: Converter) -> Converter:
+    def write(value: Any) -> Json:
+        return None if value is None else inner.encode(value)
+
+    def read(data: Json, where: str) -> Any:
+        return None if data is None else inner.decode(data, where)
+
+    return Converter(write, read)

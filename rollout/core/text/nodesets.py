@@ -58,10 +58,10 @@ class Flaw:
 class NodesetError(Exception):
     """An invalid nodeset; carries every flaw found, and the valid names in it."""
 
-    def __init__(self, *flaws: Flaw, meant: Set[str] = frozenset()) -> None:
+    def __init__(self, *flaws: Flaw, valid: Set[str] = frozenset()) -> None:
         super().__init__(flaws[0].message)
         self.flaws = flaws
-        self.meant = meant
+        self.valid = valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def evaluate(expression: str, names: Names) -> Set[str]:
         flaws += wrong
         result = _OPERATIONS[sign](result, found)
     if flaws:
-        raise NodesetError(*flaws, meant=result)
+        raise NodesetError(*flaws, valid=result)
     return result
 
 

@@ -20,5 +20,5 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint, or ``""`` when no word is close."""
-    meant = closest(word, known)
-    return f"did you mean `{meant}`?" if meant else ""
+    near = closest(word, known)
+    return f"did you mean `{near}`?" if near else ""

@@ -47,7 +47,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandGate:
+class NodeCommand:
     """A shell command line of the playbook, run on the node for at most ``seconds``."""
 
     name: str
@@ -62,7 +62,7 @@ class Measure:
     unit: str = "kubelet.service"
     healthz_port: int = 0
     paths: tuple[str, ...] = ()
-    commands: tuple[CommandGate, ...] = ()
+    commands: tuple[NodeCommand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

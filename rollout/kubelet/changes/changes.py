@@ -6,20 +6,21 @@ is expanded again from the new files. The effect of the new files and flags is c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
 from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Snapshot
+from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, intents, runtime_versions, values, versions
-from rollout.kubelet.changes import acceptance, flag_changes, home_files
+from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
+from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
@@ -139,13 +140,13 @@ def _propose(
     here = sources.find(snapshot, versions.taken_for(snapshot.kubelet_version, assumed), node)
     wanted = sorted_out(here, settings)
     by_kubelet = kubelet_change(here, WantedSettings(wanted.fields, wanted.flags, settings, policy))
-    acceptance.check_grounds(here, by_kubelet, policy.accepted)
+    kubelet_changes.check_grounds(here, by_kubelet, policy.accepted)
     by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
-        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *acceptance.left(here))
+        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *kubelet_changes.left(here))
         return "; ".join(["files and running kubelet already match", *said])
-    notes = (*acceptance.check(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
+    notes = (*kubelet_changes.check_unread_edits(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
     change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
         raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
@@ -168,7 +169,7 @@ def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
     """A node's transaction is recorded by its files. One that only restarts has one file, which stays unchanged."""
     if edits:
         return tuple(edit.change for edit in edits)
-    kept = acceptance.anchor(here)
+    kept = kubelet_changes.anchor(here)
     return (kept,) if kept else ()
 
 
@@ -235,3 +236,106 @@ def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:
     if not stricter:
         return ()
     return (f"{', '.join(stricter)}: a stricter value can make running pods fail re-admission (kubernetes #105523)",)
+
+
+# Nodes that are alike get one proposal: 2,000 nodes have only a few versions, units, files and settings.
+#
+# The values that distinguish one node from another (its name, ids, processes, receipts, room) are removed before a
+# change is computed, so they cannot get into it. A cached change is therefore valid for every node that is alike.
+
+
+_UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState")
+_FACTS = frozenset({"cgroup", "config-dir-alpha"})
+_NOBODY = Node("", "", "", "")
+
+
+@dataclass(slots=True)
+class Alike:
+    """The proposals of one plan, by everything that they depend on. Settings are compared by identity: they live longer
+    than the planning.
+    """
+
+    policy: Policy
+    assumed: int | None = None
+    known: dict[Hashable, Proposal | LeftAlone] = field(default_factory=dict)
+
+    def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | ExcludedNode:
+        """Like ``changes.change_for``."""
+        made = self.made_for(snapshot, settings, node)
+        return made.of(node) if isinstance(made, LeftAlone) else made
+
+    def made_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
+        """The same, with the cause if nothing is proposed."""
+        return unfit(snapshot, self.policy, self.assumed) or self._proposal(snapshot, settings, node)
+
+    def _proposal(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
+        templates = self.policy.templates
+        named = any(map(uses_node, (templates.kubelet_config, templates.flags_env, templates.drop_in)))
+        key = (_key(snapshot), id(settings), node.name if named else "")
+        if key not in self.known:
+            somebody = node if named else _NOBODY
+            self.known[key] = proposal(_nameless(snapshot), settings, self.policy, somebody, self.assumed)
+        return self.known[key]
+
+
+def _key(snapshot: Snapshot) -> Hashable:
+    measured = snapshot.measurement
+    return (
+        snapshot.kubelet_version,
+        frozenset(snapshot.runtimes.items()),
+        frozenset(snapshot.files.values()),
+        frozenset(_facts(snapshot).items()),
+        _said(measured.unit),
+        _words(measured.process),
+        frozenset((name, _said(each.unit), _words(each.process)) for name, each in measured.services.items()),
+        _edits(snapshot),
+        snapshot.running,
+    )
+
+
+def _words(process: Process | None) -> tuple[str, ...] | None:
+    return process.command_line if process else None
+
+
+def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
+    """The edits without their age."""
+    return tuple(replace(entry, seconds=0) for entry in snapshot.stale)
+
+
+def _said(unit: UnitState | None) -> tuple[str | None, ...] | None:
+    return tuple(unit.properties.get(name) for name in _UNIT) if unit else None
+
+
+def _facts(snapshot: Snapshot) -> dict[str, str]:
+    """The facts that a change depends on. A fact that the agent could not report completely is always kept."""
+    return {name: text for name, text in snapshot.facts.items() if name in _FACTS or name.endswith("-truncated")}
+
+
+def _nameless(snapshot: Snapshot) -> Snapshot:
+    """The node with nothing except what the key contains."""
+    measured = snapshot.measurement
+    return replace(
+        snapshot,
+        node="",
+        machine_id="",
+        boot_id="",
+        measurement=Measurement(
+            unit=_unit(measured.unit) if measured.unit else None,
+            process=_process(measured.process),
+            services={
+                name: Service(_unit(each.unit), _process(each.process)) for name, each in measured.services.items()
+            },
+        ),
+        token=Token(),
+        receipts=(),
+        stale=_edits(snapshot),
+        facts=_facts(snapshot),
+    )
+
+
+def _unit(unit: UnitState) -> UnitState:
+    return UnitState(unit.name, {name: unit.properties[name] for name in _UNIT if name in unit.properties})
+
+
+def _process(process: Process | None) -> Process | None:
+    return replace(process, pid=0) if process else None

@@ -14,12 +14,12 @@ from rollout.core.model.settings import Setting, Value
 from rollout.core.reading import rendering
 from rollout.core.text import json_text
 from rollout.errors import InputError, Place
-from rollout.kubelet import fields, homes, in_force, values
+from rollout.kubelet import fields, homes, values
 from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.feature_gates import enabled
+from rollout.kubelet.configuration.findings import place
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer
-from rollout.kubelet.configuration.places import place
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.versions import Version
@@ -59,8 +59,8 @@ def check_accepted(
     A value that a setting sets for this node (``wanted``, and the fields' paths ``by_flag``), or that a flag sets, does
     not change by the file, so nobody needs to accept it.
     """
-    meant = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
-    told = {path: said for path in _paths(before, after, wanted, meant) if (said := _change(before, after, path))}
+    intended = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
+    told = {path: said for path in _paths(before, after, wanted, intended) if (said := _change(before, after, path))}
     left = [said for path, said in told.items() if path not in accepted]
     if left:
         message = (
@@ -81,17 +81,19 @@ def _says(wanted: Mapping[str, Value], path: str) -> bool:
     return True
 
 
-def _paths(before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], meant: Collection[str]) -> list[str]:
+def _paths(
+    before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], intended: Collection[str]
+) -> list[str]:
     """The four, and every other field that no setting sets: nothing may change unnoticed."""
-    tops = {path.split(".")[0] for path in (*DEFAULTS, *meant)}
+    tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
-    return [*(path for path in DEFAULTS if path not in meant), *sorted(others)]
+    return [*(path for path in DEFAULTS if path not in intended), *sorted(others)]
 
 
 def _change(before: KubeletOutcome, after: KubeletOutcome, path: str) -> str:
     """``readOnlyPort 10255 → 0``, or ``""`` if it does not change."""
     old, new = _at(before, path), _at(after, path)
-    same = in_force.holds(old, new, tuple(path.split("."))) and in_force.holds(new, old, tuple(path.split(".")))
+    same = values.is_in_force(old, new, tuple(path.split("."))) and values.is_in_force(new, old, tuple(path.split(".")))
     return "" if same else f"{path} {values.shown(old)} → {values.shown(new)}"
 
 
@@ -170,7 +172,7 @@ _GATES = "featureGates"
 def holds(field: str, shown: Value, wanted: Value, minor: int) -> bool:
     """``shown`` is a kubelet 1.``minor``'s value of the field, ``None``: nothing."""
     if field != _GATES or not isinstance(wanted, dict):
-        return in_force.holds(shown, wanted, (field,))
+        return values.is_in_force(shown, wanted, (field,))
     written = {name: value is True for name, value in shown.items()} if isinstance(shown, dict) else {}
     known = {
         *feature_gates.known_gates(minor),

@@ -1,4 +1,5 @@
-"""Decodes JSON into a KubeletConfiguration, by the types of one minor; names are case sensitive (kubernetes #64612).
+"""Decodes JSON into a KubeletConfiguration, by the types of one minor, and shows one as JSON; names are case sensitive
+(kubernetes #64612).
 
 The object is a mapping by JSON names. A field that is missing is nil or zero. Durations are kept as Go prints them, so
 a written ``60s`` equals a default of ``1m0s``. ``null`` is "not written", except for a duration that is no
@@ -15,7 +16,7 @@ from typing import Any
 from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import quantities, schema
 from rollout.kubelet.configuration.go_values import GoValueError, duration
-from rollout.kubelet.configuration.schema import FieldType, Form
+from rollout.kubelet.configuration.schema import FieldType, Form, WhenShown
 from rollout.kubelet.configuration.yaml_document import Json, Path
 
 # The kubelet's errors for a value of the wrong type.
@@ -271,4 +272,41 @@ def _number(value: float, form: Form) -> Any:
 def _fitting(value: Any, fits: bool) -> Any:  # noqa: FBT001 (a condition, said once)
     if not fits:
         raise TypeError(value)
+    return value
+
+
+# A configuration as ``/configz`` shows it: v1beta1 JSON, by the tags and pointers of one minor.
+
+
+def shown(configuration: Mapping[str, Any], minor: int) -> Object:
+    """Every field that ``/configz`` shows; ``kind`` and ``apiVersion`` where the defaults have them (1.35)."""
+    return _object(configuration, schema.ROOT, minor)
+
+
+def _object(fields: Mapping[str, Any], type_name: str, minor: int) -> Object:
+    return {
+        name: _value(fields.get(name), kind, minor)
+        for name, kind in schema.fields_of(type_name, minor).items()
+        if _is_shown(fields, name, kind)
+    }
+
+
+def _is_shown(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
+    if kind.shown is WhenShown.ALWAYS:
+        return True
+    if name not in fields or kind.shown is WhenShown.NEVER:
+        return False
+    return kind.shown is WhenShown.SET or bool(fields[name])
+
+
+def _value(value: Any, kind: FieldType, minor: int) -> Any:
+    if kind.form is Form.OBJECT:
+        return _object(value or {}, kind.type_name, minor)
+    if value is None:
+        return zero(kind)
+    element = kind.element
+    if kind.form is Form.LIST and element and element.form is Form.OBJECT:
+        return [_value(entry, element, minor) for entry in value]
+    if kind.form is Form.MAP and element:
+        return {key: _value(value[key], element, minor) for key in sorted(value)}
     return value

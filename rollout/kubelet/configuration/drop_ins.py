@@ -14,11 +14,10 @@ from typing import Any
 
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.config_file import API_VERSION, KIND, LoadError, decoded, document, type_meta
-from rollout.kubelet.configuration.decoding import Mistake, Object
+from rollout.kubelet.configuration.decoding import Mistake, Object, shown
 from rollout.kubelet.configuration.defaulting import fill, is_set
 from rollout.kubelet.configuration.outcome import File
 from rollout.kubelet.configuration.schema import FieldType, Form
-from rollout.kubelet.configuration.shown import shown
 from rollout.kubelet.configuration.yaml_document import Path
 
 SINCE = 28

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
+
+import yaml
 
 from rollout.core.text.suggest import closest
 from rollout.errors import Place
@@ -12,7 +15,6 @@ from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.config_file import LoadError
 from rollout.kubelet.configuration.decoding import dotted
 from rollout.kubelet.configuration.outcome import File, Layer, Message, MessageLevel, Origin
-from rollout.kubelet.configuration.places import place
 from rollout.kubelet.configuration.yaml_document import Path
 
 _STRUCTURED_SINCE = 21
@@ -98,8 +100,8 @@ class Findings:
         name = str(path[-1])
         if len(path) == 1 and (known := fields.field(name)):
             return _other_minors(known, self.minor)
-        meant = _closest(name, self._siblings(path))
-        return f" (did you mean `{meant}`?)" if meant else ""
+        similar = _closest(name, self._siblings(path))
+        return f" (did you mean `{similar}`?)" if similar else ""
 
     def _siblings(self, path: Path) -> tuple[str, ...]:
         """The fields that are allowed where ``path`` is."""
@@ -131,3 +133,50 @@ def _other_minors(known: fields.Field, minor: int) -> str:
 
 def _short(minor: int) -> str:
     return f"1.{minor}"
+
+
+# Where a field is in a file: looked up only when there is a message about it.
+
+
+_LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
+
+
+def place(file: File, path: Path, *, last: bool = True) -> Place | None:
+    """The place of the key (or the list's entry) at ``path``; of a duplicate key the ``last``, else the first one.
+
+    ``None`` when the path cannot be followed in the file: an alias, a merged key, JSON that is no YAML.
+    """
+    found = _walk(_root(file.content), path, last=last)
+    return Place(file.path, found.line + 1, found.column + 1) if found else None
+
+
+@lru_cache(maxsize=8)
+def _root(content: bytes) -> Any:
+    loader = _LOADER(content)
+    try:
+        loader.check_node()
+        return loader.get_node()
+    except yaml.YAMLError:
+        return None
+    finally:
+        loader.dispose()
+
+
+def _walk(node: Any, path: Path, *, last: bool) -> Any:
+    mark = node.start_mark if node else None
+    for part in path:
+        step = _entry(node, part, last=last) if node else None
+        if step is None:
+            return None
+        mark, node = step
+    return mark
+
+
+def _entry(node: Any, part: str | int, *, last: bool) -> tuple[Any, Any] | None:
+    if isinstance(node, yaml.MappingNode):
+        pairs = node.value[::-1] if last else node.value
+        return next(((key.start_mark, value) for key, value in pairs if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        entry = node.value[part]
+        return entry.start_mark, entry
+    return None

@@ -1,17 +1,20 @@
-"""A kubelet's command line, as pflag reads it: one mistake is fatal, and no flag is then used.
+"""A kubelet's command line, as pflag reads it, and the fields that its flags set: one mistake is fatal, and no flag is
+then used.
 
 Words that are no flags are fatal in a later step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rollout.kubelet import fields
+from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.flag_values import setter
-from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.go_values import GoValueError, duration, quoted
+from rollout.kubelet.configuration.schema import FieldType, Form
 
 # Splits a command line into flags as pflag does. The one place that knows pflag's grammar.
 #
@@ -201,3 +204,65 @@ def _set(found: Flags, flag: fields.Flag, value: str, word: str, minor: int) -> 
     except GoValueError as error:
         raise FlagError("bad-flag-value", f'invalid argument {quoted(value)} for "{name}" flag: {error}') from None
     found.given[flag.name] = word
+
+
+# Which field a flag sets, and flags applied to a configuration: ``kubeletConfigFlagPrecedence``.
+
+
+_UNNAMED: Mapping[str, tuple[str, ...]] = {
+    "--experimental-kernel-memcg-notification": ("kernelMemcgNotification",),
+    "--experimental-logging-sanitization": ("logging", "sanitization"),
+    "--log-flush-frequency": ("logging", "flushFrequency"),
+    "--log-json-info-buffer-size": ("logging", "options", "json", "infoBufferSize"),
+    "--log-json-split-stream": ("logging", "options", "json", "splitStream"),
+    "--log-text-info-buffer-size": ("logging", "options", "text", "infoBufferSize"),
+    "--log-text-split-stream": ("logging", "options", "text", "splitStream"),
+    "--v": ("logging", "verbosity"),
+    "--vmodule": ("logging", "vmodule"),
+}
+"""Flags without a field in the table of flags: they had none in 1.20, or have one in 1.20 alone."""
+
+
+def field_path(name: str, minor: int) -> tuple[str, ...]:
+    """The path of the field that a flag sets; ``()`` for a flag without a field."""
+    flag = fields.flag(name)
+    named = tuple(flag.field.split(".")) if flag is not None and flag.field else ()
+    path = _UNNAMED.get(name, named)
+    return path if path and _kind(path, minor) else ()
+
+
+def with_flags(configuration: Mapping[str, Any], flags: Flags, minor: int) -> dict[str, Any]:
+    """The configuration with the flags applied; feature gates are merged key by key."""
+    full = dict(configuration)
+    for name, value in flags.values.items():
+        path = field_path(name, minor)
+        kind = _kind(path, minor) if path else None
+        if kind is not None and value is not None:
+            _put(full, path, _as_field(name, value, kind, full))
+    return full
+
+
+def _as_field(name: str, value: Any, kind: FieldType, full: Mapping[str, Any]) -> Any:
+    if name == "--feature-gates":
+        return {**(full.get("featureGates") or {}), **value}
+    if name == "--vmodule":
+        pairs = (part.partition("=") for part in value.split(",") if part)
+        return [{"filePattern": pattern, "verbosity": int(level)} for pattern, _, level in pairs]
+    return duration(value) if kind.form is Form.NANOSECONDS else value
+
+
+def _kind(path: tuple[str, ...], minor: int) -> FieldType | None:
+    """The type of the field at ``path`` in this minor; ``None`` where it has no such field."""
+    kind: FieldType | None = FieldType(Form.OBJECT, schema.ROOT)
+    for part in path:
+        kind = schema.fields_of(kind.type_name, minor).get(part) if kind and kind.type_name else None
+    return kind
+
+
+def _put(fields_of: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    if len(path) == 1:
+        fields_of[path[0]] = value
+        return
+    inner = dict(fields_of.get(path[0]) or {})
+    _put(inner, path[1:], value)
+    fields_of[path[0]] = inner

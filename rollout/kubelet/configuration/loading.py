@@ -16,11 +16,9 @@ from rollout.kubelet.configuration.config_file import (
 )
 from rollout.kubelet.configuration.decoding import Mistake, Object
 from rollout.kubelet.configuration.defaulting import fill_file, is_set, without_file
-from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flag_fields import over
-from rollout.kubelet.configuration.flags import Flags
+from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError, place
+from rollout.kubelet.configuration.flags import Flags, with_flags
 from rollout.kubelet.configuration.outcome import File, Layer, Origin, Sources
-from rollout.kubelet.configuration.places import place
 
 _PANIC_SINCE = 32
 """From this minor on defaults depend on gates; a gate in the file that cannot be set makes the kubelet panic there."""
@@ -29,7 +27,7 @@ _PANIC_SINCE = 32
 def base(config: File | None, flags: Flags, findings: Findings) -> Object:
     """The base for drop-ins and flags; without a file it already contains the flags."""
     if config is None:
-        return over(without_file(findings.minor), flags, findings.minor)
+        return with_flags(without_file(findings.minor), flags, findings.minor)
     written = _loaded(config, _loading(config, findings.minor), findings)
     return _defaulted(written, config, Layer.FILE, findings)
 

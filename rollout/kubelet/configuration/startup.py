@@ -10,17 +10,15 @@ from __future__ import annotations
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import feature_gates, start_checks
 from rollout.kubelet.configuration.command_line import read_flags, set_gates, wrapped
-from rollout.kubelet.configuration.decoding import Object
+from rollout.kubelet.configuration.decoding import Object, shown
 from rollout.kubelet.configuration.defaulting import defaults
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
-from rollout.kubelet.configuration.flag_fields import over, target
-from rollout.kubelet.configuration.flags import Flags
+from rollout.kubelet.configuration.flags import Flags, field_path, with_flags
 from rollout.kubelet.configuration.loading import base, with_drop_ins
 from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer, Origin, Sources
-from rollout.kubelet.configuration.shown import shown
+from rollout.kubelet.configuration.validation import allocatable, policies, ranges
 from rollout.kubelet.configuration.validation.allocatable import cpus
-from rollout.kubelet.configuration.validation.checked import Checked
-from rollout.kubelet.configuration.validation.rules import complaints
+from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 from rollout.kubelet.versions import Version
 
 # What a kubelet itself changes in its configuration during its start; ``/configz`` shows it afterwards.
@@ -95,9 +93,9 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     configuration = base(sources.config, flags, findings)
     if sources.drop_ins is not None:
         configuration = with_drop_ins(configuration, sources, sources.drop_ins, findings)
-    configuration = over(configuration, flags, findings.minor)
+    configuration = with_flags(configuration, flags, findings.minor)
     for name in flags.values:
-        path = target(name, findings.minor)
+        path = field_path(name, findings.minor)
         if path:
             findings.origins[path[0]] = Origin(Layer.FLAG, flags.given[name])
     set_gates(configuration.get("featureGates") or {}, findings)
@@ -115,3 +113,50 @@ def _check(configuration: Object, flags: Flags, sources: Sources, findings: Find
     refused = start_checks.refusal(checked, flags)
     if refused is not None:
         raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)
+
+
+# All checks in the order of the kubelet.
+
+
+_CHECKS: tuple[Check, ...] = (
+    policies.gates_needed,
+    ranges.ranges,
+    allocatable.cgroups,
+    ranges.quota_period,
+    ranges.thresholds,
+    ranges.image_ages,
+    ranges.status_images,
+    policies.parallel_pulls,
+    policies.certificates,
+    policies.run_once,
+    policies.taints,
+    policies.topology,
+    ranges.grace_periods,
+    ranges.by_priority,
+    allocatable.swap,
+    policies.restart_period,
+    allocatable.enforcement,
+    policies.hairpin,
+    policies.credentials_verification,
+    allocatable.reserved_cpus,
+    allocatable.reserved,
+    policies.cgroup_version,
+    allocatable.oom_kill,
+    allocatable.user_namespaces,
+    policies.hidden_metrics,
+    policies.log_format,
+    policies.log_options,
+    policies.tracing,
+    allocatable.throttling,
+    allocatable.reservation_policy,
+    policies.runtime_endpoint,
+    policies.system_log_query,
+    ranges.container_logs,
+    policies.pod_logs_folder,
+)
+
+
+def complaints(checked: Checked) -> tuple[Complaint, ...]:
+    """All errors; duplicate texts are reported once, as Go's aggregate does."""
+    found = (complaint for check in _CHECKS for complaint in check(checked))
+    return tuple(dict.fromkeys(found))

@@ -17,9 +17,9 @@ from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
 from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
-from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import Row
 from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+from rollout.kubelet.values import value_at
 
 # Facts on settings that the tables do not contain: purpose, traps, source (``words.json``).
 
@@ -105,7 +105,7 @@ def _steps(texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _text(path: str, minor: int) -> str:
-    with_config, without = _shown(at(with_file(minor, {}), path)), _shown(at(without_file(minor), path))
+    with_config, without = _shown(value_at(with_file(minor, {}), path)), _shown(value_at(without_file(minor), path))
     said = with_config if with_config == without else f"{with_config} with --config, {without} without"
     return said + "".join(_by_gate(path, minor))
 
@@ -115,7 +115,7 @@ def _by_gate(path: str, minor: int) -> Iterator[str]:
     for rule in gated(minor):
         if path in (rule.path[0], ".".join(rule.path)):
             on = feature_gates.default(rule.gate, minor)
-            other = _shown(at(with_file(minor, {rule.gate: not on}), path))
+            other = _shown(value_at(with_file(minor, {rule.gate: not on}), path))
             yield f"; {other} with the gate {rule.gate} {'off' if on else 'on'}"
 
 

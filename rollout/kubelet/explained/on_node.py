@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import fields, in_force, intents, runtime_versions
+from rollout.kubelet import fields, intents, runtime_versions, values
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.defaulting import with_file, without_file
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.explained.explanation import Explanation, What
-from rollout.kubelet.in_force import at
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.values import value_at
 
 NOWHERE = "nowhere"
 """The first word of an intent's home when it has none on this node."""
@@ -60,7 +60,7 @@ def on_node(here: Found, found: Explanation) -> OnNode:
     runtime = f"{here.runtime.value} {version.text}" if version else here.runtime.value
     path = _field(found)
     layers = tuple(_layers(here, found, path))
-    value = at(here.outcome.effective, path) if path else layers[-1].value if layers else None
+    value = value_at(here.outcome.effective, path) if path else layers[-1].value if layers else None
     home = _home(here, found)
     late = (*_late_flags(here, _flags(found, path)), *_late(here, path, home))
     return OnNode(here.node.name, here.version.text, runtime, found.name, path, value, _won(layers), home, late)
@@ -100,7 +100,7 @@ def _late(here: Found, path: str, home: str) -> Iterator[str]:
 
 def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
     """Does ``/configz`` show the computed value of the field?"""
-    return in_force.holds(at(shown, here.field), here.value, tuple(here.field.split(".")))
+    return values.is_in_force(value_at(shown, here.field), here.value, tuple(here.field.split(".")))
 
 
 def _field(found: Explanation) -> str:
@@ -123,7 +123,7 @@ def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
 
 def _of_field(here: Found, path: str) -> Iterator[LayerValue]:
     given, minor = here.sources, here.version.minor
-    yield LayerValue(Layer.DEFAULT, "", at(_defaults(given.config, minor), path))
+    yield LayerValue(Layer.DEFAULT, "", value_at(_defaults(given.config, minor), path))
     files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
     for layer, file in files:
         value = _written(file, path) if file else None
@@ -150,7 +150,7 @@ def _written(file: File, path: str) -> Value:
         value = document(file).value
     except LoadError:
         return None
-    return at(value, path) if isinstance(value, dict) else None
+    return value_at(value, path) if isinstance(value, dict) else None
 
 
 def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[LayerValue]:

@@ -16,7 +16,7 @@ from rollout.core.model.snapshot import FileState, Measurement, Snapshot, UnitSt
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text
 from rollout.core.text.terminal import counted
-from rollout.kubelet import in_force
+from rollout.kubelet import values
 from rollout.kubelet.node import arguments
 
 # The healthz port of a node's kubelet, from the node's snapshot: no plan is needed.
@@ -188,8 +188,8 @@ def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
     """Does ``/configz`` show each field as planned?"""
     for name, text in change.effective:
         planned = json_text.parse(text)
-        if not in_force.holds(shown.get(name), planned, (name,)):
-            said = in_force.canonical(in_force.part(shown.get(name), planned))
+        if not values.is_in_force(shown.get(name), planned, (name,)):
+            said = values.canonical(values.part_shown(shown.get(name), planned))
             return Verdict.FAIL, f"configz shows {name} {said}, planned {text}"
     return Verdict.PASS, f"configz shows {counted(len(change.effective), 'field')} as planned"
 

@@ -65,7 +65,7 @@ OLDEST_SYSTEMD = 236
 _DEFAULT_STOP = 90.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|min|s|h|d|w)")
-_SICK = re.compile(r"refused|timeout|status .*")
+_NOT_HEALTHY = re.compile(r"refused|timeout|status .*")
 
 Refusal = tuple[str, str]
 
@@ -168,7 +168,7 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
     state, measured = _property(snapshot, "ActiveState"), snapshot.measurement
     if state != "active" or measured.process is None:
         return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was unhealthy before"
-    if measured.healthz is not None and _SICK.fullmatch(measured.healthz):
+    if measured.healthz is not None and _NOT_HEALTHY.fullmatch(measured.healthz):
         return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was unhealthy before"
     if measured.lenient:
         return (
@@ -225,5 +225,5 @@ _AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
     _alive,
 )
 
-SICK = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
+UNHEALTHY = frozenset({"kubelet-not-running", "kubelet-unhealthy", "systemd-not-answering"})
 """References that mean: this node was already unhealthy (what preflight counts)."""

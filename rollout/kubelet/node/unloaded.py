@@ -14,7 +14,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.core.text import json_text
-from rollout.kubelet import fields, in_force, values, versions
+from rollout.kubelet import fields, values, versions
 from rollout.kubelet.configuration.outcome import File, Layer, Sources
 from rollout.kubelet.node import layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
@@ -48,7 +48,7 @@ def effective(snapshot: Snapshot, loaded: Mapping[str, bytes]) -> str:
     if any(file.path in changed and file.path not in loaded for file in files_of(here.sources)):
         return ""
     then = sources.outcome_of(version, with_files(here.sources, loaded))
-    return in_force.canonical(dict(then.effective)) if then.starts else ""
+    return values.canonical(dict(then.effective)) if then.starts else ""
 
 
 UNKNOWN = "unknown"
@@ -174,4 +174,4 @@ def _at(value: Value, path: Path) -> Value:
 
 
 def _same(path: Path, old: Value, new: Value) -> bool:
-    return in_force.holds(old, new, path) and in_force.holds(new, old, path)
+    return values.is_in_force(old, new, path) and values.is_in_force(new, old, path)

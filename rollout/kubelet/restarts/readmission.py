@@ -14,12 +14,186 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil, floor
 
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom
-from rollout.core.model.pods import PlacedPod, Requirement, Toleration
-from rollout.kubelet.restarts.allocatable import Effective, NodeRoom, less_room, room_after, room_now
-from rollout.kubelet.restarts.pod_requests import ALL_ADDRESSES, NOTHING, RESOURCES, Amounts, plus, ports, taken
+from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirement, Toleration
+from rollout.core.model.settings import Value
+from rollout.kubelet.configuration.quantities import parse
+from rollout.kubelet.values import whole_number
+
+# What one pod takes of a node, as the kubelet's admission computes it.
+#
+# Source: scheduler ``noderesources/fit.go`` and, newer, component-helpers. A pod takes its overhead and the larger
+# of two: the sum of its containers, or the most that an init container takes. From 1.28 on a restartable init
+# container counts with the containers, and with each init container after it. Requests of the pod as a whole
+# override that (``spec.resources``; the API has it only where the feature is on).
+
+
+# Kubernetes quantities as whole numbers, rounded up as the kubelet's admission does.
+
+
+@lru_cache(maxsize=4096)
+def milli(text: str) -> int:
+    """In thousandths, as ``Quantity.MilliValue``; ``ValueError`` for an invalid quantity."""
+    return ceil(parse(text).amount * 1000)
+
+
+@lru_cache(maxsize=4096)
+def whole(text: str) -> int:
+    """As ``Quantity.Value``; ``ValueError`` for an invalid quantity."""
+    return ceil(parse(text).amount)
+
+
+RESOURCES = ("cpu", "memory", "ephemeral-storage")
+"""What a kubelet's configuration takes from pods, in the order of admission. CPU in thousandths, others in bytes."""
+
+Amounts = tuple[int, int, int]
+"""One number for each of ``RESOURCES``."""
+
+NOTHING: Amounts = (0, 0, 0)
+SIDECARS = 28
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - a host port's address, not one to listen on
+
+
+def taken(pod: PlacedPod, minor: int) -> Amounts:
+    """The pod's requests; ``ValueError`` for an invalid quantity."""
+    running, most, staying = NOTHING, NOTHING, NOTHING
+    for ask in pod.asks:
+        asked = amounts(ask.requests)
+        if not ask.init:
+            running = plus(running, asked)
+        elif ask.stays and minor >= SIDECARS:
+            staying = plus(staying, asked)
+            most = _larger(most, staying)
+        else:
+            most = _larger(most, plus(staying, asked))
+    return plus(_said(_larger(plus(running, staying), most), pod.requests), amounts(pod.overhead))
+
+
+@lru_cache(maxsize=4096)
+def amounts(pairs: Pairs) -> Amounts:
+    """The requests in a list that count here."""
+    said = dict(pairs)
+    cpu, memory, storage = (said.get(name, "0") for name in RESOURCES)
+    return milli(cpu), whole(memory), whole(storage)
+
+
+def plus(one: Amounts, other: Amounts) -> Amounts:
+    """Their sum, resource by resource."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def ports(asks: Iterable[ContainerRequest]) -> Iterable[tuple[str, str, int]]:
+    """The node's ports that its containers (not its init containers) use: address, protocol, port."""
+    for ask in asks:
+        if not ask.init:
+            yield from ((each.address or ALL_ADDRESSES, each.protocol or "TCP", each.port) for each in ask.ports)
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
+
+
+def _said(added: Amounts, whole_pod: Pairs) -> Amounts:
+    said, names = amounts(whole_pod), dict(whole_pod)
+    first, second, third = (said[at] if name in names else added[at] for at, name in enumerate(RESOURCES))
+    return first, second, third
+
+
+# What a node offers to pods: its Node object, and the reservations in its kubelet's configuration.
+#
+# ``GetNodeAllocatableReservation`` (pkg/kubelet/cm/node_container_manager_linux.go): kubeReserved + systemReserved
+# + the hard eviction thresholds of memory.available and nodefs.available. ``reservedSystemCPUs`` replaces both
+# reserved CPUs (cmd/kubelet/app/server.go). Pods are ``maxPods``, or fewer by ``podsPerCore``
+# (pkg/kubelet/nodestatus/setters.go).
+
+
+Effective = Mapping[str, Value]
+"""Field → its value in force, as ``/configz`` shows it."""
+
+FIELDS = ("evictionHard", "kubeReserved", "maxPods", "podsPerCore", "reservedSystemCPUs", "systemReserved")
+"""All fields that this module reads."""
+
+_SIGNALS = {"memory": "memory.available", "ephemeral-storage": "nodefs.available"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """The number of pods, and the amount of each resource."""
+
+    pods: int
+    amounts: Amounts
+
+
+def room_now(node: LiveNode) -> NodeRoom | None:
+    """As the Node reports; ``None``: it reports nothing, or no numbers."""
+    said = dict(node.allocatable)
+    try:
+        return NodeRoom(whole(said["pods"]), amounts(tuple(said.items()))) if "pods" in said else None
+    except ValueError:
+        return None
+
+
+def less_room(node: LiveNode, minor: int, before: Effective, after: Effective) -> LessRoom:
+    """What the change takes from pods: through its reservations, and through the limit of pods.
+
+    ``ValueError`` for an amount that cannot be read.
+    """
+    capacity = dict(node.capacity)
+    cpu, memory, storage = (
+        _reserved(after, name, capacity.get(name, "0")) - _reserved(before, name, capacity.get(name, "0"))
+        for name in RESOURCES
+    )
+    limits = (_most_pods(before, capacity), _most_pods(after, capacity))
+    return LessRoom(minor, None if limits[0] == limits[1] else limits[1], cpu, memory, storage)
+
+
+def room_after(now: NodeRoom, less: LessRoom) -> NodeRoom:
+    """What the Node will report."""
+    cpu, memory, storage = now.amounts
+    left = (max(0, cpu - less.cpu), max(0, memory - less.memory), max(0, storage - less.storage))
+    return NodeRoom(now.pods if less.pods is None else less.pods, left)
+
+
+def is_less(now: NodeRoom, less: LessRoom) -> bool:
+    """Whether there is less of anything; else every pod that fits now still fits."""
+    then = room_after(now, less)
+    return then.pods < now.pods or any(after < before for before, after in zip(now.amounts, then.amounts, strict=True))
+
+
+def _most_pods(effective: Effective, capacity: Mapping[str, str]) -> int:
+    most, each = whole_number(effective, "maxPods", 110), whole_number(effective, "podsPerCore", 0)
+    cores = milli(capacity.get("cpu", "0")) // 1000
+    return min(most, each * cores) if each > 0 else most
+
+
+def _reserved(effective: Effective, resource: str, capacity: str) -> int:
+    reserved = [_map(effective.get(field)).get(resource, "0") for field in ("kubeReserved", "systemReserved")]
+    if resource == "cpu":
+        cpus = _cpus(effective.get("reservedSystemCPUs"))
+        return cpus * 1000 if cpus else sum(map(milli, reserved))
+    threshold = _map(effective.get("evictionHard")).get(_SIGNALS[resource], "0")
+    return sum(map(whole, reserved)) + _threshold(threshold, whole(capacity))
+
+
+def _threshold(text: str, capacity: int) -> int:
+    return floor(capacity * float(text[:-1]) / 100) if text.endswith("%") else whole(text)
+
+
+def _cpus(value: Value) -> int:
+    """The number of CPUs in a list: ``0-3,8``."""
+    if not isinstance(value, str) or not value:
+        return 0
+    ranges = (part.partition("-") for part in value.split(","))
+    return len({cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)})
+
+
+def _map(value: Value) -> Mapping[str, str]:
+    return {key: str(entry) for key, entry in value.items()} if isinstance(value, dict) else {}
+
 
 # Whether a node still matches a pod: its labels by nodeSelector and required node affinity, and its
 # ``NoExecute`` taints.

@@ -21,9 +21,9 @@ from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
 from rollout.core.model.command_result import CommandResult
 from rollout.core.presentation.command_text import recorded_end, recorded_start
-from rollout.core.presentation.past_run import NodeCount, RunSummary
+from rollout.core.presentation.summary import NodeCount, RunSummary
+from rollout.core.run.events import Request
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
-from rollout.core.run.requests import Request
 from rollout.core.run.state import RULES
 from rollout.errors import StateError
 from tests.adapters.journal.conftest import Change, Place

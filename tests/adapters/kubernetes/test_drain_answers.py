@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rollout.adapters.kubernetes import cordons
+from rollout.adapters.kubernetes import drains
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import NEEDED_TO_DRAIN, KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
@@ -101,7 +101,7 @@ def test_a_node_that_is_written_all_the_time_is_given_up_after_some_tries(stack:
     with pytest.raises(AwayError, match="kept changing") as error:
         found.cluster.cordon("n", RUN, TOKEN, SECONDS)
     assert error.value.reference == "conflict"
-    assert len(found.sent("PATCH")) == cordons.TRIES
+    assert len(found.sent("PATCH")) == drains.TRIES
 
 
 def test_a_node_that_is_deleted_while_its_cordon_is_lifted_has_no_cordon(stack: ExitStack, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.gates import (
     AlertQuery,
-    Command,
+    CommandQuery,
     Gate,
     GateKind,
     GateScope,
@@ -35,7 +35,7 @@ def test_each_kind_asks_what_its_name_says(kind: GateKind) -> None:
             found = GateKind.ALERTMANAGER
         case HttpQuery():
             found = GateKind.HTTP
-        case Command(words):
+        case CommandQuery(words):
             assert words == ("true",)
             found = GateKind.COMMAND
         case NodeCheck(measured):

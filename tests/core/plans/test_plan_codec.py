@@ -13,7 +13,7 @@ from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Share
 from rollout.core.plans import plan_codec
-from rollout.core.text.dataclass_json import ShapeError, converter, decode, encode
+from rollout.core.text.json_text import ShapeError, converter, decode, encode
 from rollout.errors import InputError
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, plain
 

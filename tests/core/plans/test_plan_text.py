@@ -11,7 +11,7 @@ from rollout.app.plan import build_plan
 from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import folded_left, gates_text, kinds, plan_text
@@ -230,7 +230,7 @@ def test_a_rehearsal_lengthens_the_first_wave_and_measured_times_replace_assumed
     assert estimate.of_wave(plan, first) - estimate.of_wave(replace(plan, rehearsal=False), first) == pytest.approx(
         (15 + settle + 20 + settle) * estimate.rounds(plan, first), abs=1
     )
-    known = replace(plan, way_back=WayBack("r1", 3, apply_seconds=30.0, revert_seconds=8.0))
+    known = replace(plan, way_back=RevertTimes("r1", 3, apply_seconds=30.0, revert_seconds=8.0))
     assert estimate.of_wave(known, last) > estimate.of_wave(plan, last)
     assert "8 s per node, measured by run r1" in plan_text(known)
 

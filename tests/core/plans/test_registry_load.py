@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import PullRate, RegistryLoad, Sum
 from rollout.core.model.playbook import RegistryCap
-from rollout.core.plans.registry_load import Asking, beyond_caps, registry_loads
+from rollout.core.plans.registry_load import NodePulls, beyond_caps, registry_loads
 
 SERIAL, FIVE, UNBOUNDED = PullRate(1, 5), PullRate(5, 5), PullRate(None, None)
 
@@ -17,8 +17,8 @@ def node(at: int, zone: str = "a", registry: str = "") -> Node:
     return Node(f"n{at}", f"10.0.0.{at}", "rack", zone, registry=registry)
 
 
-def asking(at: int, before: PullRate | None, after: PullRate | None, zone: str = "a", registry: str = "") -> Asking:
-    return Asking(node(at, zone, registry), before, after)
+def asking(at: int, before: PullRate | None, after: PullRate | None, zone: str = "a", registry: str = "") -> NodePulls:
+    return NodePulls(node(at, zone, registry), before, after)
 
 
 def scopes(loads: tuple[RegistryLoad, ...]) -> list[tuple[str, str, int]]:

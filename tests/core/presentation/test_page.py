@@ -20,12 +20,11 @@ import pytest
 
 from rollout.core.model.playbook import Cause, Limits, Share
 from rollout.core.model.verdict import Reading, Verdict
-from rollout.core.presentation.after_the_run import Afterwards
 from rollout.core.presentation.left_silences import LeftSilence
 from rollout.core.presentation.pages.markup import Html, tag
 from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.summary_text import Attendance
+from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Resumed
 from rollout.core.run.state import Goal, NodeRecord, NodeState
 from tests.controllers import PATIENCE

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rollout.core.presentation.past_run import reverted, run_summary
-from rollout.core.run.replace import altered
-from rollout.core.run.state import Goal, NodeState
+from rollout.core.presentation.summary import reverted, run_summary
+from rollout.core.run.state import Goal, NodeState, altered
 from rollout.core.text.nodesets import expand
 from tests.core.presentation import journals
 from tests.orders import make_order

@@ -91,8 +91,10 @@ def test_a_run_in_progress_shows_its_phase_and_wave() -> None:
 
 
 def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
-    sick = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
-    (line,) = [line for line in summary_lines(summarize(finished(None, a_1=sick))) if line.startswith("  budgets: ")]
+    unhealthy = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+    (line,) = [
+        line for line in summary_lines(summarize(finished(None, a_1=unhealthy))) if line.startswith("  budgets: ")
+    ]
     assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
     assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
     document = summary_document(summarize(finished(None)))

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.inventory import Role, role_of
 from rollout.core.model.playbook import Limits, Share, WaveKind, WaveRule
-from rollout.core.plans.waves import Candidate, waves
+from rollout.core.plans.planning import Candidate, waves
 from rollout.core.run.capacity import who_may_go, who_may_return
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Order
 from tests.orders import make_order

@@ -6,7 +6,7 @@ from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import summary_lines
-from rollout.core.run.baselines import ASK_AGAIN, WITHIN
+from rollout.core.run.postponed import ASK_BASELINE_AGAIN, BASELINE_WITHIN
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from rollout.simulator.fleet import Spell
 from rollout.simulator.machine import OLD
@@ -46,15 +46,15 @@ def test_a_node_without_a_baseline_is_left_alone_without_a_charge() -> None:
         record = end.nodes[name]
         assert (record.state, record.reference, record.cause) == (NodeState.REFUSED, "baseline-unknown", None)
         assert (game.nodes[name].files, game.nodes[name].transactions) == (OLD, {})
-        assert 1 < applies(game, name) <= WITHIN / ASK_AGAIN + 1
+        assert 1 < applies(game, name) <= BASELINE_WITHIN / ASK_BASELINE_AGAIN + 1
     assert len(end.started) == 6, "no restart is counted that was none"
 
 
 def test_a_resume_tries_them_again() -> None:
-    game = play(("a-3",), until=WITHIN * 3)
+    game = play(("a-3",), until=BASELINE_WITHIN * 3)
     end = game.run()
     assert end.nodes["a-3"].state is NodeState.REFUSED
-    game.stand_still(WITHIN * 3)
+    game.stand_still(BASELINE_WITHIN * 3)
     game.crash_and_resume()
     end = game.go_on()
     assert (end.nodes["a-3"].state, exit_code(end)) == (NodeState.CONFIRMED, 0)

@@ -26,9 +26,14 @@ def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
 
 def test_a_control_plane_is_reverted_one_at_a_time_and_the_rest_meanwhile() -> None:
     names = [f"n-{n}" for n in range(12)]
-    singly = names[:3]
+    one_at_a_time = names[:3]
     made = revert_order(
-        "r", "c", dict.fromkeys(names, "r0-1"), {name: name for name in names}, dict.fromkeys(names, 1), singly=singly
+        "r",
+        "c",
+        dict.fromkeys(names, "r0-1"),
+        {name: name for name in names},
+        dict.fromkeys(names, 1),
+        one_at_a_time=one_at_a_time,
     )
     play = confirmed_before(made)
     most = 0
@@ -36,7 +41,10 @@ def test_a_control_plane_is_reverted_one_at_a_time_and_the_rest_meanwhile() -> N
     def watch(state: RunState) -> bool:
         nonlocal most
         most = max(
-            most, sum(unavailable(state.nodes[name], state.now) for name in singly if state.phase is not Phase.OPENING)
+            most,
+            sum(
+                unavailable(state.nodes[name], state.now) for name in one_at_a_time if state.phase is not Phase.OPENING
+            ),
         )
         return False
 

@@ -16,7 +16,7 @@ from rollout.core.presentation.waiting import pulls, waits_for
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.journal_codec import decode_event, encode_event
-from rollout.core.run.pulls import ASK_AGAIN
+from rollout.core.run.postponed import ASK_PULLS_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
@@ -66,7 +66,7 @@ def test_others_go_first_and_it_is_asked_again_after_a_pause() -> None:
     again = [at for at, node in enumerate(order) if node == "a-2"][1:]
     assert {"a-3", "a-4"} <= set(order[: again[0]])
     asked = [event.at for event in game.journal if getattr(event, "pulls", ()) and getattr(event, "node", "") == "a-2"]
-    assert all(later - earlier >= ASK_AGAIN for earlier, later in pairwise(asked))
+    assert all(later - earlier >= ASK_PULLS_AGAIN for earlier, later in pairwise(asked))
 
 
 def test_a_waiting_node_takes_no_room_from_any_limit() -> None:
@@ -96,7 +96,7 @@ def test_a_node_that_keeps_pulling_is_left_alone_without_a_charge_with_its_image
     assert (game.nodes["a-3"].files, game.nodes["a-3"].transactions) == (OLD, {})
     assert (end.ending, exit_code(end)) == (Ending.DONE, 4)
     first, *_, last = (event for event in game.journal if getattr(event, "pulls", ()))
-    assert WITHIN <= last.at - first.at < WITHIN + 2 * ASK_AGAIN
+    assert WITHIN <= last.at - first.at < WITHIN + 2 * ASK_PULLS_AGAIN
     assert [ask.verb for ask in game.asked if ask.node == "a-3"][-1] is Verb.CLEAN
 
 

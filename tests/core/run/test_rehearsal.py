@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
-from rollout.core.model.rollback_timing import WayBack
+from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.run.measured_rollbacks import measured
+from rollout.core.run.order import measured
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
@@ -63,7 +63,7 @@ def test_the_times_of_apply_and_revert_are_recorded() -> None:
     assert reverted.keys() == set(CANARIES)
     assert {name: end.nodes[name].revert_seconds for name in CANARIES} == reverted
     assert {name: record.apply_seconds for name, record in end.nodes.items()} == applied
-    slowest = WayBack(play.order.run, len(CANARIES), max(applied.values()), max(reverted.values()))
+    slowest = RevertTimes(play.order.run, len(CANARIES), max(applied.values()), max(reverted.values()))
     assert measured(end) == slowest
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 from rollout.adapters.alertmanager import Alertmanager
 from rollout.adapters.endpoints import HttpEndpoint
-from rollout.adapters.http import HttpAnswer, refusal
-from rollout.adapters.json_answers import decoded, listing, mapping
+from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal
 from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
@@ -20,7 +19,7 @@ from rollout.core.health_gates.http import Page, judge_page
 from rollout.core.health_gates.prometheus import judge_samples
 from rollout.core.model.gates import HttpQuery, PrometheusQuery
 from rollout.core.model.live import LiveNode
-from rollout.core.reading.live_inventory import found_nodes
+from rollout.core.reading.found_nodes import nodes_from_api
 from rollout.core.reading.node_sources import FromKubernetes
 from tests.hostile.property import CANARY, Target
 
@@ -87,7 +86,7 @@ def _decoded(read: Callable[[object], object]) -> Callable[[bytes], tuple[str, .
 
 def _nodes(document: object) -> tuple[str, ...]:
     items: list[LiveNode] = [live_node(entry) for entry in listing(mapping(document, "list").get("items"), "items")]
-    found = found_nodes(
+    found = nodes_from_api(
         items, FromKubernetes.model_validate({"kubeconfig": "k", "rackLabel": "rack", "zoneLabel": "zone"})
     )
     return tuple(node.name for node in found.nodes)

@@ -24,7 +24,7 @@ from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.startup import outcome
 from rollout.kubelet.node import env_file
 from rollout.kubelet.runtime_versions import Runtime
-from tests.app.agents import Agents, way_to
+from tests.app.agents import Agents, access_to
 from tests.hostile.beside import kept_in, spoken, told_beside
 from tests.hostile.property import Target
 from tests.kubelet import nodes
@@ -117,7 +117,7 @@ def _verified(data: bytes) -> tuple[str, ...]:
     said = {("n1", "verify"): RemoteAnswer(0, data, data[-300:], started=True)}
     known = {"n1": Known("r", "a" * 32, 1.0, {CONFIG: _X})}
     traces: list[str] = []
-    found, unread = verify_fleet(way_to("n1"), Agents(said), known, kept_in(traces))
+    found, unread = verify_fleet(access_to("n1"), Agents(said), known, kept_in(traces))
     assert not traces, traces[0]
     json.dumps(drift_document(found, unread), allow_nan=False).encode()
     return tuple(drift_lines(found, unread))

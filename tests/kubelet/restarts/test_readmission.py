@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import ContainerRequest, HostPort, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
-from rollout.kubelet.restarts import pod_requests
-from rollout.kubelet.restarts.pod_requests import milli, whole
-from rollout.kubelet.restarts.readmission import Rejected, rejected
+from rollout.kubelet.restarts import readmission
+from rollout.kubelet.restarts.readmission import Rejected, milli, rejected, whole
 
 CAPACITY = (("cpu", "4"), ("memory", "8Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
 NODE = LiveNode(
@@ -158,7 +157,7 @@ def test_init_containers_sidecars_overhead_and_pod_level_requests() -> None:
     small, large = ContainerRequest((("cpu", "100m"),)), (("cpu", "1"),)
 
     def cpu(made: PlacedPod, minor: int = 30) -> int:
-        return pod_requests.taken(made, minor)[0]
+        return readmission.taken(made, minor)[0]
 
     assert cpu(replace(pod(1), asks=(small, ContainerRequest(large, init=True)))) == 1000
     assert cpu(replace(pod(1), asks=(small, ContainerRequest(large, init=True, stays=True)))) == 1100

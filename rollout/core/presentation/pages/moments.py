@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout.core.presentation.pages.story import Story, Wrong
-from rollout.core.presentation.rollback_time import rehearsed
+from rollout.core.presentation.summary import rehearsed
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import Goal, NodeState, Phase, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless

@@ -9,13 +9,12 @@ from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
 from rollout.core.plans.plan_text import ShownGroup, kinds
-from rollout.core.presentation.after_the_run import Afterwards, afterwards_lines
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import WITH_OTHERS, fallen, moments
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.rollback_time import rehearsed
-from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary import exit_code, rehearsed, summarize
+from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
 from rollout.core.run.budgets import Distance, distances, wrong
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from rollout.core.text import diff

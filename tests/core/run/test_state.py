@@ -7,8 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from rollout.core.run.machine import opening
-from rollout.core.run.replace import altered
-from rollout.core.run.state import Phase
+from rollout.core.run.state import Phase, altered
 from tests.orders import make_order
 
 

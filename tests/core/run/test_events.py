@@ -6,8 +6,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
-from rollout.core.run.events import Trigger
-from rollout.core.run.triggers import newer_attempt, reference_of, trigger_of
+from rollout.core.run.events import Trigger, newer_attempt, reference_of, trigger_of
 
 R = ReceiptState
 
