@@ -130,7 +130,9 @@ class Session:
         from rollout.adapters.ssh.over_fabric import interact
 
         nodes = self.nodes()
-        size = os.get_terminal_size(sys.stdin.fileno())  # not shutil's: LINES and COLUMNS may be those of another terminal
+        size = os.get_terminal_size(
+            sys.stdin.fileno()
+        )  # not shutil's: LINES and COLUMNS may be those of another terminal
         try:
             with nodes.shell(target, SHELL_SECONDS, os.environ.get("TERM", "dumb"), (size.columns, size.lines)) as line:
                 return interact(line)
