@@ -69,7 +69,7 @@ def _unpacked(stream: IO[bytes]) -> IO[bytes]:
     buffered = io.BufferedReader(stream, 1 << 20) if isinstance(stream, io.RawIOBase) else stream
     peek = getattr(buffered, "peek", None)
     if peek is not None and peek(2)[:2] == _GZIP:
-        return io.BufferedReader(gzip.GzipFile(fileobj=buffered), 1 << 20)  # type: ignore[arg-type]  # it reads bytes
+        return io.BufferedReader(gzip.GzipFile(fileobj=buffered), 1 << 20)
     return buffered
 
 

@@ -61,7 +61,7 @@ def diagnosed(facts: Facts, order: Order, readings: Sequence[Reading] = ()) -> D
         *start_findings(here, order),
     )
     if facts.left_out:
-        notes = (*notes, f"{facts.left_out} facts were counted and not used: the first {MOST_FACTS} of a kind are")
+        notes = (*notes, f"{facts.left_out} older facts were not used: only the newest {MOST_FACTS} of a kind are")
     return Diagnosis(merged(findings), tuple(readings), notes)
 
 

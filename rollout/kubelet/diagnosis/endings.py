@@ -5,6 +5,7 @@ How a kubelet of each minor computes the time is in ``kubelet.restarts.terminati
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ SLACK = 3.0
 LINGERS = 10.0
 """Seconds from the end of the last container until the pod is gone from the API, from which they are reported."""
 
+Key = tuple[str, str, str]
+"""Node, clock and pod."""
+Span = tuple[Fact, Fact | None]
 _STEPS = (Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED, Kind.DIED)
 
 
@@ -66,9 +70,26 @@ def ending_findings(facts: Facts, order: Order) -> Iterator[Finding]:
 
 def endings_of(facts: Facts) -> Iterator[Ending]:
     pods, names = _containers(facts)
-    steps = [fact for fact in facts.of(*_STEPS) if fact.at is not None]
-    opened: dict[tuple[str, str, str], Fact] = {}
-    spans: list[tuple[Fact, Fact | None]] = []
+    spans = _spans(facts)
+    by_pod: dict[Key, list[Fact]] = defaultdict(list)
+    alone = _Alone(spans)
+    for step in facts.of(*_STEPS):
+        if step.at is None:
+            continue
+        # Kubelets up to 1.20 print only the id: it is of the pod that has it, or of the only pod that ends at that time.
+        pod = step["pod"] or pods.get(step["id"], "") or alone.pod(step, step.at)
+        by_pod[step.node, step.clock, pod].append(step)
+    for deleted, removed in spans:
+        steps = by_pod[deleted.node, deleted.clock, deleted["pod"]]
+        first = bisect_left(steps, deleted.at or 0.0, key=_at)
+        last = bisect_right(steps, removed.at or 0.0, key=_at) if removed else len(steps)
+        yield Ending(deleted["pod"], deleted, removed, tuple(steps[first:last]), names)
+
+
+def _spans(facts: Facts) -> list[Span]:
+    """Each deletion of a pod, and when the pod left the API. The API sends a second deletion at the end."""
+    opened: dict[Key, Fact] = {}
+    spans: list[Span] = []
     for fact in facts.of(Kind.DELETED, Kind.REMOVED):
         key = fact.node, fact.clock, fact["pod"]
         if fact.at is None:
@@ -77,10 +98,38 @@ def endings_of(facts: Facts) -> Iterator[Ending]:
             opened.setdefault(key, fact)
         elif key in opened:
             spans.append((opened.pop(key), fact))
-    spans += [(fact, None) for fact in opened.values()]
-    for deleted, removed in spans:
-        mine = tuple(step for step in _within(steps, deleted, removed) if _is_of(step, deleted, pods, spans))
-        yield Ending(deleted["pod"], deleted, removed, mine, names)
+    return [*spans, *((fact, None) for fact in opened.values())]
+
+
+def _at(fact: Fact) -> float:
+    return fact.at or 0.0
+
+
+class _Alone:
+    """Which pod ends at a time, if only one does."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._changes: dict[tuple[str, str], list[tuple[float, int, str]]] = defaultdict(list)
+        for deleted, removed in spans:
+            here = self._changes[deleted.node, deleted.clock]
+            here.append((_at(deleted), 1, deleted["pod"]))
+            here.append((_at(removed) if removed else float("inf"), -1, deleted["pod"]))
+        self._open: dict[tuple[str, str], list[tuple[float, str]]] = {}
+        for place, changes in self._changes.items():
+            self._open[place] = list(_only(sorted(changes)))
+
+    def pod(self, step: Fact, at: float) -> str:
+        known = self._open.get((step.node, step.clock), [])
+        before = bisect_right(known, at, key=lambda entry: entry[0])
+        return known[before - 1][1] if before else ""
+
+
+def _only(changes: Sequence[tuple[float, int, str]]) -> Iterator[tuple[float, str]]:
+    """From which time on one pod alone ends; ``""``: none or several."""
+    open_: set[str] = set()
+    for at, change, pod in changes:
+        (open_.add if change > 0 else open_.discard)(pod)
+        yield at, next(iter(open_)) if len(open_) == 1 else ""
 
 
 def _containers(facts: Facts) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -95,33 +144,18 @@ def _containers(facts: Facts) -> tuple[Mapping[str, str], Mapping[str, str]]:
     return pods, names
 
 
-def _within(steps: Sequence[Fact], deleted: Fact, removed: Fact | None) -> Iterator[Fact]:
-    last = removed.at if removed else None
-    for step in steps:
-        here = (step.node, step.clock) == (deleted.node, deleted.clock)
-        if here and (deleted.at or 0.0) <= (step.at or 0.0) and (last is None or (step.at or 0.0) <= last):
-            yield step
-
-
-def _is_of(step: Fact, deleted: Fact, pods: Mapping[str, str], spans: Sequence[tuple[Fact, Fact | None]]) -> bool:
-    """Kubelets up to 1.20 print only the id: of the pod that has it, or of the only pod that ends at that time."""
-    pod = step["pod"] or pods.get(step["id"], "")
-    if pod:
-        return pod == deleted["pod"]
-    at = step.at or 0.0
-    open_then = [first for first, last in spans if (first.at or 0.0) <= at and (last is None or at <= (last.at or 0.0))]
-    return len(open_then) == 1
-
-
 # The grace period that was passed as a negative number.
 
 
 def _negative(facts: Facts) -> Iterator[Finding]:
     _, names = _containers(facts)
     kills = [fact for fact in facts.of(Kind.KILL) if _number(fact["grace"]) < 0]
+    ends: dict[str, list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.KILLED, Kind.DIED) if kills else ():
+        ends[fact["id"]].append(fact)
     for kill in kills:
         name = kill["container"] or names.get(kill["id"], "") or kill["id"][:12]
-        ended = _end_of(kill, facts)
+        ended = _end_of(kill, ends[kill["id"]])
         took = (
             f"it took {seconds_text((ended.at or 0.0) - (kill.at or 0.0))}"
             if ended and kill.at is not None
@@ -146,15 +180,8 @@ def _negative(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _end_of(kill: Fact, facts: Facts) -> Fact | None:
-    return next(
-        (
-            fact
-            for fact in facts.of(Kind.KILLED, Kind.DIED)
-            if fact["id"] == kill["id"] and fact.clock == kill.clock and (fact.at or 0.0) >= (kill.at or 0.0)
-        ),
-        None,
-    )
+def _end_of(kill: Fact, ends: Sequence[Fact]) -> Fact | None:
+    return next((end for end in ends if end.clock == kill.clock and _at(end) >= _at(kill)), None)
 
 
 # A preStop hook that ran twice for one container.

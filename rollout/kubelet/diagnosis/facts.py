@@ -6,14 +6,16 @@ seconds before it was printed. Two times may be compared when their facts have t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
 API_CLOCK = "the API server"
 """The clock of events with timestamps. Each log file has a clock of its own, its name."""
-MOST_FACTS = 60_000
-"""Facts of one kind that are kept; more of them are only counted. It bounds the memory for any log."""
+MOST_FACTS = 20_000
+"""Facts of one kind that are kept: the newest. It bounds the memory for any log."""
+_MOST_SEEN = 10 * MOST_FACTS
 LONGEST_TEXT = 400
 """Characters of a line that are kept as evidence."""
 
@@ -85,22 +87,23 @@ class Found:
 
 @dataclass(slots=True)
 class Facts:
-    """All facts of all sources, each text once, at most ``MOST_FACTS`` of a kind."""
+    """All facts of all sources, each text once, the newest ``MOST_FACTS`` of a kind."""
 
-    by_kind: dict[Kind, list[Fact]] = field(default_factory=dict)
+    by_kind: dict[Kind, deque[Fact]] = field(default_factory=dict)
     left_out: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def add(self, fact: Fact) -> None:
         """Write-ups and merged journals repeat lines. A line has a time in microseconds, so equal lines are one."""
-        kept = self.by_kind.setdefault(fact.kind, [])
-        if len(kept) >= MOST_FACTS:
-            self.left_out += 1
-            return
+        kept = self.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS))
         key = hash((fact.kind, fact.where.text, fact.node, fact["image"], fact["pod"], fact["id"], fact.at))
-        if key not in self._seen:
-            self._seen.add(key)
-            kept.append(fact)
+        if key in self._seen:
+            return
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(key)
+        self.left_out += len(kept) == MOST_FACTS
+        kept.append(fact)
 
     def of(self, *kinds: Kind) -> list[Fact]:
         """The facts of these kinds, by time; those without a time come first."""
@@ -113,5 +116,5 @@ class Facts:
         """These facts instead, with the same count of what was left out."""
         new = Facts(left_out=self.left_out)
         for fact in facts:
-            new.by_kind.setdefault(fact.kind, []).append(fact)
+            new.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS)).append(fact)
         return new

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from rollout.core.text.durations import DurationError, parse
 from rollout.core.text.nodesets import fold, is_name
-from rollout.core.text.terminal import seconds_text
-from rollout.kubelet.diagnosis.facts import Fact, Where
+from rollout.core.text.terminal import printable, seconds_text
+from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Where
 
 MOST_LINES = 8
 """Lines of evidence that a finding shows."""
@@ -65,7 +65,8 @@ def proof(facts: Iterable[Fact]) -> tuple[Where, ...]:
     lines = list({(fact.where.file, fact.where.line): fact.where for fact in facts}.values())
     lines.sort(key=lambda where: (where.file, where.line))
     half = MOST_LINES // 2
-    return tuple(lines if len(lines) <= MOST_LINES else lines[:half] + lines[-half:])
+    shown = lines if len(lines) <= MOST_LINES else lines[:half] + lines[-half:]
+    return tuple(replace(where, text=printable(where.text, LONGEST_TEXT)) for where in shown)
 
 
 def since(facts: Sequence[Fact]) -> str:

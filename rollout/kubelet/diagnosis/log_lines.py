@@ -32,8 +32,10 @@ _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\S*)')
 _WANTED = (*BEGINNINGS, *(f'"{each}' for each in BEGINNINGS))
 _JSON_MESSAGE = re.compile(r'"(?:msg|MESSAGE)" ?: ?"')
+_PLEG_START = '"Type":"ContainerStarted"'
+"""A frequent line that begins like one that matters."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_OF_A_DUMP = ("\t", "goroutine ", "created by ", "k8s.io/", "main.", "runtime.", "panic(", "-- ", "Error: ", "Flag --")
+_OF_A_DUMP = ("\t", "goroutine ", "created by ", "k8s.io/", "main.", "runtime.", "panic(", "-- ", "Error: ", "Flag --", "Events:")
 """Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
 
 
@@ -119,13 +121,20 @@ class LogReader:
     def line(self, number: int, line: str) -> Iterator[Fact]:
         klog = _KLOG.match(line)
         if klog is not None:  # by far the most frequent
-            self.read += 1
-            if line.startswith(_WANTED, klog.end()) or klog[1] == "F":
-                yield from self._klog(_Head(), number, line, klog, line)
-            else:
-                self._calendar.at(int(klog[2]), int(klog[3]), 0.0)
-            return
-        yield from self._other(number, line)
+            yield from self._of_kubelet(_Head(), number, line, klog, line)
+        else:
+            yield from self._other(number, line)
+
+    def _of_kubelet(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
+        """Takes a line apart if its message begins as one that matters; of all others only the date counts."""
+        self.read += 1
+        if rest.find("] ", klog.end()) >= 0 and (second := _KLOG.search(rest, klog.end())):  # two writers in one line
+            yield from self._of_kubelet(_Head(head.node, head.program), number, rest, second, line)
+            rest = rest[: second.start()]
+        if (rest.startswith(_WANTED, klog.end()) and _PLEG_START not in rest) or klog[1] == "F":
+            yield from self._klog(head, number, rest, klog, line)
+        else:
+            self._calendar.at(int(klog[2]), int(klog[3]), 0.0)
 
     def _other(self, number: int, line: str) -> Iterator[Fact]:
         if line.startswith("{"):
@@ -150,11 +159,11 @@ class LogReader:
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
         if klog := _KLOG.search(rest):  # behind the rest of a cut line, it is whole
-            self.read += 1
-            yield from self._klog(head, number, rest, klog, line)
+            yield from self._of_kubelet(head, number, rest, klog, line)
         elif logrus := _LOGRUS.match(rest):
             self.read += 1
-            yield from self._logrus(head, number, logrus, line)
+            if logrus["msg"].startswith(_WANTED):
+                yield from self._logrus(head, number, logrus, line)
         elif rest.startswith("{") and head.known:
             yield from self._json(number, rest, head)
         elif head.known or rest.startswith((*BEGINNINGS, *_OF_A_DUMP)) or not rest.strip():
@@ -168,9 +177,6 @@ class LogReader:
         head.at = self._calendar.at(int(klog[2]), int(klog[3]), seconds)
         head.fatal = klog[1] == "F"
         message = rest[klog.end() :]
-        if second := _KLOG.search(message):  # two writers in one line
-            yield from self._klog(_Head(head.node, head.program), number, message, second, line)
-            message = message[: second.start()]
         keyed = _KEYED.match(message)
         if keyed is not None:
             yield from self._found(head, number, unquoted(f'"{keyed[1]}"'), keys_of(keyed[2]), line)
@@ -225,7 +231,7 @@ class LogReader:
     def _found(
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
     ) -> Iterator[Fact]:
-        where = Where(self.file, number, printable(line, LONGEST_TEXT))
+        where = Where(self.file, number, line[:LONGEST_TEXT])
         for found in found_in(message, keys):
             node = head.node or found.fields.get("node", "")
             yield Fact(found.kind, head.at, node, self.file, where, found.fields)

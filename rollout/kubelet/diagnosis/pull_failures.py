@@ -91,13 +91,15 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], order: Order, known: set[str]
     for fact in facts.of(Kind.PULL_FAILED):
         if CANCELED in fact["error"] and fact.node not in known and fact["image"]:
             by_image[fact.node, fact["image"]].append(fact)
+    by_end = {id(pull.ended): pull for pull in pulls}
     for (node, image), lines in by_image.items():
         if _explained(lines, facts):
             continue
-        begun = [pull.begun for pull in pulls if pull.ended in lines]
+        mine = [pull for line in lines if (pull := by_end.get(id(line)))]
+        begun = [pull.begun for pull in mine]
         times = max(len(lines), *(fact.times for fact in lines))
         docker, deadline = _dockershim(facts, node)
-        whole = [pull.end - pull.start for pull in pulls if pull.ended in lines]
+        whole = [pull.end - pull.start for pull in mine]
         repeated = (
             times > 1 and (docker or deadline is not None) and all(each >= (deadline or DEFAULT) for each in whole)
         )

@@ -89,19 +89,17 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
         if fact.kind is Kind.QUEUED:
             here.setdefault((fact["pod"], fact["container"], fact["image"]), fact)
             continue
-        key = next((key for key in here if _same(key, fact)), None)
+        exact = fact["pod"], fact["container"], fact["image"]
+        key = exact if exact in here else next((key for key in here if _same(key, exact)), None)
         if key is not None:
             found.append(Pull(key[2], here.pop(key), fact))
     found += [Pull(key[2], fact, None) for here in open_.values() for key, fact in here.items()]
     return tuple(sorted(found, key=lambda pull: pull.start))
 
 
-def _same(key: tuple[str, str, str], fact: Fact) -> bool:
+def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
     """Lines of the kubelet without pod, container or image may be of any."""
-    return all(
-        not told or not known or told == known
-        for known, told in zip(key, (fact["pod"], fact["container"], fact["image"]), strict=True)
-    )
+    return all(not said or not known or said == known for known, said in zip(key, told, strict=True))
 
 
 # The queue.
@@ -145,9 +143,9 @@ def _close(ended: Sequence[Pull], gap: float) -> Iterator[list[Pull]]:
 
 def _convoy(group: list[Pull]) -> Convoy | None:
     """The group with its blocker: the pull that began first. Pulls that began just before the end waited for nothing."""
-    blocker, *rest = sorted(group, key=lambda pull: pull.start) or [None]
-    if blocker is None:
+    if not group:
         return None
+    blocker, *rest = sorted(group, key=lambda pull: pull.start)
     behind = tuple(pull for pull in rest if pull.start < blocker.end)
     spread = max((pull.start for pull in behind), default=blocker.start) - blocker.start
     held = max((blocker.end - pull.start for pull in behind), default=0.0)
@@ -244,8 +242,11 @@ def _hanging(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Find
     by_node: dict[tuple[str, str], list[Pull]] = defaultdict(list)
     for pull in pulls:
         by_node[pull.begun.node, pull.begun.clock].append(pull)
+    last_of: dict[str, float] = {}
+    for fact in facts:
+        last_of[fact.clock] = max(last_of.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
     for (_, clock), here in by_node.items():
-        last = max((fact.at for fact in facts if fact.clock == clock and fact.at is not None), default=0.0)
+        last = last_of[clock]
         hung = [pull for pull in here if pull.ended is None and last - pull.start >= 5 * WAITED]
         if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
             continue
