@@ -29,6 +29,7 @@ class Listed(NamedTuple):
 COMMANDS = {
     "abort": Listed("control:abort", "End a run as a halt does."),
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
+    "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),

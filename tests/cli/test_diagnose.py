@@ -61,7 +61,7 @@ def test_any_mix_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("packed", [False, True])
 def test_standard_input(packed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     data = gzip.compress(LOG.read_bytes()) if packed else LOG.read_bytes()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))  # type: ignore[type-var]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
     assert run(["diagnose", "--logs", "-"]) == 0
     assert "(standard input):21: " in capsys.readouterr().out
 
@@ -78,8 +78,8 @@ def test_what_cannot_be_read_is_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     log.write_text('10.0.0.1 - - "GET / HTTP/1.1" 200\n' * 9)
     assert run(["diagnose", "--logs", str(log)]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[1:3] == [f"read: {log}: 0 lines, 9 unreadable lines", "note: no line of it is of a form that is known"]
-    assert out[3] == f'unreadable: {log}:1: 10.0.0.1 - - "GET / HTTP/1.1" 200'
+    assert out[1:3] == [f"read: {log}: 0 lines, 9 unreadable lines", "  note: no line of it is of a form that is known"]
+    assert out[3] == f'  unreadable: {log}:1: 10.0.0.1 - - "GET / HTTP/1.1" 200'
 
 
 def test_a_gzip_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,6 @@ def _read(found: Diagnosis) -> Iterator[str]:
             _LONGEST,
         )
         for note in reading.notes:
-            yield printable(f"  note: {note}", _LONGEST)
+            yield f"  note: {printable(note, _LONGEST)}"
         for where in reading.unread.examples:
-            yield printable(f"  unreadable: {where.file}:{where.line}: {where.text}", _LONGEST)
+            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {where.text}", _LONGEST)

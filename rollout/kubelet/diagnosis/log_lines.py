@@ -35,7 +35,19 @@ _JSON_MESSAGE = re.compile(r'"(?:msg|MESSAGE)" ?: ?"')
 _PLEG_START = '"Type":"ContainerStarted"'
 """A frequent line that begins like one that matters."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_OF_A_DUMP = ("\t", "goroutine ", "created by ", "k8s.io/", "main.", "runtime.", "panic(", "-- ", "Error: ", "Flag --", "Events:")
+_OF_A_DUMP = (
+    "\t",
+    "goroutine ",
+    "created by ",
+    "k8s.io/",
+    "main.",
+    "runtime.",
+    "panic(",
+    "-- ",
+    "Error: ",
+    "Flag --",
+    "Events:",
+)
 """Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
 
 

@@ -61,7 +61,8 @@ def test_each_form_of_a_line_is_the_same_fact(form: str) -> None:
     (fact,) = [each for each in facts_of(line) if each.kind is Kind.PULL_CUT]
     assert (fact["image"], fact["deadline"], fact["by"]) == ("big:1", "1m0s", "the kubelet")
     assert fact["progress"].strip() == "a1: Verifying Checksum"
-    assert (fact.node, fact.at) == (node, pytest.approx(at, abs=1e-5))
+    assert fact.node == node
+    assert fact.at == pytest.approx(at, abs=1e-5)
     assert fact.where.line == 1
 
 
