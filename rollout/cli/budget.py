@@ -43,15 +43,15 @@ def _pod(file: str) -> LeavingPod:
     document = read_yaml(FolderFiles(Path()).read(file), file)
     if document.problems:
         raise InputError(document.problems)
-    root = document.root.plain() if document.root else None
+    root: Any = document.root.plain() if document.root else None
     if not isinstance(root, Mapping) or not isinstance(root.get("spec"), Mapping):
         raise _problem(file, "it has no `spec`")
-    spec: Mapping[str, Any] = root["spec"]
-    template = spec.get("template")
-    pod = template if isinstance(template, Mapping) else root
-    names = [part["metadata"] for part in (root, pod) if isinstance(part.get("metadata"), Mapping)]
-    defaults = {"uid": "-", "namespace": "default", "name": Path(file).stem}
-    meta = {**defaults, **{key: value for each in names for key, value in each.items() if key in defaults and value}}
+    template = root["spec"].get("template")
+    pod: Mapping[str, Any] = template if isinstance(template, Mapping) else root
+    meta: dict[str, Any] = {"uid": "-", "namespace": "default", "name": Path(file).stem}
+    for part in (root, pod):
+        given = part.get("metadata")
+        meta |= {key: value for key, value in given.items() if value} if isinstance(given, Mapping) else {}
     try:
         return leaving_pod({**pod, "metadata": meta})
     except RemoteError as error:

@@ -259,7 +259,7 @@ OLD_EVENT = 'Event(v1.ObjectReference{{Kind:"Pod", Namespace:"shop", Name:"web-1
 
 
 def test_clocks_are_aligned_by_shared_events() -> None:
-    """A node eight hours ahead, and a log whose year is unknown."""
+    """The node's clock is eight hours ahead."""
     east = 8 * 3600.0
     log = [
         klog(east + 0.2, OLD_EVENT.format("Pulling", 'Pulling image "web:1"')),
