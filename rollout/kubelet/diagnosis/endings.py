@@ -44,8 +44,13 @@ class Ending:
 
     @property
     def gone(self) -> Fact | None:
-        """The last sign of a container's end."""
-        return next((step for step in reversed(self.steps) if step.kind in (Kind.KILLED, Kind.DIED)), None)
+        """The last sign of a container's end. The sandbox ends later and was not killed by its id."""
+        killed = {step["id"] for step in self.steps if step.kind is Kind.KILL}
+        ends = (step for step in self.steps if step.kind in (Kind.KILLED, Kind.DIED) and step["id"] in killed)
+        first: dict[str, Fact] = {}
+        for step in ends:
+            first.setdefault(step["id"], step)
+        return max(first.values(), key=_at, default=None)
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -249,10 +254,11 @@ def granted_to(ending: Ending, minor: int | None) -> float | None:
     """The grace period of the pod, in seconds; ``None``: no line has it.
 
     A kubelet prints what is left when it sends SIGTERM. What was used up before counts too, unless this kubelet does not
-    deduct it: then it prints an override, or is one of 1.22 to 1.27.
+    deduct it: then it prints an override as well, or is one of 1.22 to 1.27. (1.21 calls each grace period an override.)
     """
-    kills = [step for step in ending.steps if step.kind is Kind.KILL and _number(step["grace"]) >= 0]
-    overridden = any(step["override"] for step in ending.steps if step.kind is Kind.KILL)
+    all_kills = [step for step in ending.steps if step.kind is Kind.KILL]
+    kills = [step for step in all_kills if _number(step["grace"]) >= 0]
+    overridden = {bool(step["override"]) for step in all_kills} == {True, False}
     if overridden or (minor is not None and OVERRIDDEN <= minor < DEDUCTED):
         return max((float(_number(step["grace"])) for step in kills), default=None)
     return max((_number(step["grace"]) + int(ending.after(step)) for step in kills), default=None)

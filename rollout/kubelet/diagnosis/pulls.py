@@ -149,7 +149,8 @@ def _convoy(group: list[Pull]) -> Convoy | None:
     behind = tuple(pull for pull in rest if pull.start < blocker.end)
     spread = max((pull.start for pull in behind), default=blocker.start) - blocker.start
     held = max((blocker.end - pull.start for pull in behind), default=0.0)
-    if len(behind) < BEHIND or spread < WAITED or held < WAITED or _one_cut(behind):
+    others = [pull for pull in behind if pull.image != blocker.image]  # a runtime ends all pulls of one image together
+    if len(others) < BEHIND or spread < WAITED or held < WAITED or _one_cut(behind):
         return None
     return Convoy(blocker, behind)
 

@@ -86,6 +86,10 @@ def test_a_hook_and_the_rest_of_the_grace_period_are_in_order() -> None:
     assert found(ending((0, "delete"), (20, "kill 10"), (30.5, "died"), (32, "remove"))) == {}, "at -v=2"
 
 
+def test_a_kubelet_1_21_calls_each_grace_period_an_override() -> None:
+    assert found(ending((0, "delete"), (20, "override 10"), (30.5, "died"), (32, "remove"))) == {}
+
+
 def test_a_hook_that_is_not_deducted() -> None:
     """1.22 to 1.27, kubernetes #115817."""
     steps = (

@@ -80,6 +80,12 @@ def test_pulls_side_by_side_that_a_runtime_drops_are_no_queue() -> None:
     )
 
 
+def test_pulls_of_one_image_end_together() -> None:
+    """containerd fetches a layer once for all of them."""
+    events = [each for number in range(9) for each in pulls(QUICK, f"web-{number}", number * 20, 300)]
+    assert found(event_list(events)) == {}
+
+
 def test_pulls_that_begin_and_end_together_are_no_queue() -> None:
     events = [each for number in range(9) for each in pulls(f"{QUICK}{number}", f"web-{number}", number, 40)]
     assert found(event_list(events)) == {}
