@@ -1,4 +1,4 @@
-"""A diagnosis from files: every line once, in one pass; only facts stay in memory."""
+"""A diagnosis from files, of which every line is read once and only facts stay in memory; and from nodes as they were read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.reading import Reading
 
 
@@ -18,6 +20,20 @@ class LogFiles(Protocol):
     def latest(self, path: str) -> datetime: ...
 
     def pieces(self, path: str) -> Iterator[bytes]: ...
+
+
+def diagnose_nodes(fleet: FleetSnapshot, order: Order) -> Diagnosis:
+    """What is written on nodes and not in force, from what a plan reads of them."""
+    findings, notes = not_in_force(fleet.nodes.values(), order)
+    return Diagnosis(findings, (), notes)
+
+
+def together(found: Sequence[Diagnosis]) -> Diagnosis:
+    return Diagnosis(
+        merged(finding for each in found for finding in each.findings),
+        tuple(reading for each in found for reading in each.readings),
+        tuple(note for each in found for note in each.notes),
+    )
 
 
 def diagnose(files: LogFiles, paths: Sequence[str], order: Order) -> Diagnosis:

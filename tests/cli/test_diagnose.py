@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from rollout.cli.main import run
+from rollout.core.plans import snapshot_codec
 from tests.kubelet.diagnosis.logs import RECORDED, event_list, klog, lines, pulls
+from tests.kubelet.nodes import fleet, inventory, kubeadm
 
 EVENTS, LOG = RECORDED / "incident-1.events.txt", RECORDED / "incident-2.kubelet.log"
 PLEG = klog(
@@ -87,6 +89,18 @@ def test_a_gzip_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     log.write_bytes(gzip.compress(lines(*(klog(number, "healthy") for number in range(2000)), PLEG).encode())[:-2000])
     assert run(["diagnose", "--logs", str(log)]) == 0
     assert "the compressed file is cut or damaged here" in capsys.readouterr().out
+
+
+def test_nodes_of_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = inventory(1)
+    (name,) = known.nodes
+    saved = tmp_path / "nodes.json"
+    node = kubeadm(name, version="1.33.4", runtime="containerd", extra="KUBELET_EXTRA_ARGS=--max-pods=20\n")
+    saved.write_bytes(snapshot_codec.encode(fleet(known, {name: node})))
+    assert run(["diagnose", "--snapshot", str(saved)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == f"not-in-force  certain on {name}"
+    assert f"  fix:   rollout plan --cluster rno --limit '{name}' --set maxPods=20" in out
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ IDS = (
     "image-pull-backoff",
     "kubelet-crash-loop",
     "negative-grace-period",
+    "not-in-force",
     "pleg-unhealthy",
     "pod-rejected-at-readmission",
     "prestop-twice",

@@ -163,6 +163,8 @@ def _one_cut(behind: Sequence[Pull]) -> bool:
 def queue_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
     told: set[int] = set()
     for convoy in convoys(pulls):
+        if any((left.at or 0.0) < convoy.blocker.end - WAITED for left in _left_queue(convoy, facts)):
+            continue  # one of them was with the runtime meanwhile: they ran side by side
         told |= {id(pull) for pull in convoy.pulls}
         yield _of_convoy(convoy, facts, order)
     waits = [pull for pull in pulls if id(pull) not in told and (pull.waited or 0.0) >= WAITED]
@@ -212,21 +214,32 @@ _FETCH_QUEUE = (
 
 def _proof_of_queue(convoy: Convoy, facts: Facts) -> str:
     """What proves that the pulls behind had not reached the runtime while the blocker ran; ``""``: nothing does."""
-    end = convoy.blocker.end
-    node, clock = convoy.blocker.begun.node, convoy.blocker.begun.clock
     if any(QPS in pull.error for pull in convoy.behind):
         return f"`{QPS}` is decided when a pull leaves that queue, so these pulls had not reached the runtime."
     if any((pull.waited or 0.0) >= WAITED for pull in convoy.behind):
         return "The Pulled events show the time in the queue."
-    images = {pull.image for pull in convoy.behind}
-    left = [
-        fact
-        for fact in facts.of(Kind.UNQUEUED, Kind.RUNTIME_STARTED)
-        if fact["image"] in images and fact.at and (fact.node, fact.clock) == (node, clock)
-    ]
-    if left and all((fact.at or 0.0) >= end - TOGETHER for fact in left):
+    left = _left_queue(convoy, facts)
+    if left and all((fact.at or 0.0) >= convoy.blocker.end - TOGETHER for fact in left):
         return "They reached the runtime only after it had ended."
     return ""
+
+
+def _left_queue(convoy: Convoy, facts: Facts) -> list[Fact]:
+    """When the pulls behind reached the runtime, by lines since the first of them began."""
+    images = {pull.image for pull in convoy.behind} - {convoy.blocker.image}
+    begun = convoy.blocker.begun
+    return [
+        fact
+        for fact in facts.of(Kind.UNQUEUED, Kind.RUNTIME_STARTED)
+        if fact["image"] in images
+        and (fact.node, fact.clock) == (begun.node, begun.clock)
+        and (fact.at or 0.0) >= _begun_behind(convoy)
+    ]
+
+
+def _begun_behind(convoy: Convoy) -> float:
+    """When the first pull behind began, less the delay of its event."""
+    return min(pull.start for pull in convoy.behind) - TOGETHER
 
 
 def _waited(lines: list[Fact], longest: float, order: Order) -> Finding:

@@ -132,6 +132,19 @@ def test_the_runtime_shows_that_the_others_came_after() -> None:
     assert "reached the runtime only after" in queue_.cause
 
 
+def test_the_runtime_shows_that_they_ran_side_by_side() -> None:
+    """A network that comes back ends all of them."""
+    log = [
+        klog(10 * number + 60.01, f'"Pulling image without credentials" image="{QUICK}{number}"') for number in range(4)
+    ]
+    shared = [
+        klog(0.1, UP_TO_1_20.format(pod="ais-1", type="Normal", reason="Pulling", message=f'Pulling image "{SLOW}"'))
+    ]
+    named = klog(0, f"Successfully registered node {NODE}")
+    assert "serial-pull-queue" in found(lines(*shared, named), event_list(queue(11)))
+    assert "serial-pull-queue" not in found(lines(*shared, named, *log), event_list(queue(11)))
+
+
 def test_pulls_that_hang_now_are_unknown() -> None:
     events = [event(60 * number, "Pulling", f'Pulling image "{QUICK}{number}"', f"web-{number}") for number in range(4)]
     events.append(event(1800, "Pulling", f'Pulling image "{SLOW}"', "ais-1"))
