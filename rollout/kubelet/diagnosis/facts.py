@@ -13,10 +13,10 @@ from enum import StrEnum, auto
 
 API_CLOCK = "the API server"
 """The clock of events with timestamps. Each log file has a clock of its own, its name."""
-MOST_FACTS = 20_000
+MOST_FACTS = 10_000
 """Facts of one kind that are kept: the newest. It bounds the memory for any log."""
 _MOST_SEEN = 10 * MOST_FACTS
-LONGEST_TEXT = 400
+LONGEST_TEXT = 300
 """Characters of a line that are kept as evidence."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -125,19 +126,26 @@ def _rejected(facts: Facts, order: Order) -> Iterator[Finding]:
     ran = {(fact["pod"], fact.clock): fact.at or 0.0 for fact in facts.of(Kind.PULLED, Kind.QUEUED)}
     for group in _by_node(facts.of(Kind.REJECTED)):
         here = [fact for fact in starts if fact.node == group[0].node and fact.clock == group[0].clock]
-        after = [fact for fact in group if any(_soon_after(fact, start) for start in here)]
+        times = [start.at for start in here if start.at is not None]
+        after = [fact for fact in group if fact.at is not None and _latest(times, fact.at) >= fact.at - AFTER_START]
         known = [
             fact
             for fact in group
             if ran.get((fact["pod"], fact.clock), 0.0) and ran[fact["pod"], fact.clock] < (fact.at or 0.0)
         ]
         if after:
-            near = [start for start in here if any(_soon_after(fact, start) for fact in after)]
+            near = [start for start in here if _soon_after(after[0], start)]
             yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", order)
         elif known:
             yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", order)
         elif not here:
             yield _rejection(group, [], Confidence.UNKNOWN, "by the kubelet", order)
+
+
+def _latest(times: Sequence[float], at: float) -> float:
+    """The last of these times that is not after ``at``."""
+    before = bisect_right(times, at)
+    return times[before - 1] if before else float("-inf")
 
 
 def _soon_after(fact: Fact, start: Fact) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
@@ -32,17 +33,18 @@ def deadline_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iter
     by_node: dict[str, list[Fact]] = defaultdict(list)
     for fact in cuts:
         by_node[fact.node].append(fact)
+    silences = _longest_silences(facts) if cuts else {}
     for lines in by_node.values():
-        yield _cut(lines, facts, order)
+        yield _cut(lines, silences, order)
     cut_nodes = set(by_node)
     yield from _canceled(facts, pulls, order, cut_nodes)
 
 
-def _cut(lines: list[Fact], facts: Facts, order: Order) -> Finding:
+def _cut(lines: list[Fact], silences: Mapping[str, float], order: Order) -> Finding:
     """A program's own line about the cut."""
     first = lines[0]
     deadline = go_seconds(first["deadline"])
-    silence = _longest_silence(facts, first.node)
+    silence = silences.get(first.node, 0.0)
     said = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
     progress = f', at "{first["progress"].strip()}"' if first["progress"].strip() else ""
     images = sorted({fact["image"] for fact in lines if fact["image"]})
@@ -70,18 +72,19 @@ def _proposed(deadline: float | None, silence: float) -> float:
     return float(-(-wanted // 60) * 60)
 
 
-def _longest_silence(facts: Facts, node: str) -> float:
-    """The longest time for which dockershim printed the same progress of an image, every 10 s."""
-    since_when: dict[str, tuple[str, float]] = {}
-    longest = 0.0
+def _longest_silences(facts: Facts) -> Mapping[str, float]:
+    """Node → the longest time for which dockershim printed the same progress of an image, every 10 s."""
+    since_when: dict[tuple[str, str], tuple[str, float]] = {}
+    longest: dict[str, float] = defaultdict(float)
     for fact in facts.of(Kind.PROGRESS):
-        if fact.node != node or fact.at is None:
+        if fact.at is None:
             continue
-        known, at = since_when.get(fact["image"], ("", fact.at))
+        key = fact.node, fact["image"]
+        known, at = since_when.get(key, ("", fact.at))
         if known != fact["progress"]:
-            since_when[fact["image"]] = (fact["progress"], fact.at)
+            since_when[key] = (fact["progress"], fact.at)
         else:
-            longest = max(longest, fact.at - at)
+            longest[fact.node] = max(longest[fact.node], fact.at - at)
     return longest
 
 
@@ -92,41 +95,50 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], order: Order, known: set[str]
         if CANCELED in fact["error"] and fact.node not in known and fact["image"]:
             by_image[fact.node, fact["image"]].append(fact)
     by_end = {id(pull.ended): pull for pull in pulls}
+    explained, docker = _Explained(facts), _Docker(facts)
+    unknown: dict[str, list[Fact]] = defaultdict(list)
     for (node, image), lines in by_image.items():
-        if _explained(lines, facts):
+        if all(explained.is_(line) for line in lines):
             continue
         mine = [pull for line in lines if (pull := by_end.get(id(line)))]
-        begun = [pull.begun for pull in mine]
         times = max(len(lines), *(fact.times for fact in lines))
-        docker, deadline = _dockershim(facts, node)
-        whole = [pull.end - pull.start for pull in mine]
-        repeated = (
-            times > 1 and (docker or deadline is not None) and all(each >= (deadline or DEFAULT) for each in whole)
-        )
-        evidence = proof([*docker, *begun, *lines])
-        cause = f"the pull of {image} was cancelled {'once' if times == 1 else f'{times} times'}"
-        nodes = (node,) if node else ()
-        if not repeated:
-            cause += " (`context canceled`). A progress deadline, a restart of the kubelet or of the runtime and a deleted pod look the same."
-            yield Finding(
-                "pull-progress-deadline",
-                Confidence.UNKNOWN,
-                nodes,
-                since(lines),
-                cause,
-                evidence,
-                fetch_next=_FETCH_CUT,
-            )
-            continue
-        inforce = go_format(deadline) if deadline is not None else "1m0s, the default"
-        cause += (
-            f", each time by the kubelet and not by the registry: a node with docker gives up a pull that shows no progress for its "
-            f"imagePullProgressDeadline ({inforce}). Verifying and extracting large layers shows none. More cache does not help."
-        )
-        yield Finding(
-            "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, evidence,
-            order.plan(nodes, f"imagePullProgressDeadline={go_format(_proposed(deadline, 0.0))}"), _RISK, _FETCH_CUT,
-        )  # fmt: skip
+        shown, deadline = docker.of(node)
+        long = all(pull.end - pull.start >= (deadline or DEFAULT) for pull in mine)
+        if times > 1 and long and shown:
+            yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), order)
+        else:
+            unknown[node] += [*(pull.begun for pull in mine), *lines]
+    for lines in unknown.values():
+        yield _maybe_cut(lines)
+
+
+def _maybe_cut(lines: list[Fact]) -> Finding:
+    images = sorted({fact["image"] for fact in lines})
+    named = ", ".join(images[:3]) + (f" and {len(images) - 3} more" if len(images) > 3 else "")
+    cause = (
+        f"pulls were cancelled (`context canceled`): {named}. A progress deadline, a restart of the kubelet or of the runtime and "
+        f"a deleted pod look the same."
+    )
+    id_, nodes = "pull-progress-deadline", nodes_of(lines)
+    return Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_CUT)
+
+
+def _repeated(
+    image: str, times: int, deadline: float | None, shown: tuple[list[Fact], list[Fact], list[Fact]], order: Order
+) -> Finding:
+    """``shown``: lines about docker, the cuts, and the beginnings of these pulls."""
+    _, lines, _ = shown
+    nodes = nodes_of(lines)
+    inforce = go_format(deadline) if deadline is not None else "1m0s, the default"
+    cause = (
+        f"the pull of {image} was cancelled {times} times, each time by the kubelet and not by the registry: a node with docker gives "
+        f"up a pull that shows no progress for its imagePullProgressDeadline ({inforce}). Verifying and extracting large layers shows "
+        f"none. More cache does not help."
+    )
+    return Finding(
+        "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, proof([each for part in shown for each in part]),
+        order.plan(nodes, f"imagePullProgressDeadline={go_format(_proposed(deadline, 0.0))}"), _RISK, _FETCH_CUT,
+    )  # fmt: skip
 
 
 _FETCH_CUT = (
@@ -135,27 +147,48 @@ _FETCH_CUT = (
 )
 
 
-def _explained(lines: Sequence[Fact], facts: Facts) -> bool:
-    """Whether each cut falls on a start of a kubelet or the deletion of its pod, in the same file."""
-    reasons = facts.of(Kind.START, Kind.DELETED, Kind.REMOVED)
-    return all(any(_near(line, reason) for reason in reasons) for line in lines)
+NEAR = 30.0
+"""Seconds between a cancelled pull and the restart or deletion that cancelled it."""
 
 
-def _near(line: Fact, reason: Fact) -> bool:
-    if line.at is None or reason.at is None or line.clock != reason.clock or line.node != reason.node:
-        return False
-    return (reason.kind is Kind.START or reason["pod"] == line["pod"]) and abs(line.at - reason.at) <= 30
+class _Explained:
+    """Cuts at a start of a kubelet, or at the deletion of their pod."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        for fact in facts.of(Kind.START, Kind.DELETED, Kind.REMOVED):
+            if fact.at is not None:
+                self._times[fact.node, fact.clock, "" if fact.kind is Kind.START else fact["pod"]].append(fact.at)
+
+    def is_(self, line: Fact) -> bool:
+        return any(self._near(line, pod) for pod in {"", line["pod"]})
+
+    def _near(self, line: Fact, pod: str) -> bool:
+        times = self._times.get((line.node, line.clock, pod), [])
+        at = line.at or 0.0
+        first = bisect_left(times, at - NEAR)
+        return first < len(times) and times[first] <= at + NEAR
 
 
-def _dockershim(facts: Facts, node: str) -> tuple[list[Fact], float | None]:
-    """Lines that show docker on the node, and the deadline in force if its kubelet printed it."""
-    flags = [fact for fact in facts.of(Kind.FLAG) if fact.node == node]
-    remote = any((fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags)
-    own = [fact for fact in flags if fact["flag"] == "image-pull-progress-deadline"]
-    if remote:
-        return [], None
-    shown = [fact for fact in facts if fact.node == node and "docker://" in fact.where.text]
-    return (own or shown[:1]), (go_seconds(own[-1]["value"]) if own else None)
+class _Docker:
+    """Lines that show docker on a node, and the deadline in force if its kubelet printed it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._flags: dict[str, list[Fact]] = defaultdict(list)
+        self._lines: dict[str, Fact] = {}
+        for fact in facts.of(Kind.FLAG):
+            self._flags[fact.node].append(fact)
+        for fact in facts:
+            if fact.node not in self._lines and "docker://" in fact.where.text:
+                self._lines[fact.node] = fact
+
+    def of(self, node: str) -> tuple[list[Fact], float | None]:
+        flags = self._flags.get(node, [])
+        if any((fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags):
+            return [], None
+        own = [fact for fact in flags if fact["flag"] == "image-pull-progress-deadline"]
+        shown = own or ([self._lines[node]] if node in self._lines else [])
+        return shown, (go_seconds(own[-1]["value"]) if own else None)
 
 
 # The kubelet's own rate limit.
@@ -229,15 +262,18 @@ _CAUSES = (
 
 
 def back_off_findings(facts: Facts) -> Iterator[Finding]:
-    errors = facts.of(Kind.PULL_FAILED)
     by_image: dict[str, list[Fact]] = defaultdict(list)
+    of_image: dict[str, Fact] = {}
+    of_pod: dict[tuple[str, str, str], Fact] = {}
+    for fact in facts.of(Kind.PULL_FAILED):  # the last error of each counts
+        of_image[fact["image"]] = of_pod[fact.node, fact.clock, fact["pod"]] = fact
     for fact in facts.of(Kind.BACK_OFF):
         by_image[fact["image"]].append(fact)
     for image, lines in by_image.items():
-        places = {(line.node, line.clock, line["pod"]) for line in lines}
-        failed = [fact for fact in errors if fact["image"] == image]
-        failed = failed or [fact for fact in errors if (fact.node, fact.clock, fact["pod"]) in places]
-        last = failed[-1]["error"] if failed else ""
+        places = [(line.node, line.clock, line["pod"]) for line in lines]
+        error = of_image.get(image) if image else None
+        error = error or next((of_pod[place] for place in places if place in of_pod), None)
+        last = error["error"] if error else ""
         if QPS in last or CANCELED in last:
             continue
         why = next((said for pattern, said in _CAUSES if pattern.search(last)), "")
@@ -252,6 +288,6 @@ def back_off_findings(facts: Facts) -> Iterator[Finding]:
             nodes_of(lines),
             since(lines),
             cause.rstrip(".") + ".",
-            proof([*lines, *failed[-1:]]),
+            proof([*lines, *([error] if error else [])]),
             fetch_next=fetch,
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
@@ -28,6 +29,8 @@ WHOLE_SECONDS = 2.0
 BEHIND = 2
 """Pulls that must end together behind the first, before their starts and ends prove anything."""
 
+_OLDEST = 200
+"""Open pulls, the oldest first, among which the pull of a line without its pod or image is looked for."""
 _IN_FLIGHT = ("context canceled", "EOF", "transport is closing", "error reading from server", "code = Unavailable")
 """Errors of pulls that a runtime was working on when it or the kubelet stopped."""
 
@@ -90,7 +93,7 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
             here.setdefault((fact["pod"], fact["container"], fact["image"]), fact)
             continue
         exact = fact["pod"], fact["container"], fact["image"]
-        key = exact if exact in here else next((key for key in here if _same(key, exact)), None)
+        key = exact if exact in here else next((key for key in islice(here, _OLDEST) if _same(key, exact)), None)
         if key is not None:
             found.append(Pull(key[2], here.pop(key), fact))
     found += [Pull(key[2], fact, None) for here in open_.values() for key, fact in here.items()]
@@ -162,32 +165,41 @@ def _one_cut(behind: Sequence[Pull]) -> bool:
 
 def queue_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
     told: set[int] = set()
+    left: Left = defaultdict(list)
+    for fact in facts.of(Kind.UNQUEUED, Kind.RUNTIME_STARTED):
+        left[fact.node, fact.clock, fact["image"]].append(fact.at or 0.0)
     for convoy in convoys(pulls):
-        if any((left.at or 0.0) < convoy.blocker.end - WAITED for left in _left_queue(convoy, facts)):
+        times = _left_queue(convoy, left)
+        if any(at < convoy.blocker.end - WAITED for at in times):
             continue  # one of them was with the runtime meanwhile: they ran side by side
-        told |= {id(pull) for pull in convoy.pulls}
-        yield _of_convoy(convoy, facts, order)
-    waits = [pull for pull in pulls if id(pull) not in told and (pull.waited or 0.0) >= WAITED]
-    alone = [fact for fact in facts.of(Kind.PULLED) if (queue_time(fact) or 0.0) >= WAITED]
-    known = {id(pull.ended) for pull in pulls if id(pull) in told}
-    alone = [fact for fact in alone if id(fact) not in known]
-    by_node: dict[str, list[Fact]] = defaultdict(list)
-    for fact in (*alone, *(each for pull in waits for each in pull.facts)):
-        by_node[fact.node].append(fact)
-    for lines in by_node.values():
-        longest = max(
-            [
-                *((pull.waited or 0.0) for pull in waits if pull.begun in lines),
-                *(queue_time(fact) or 0.0 for fact in lines),
-            ]
-        )
-        yield _waited(lines, longest, order)
+        told |= {id(fact) for pull in convoy.pulls for fact in pull.facts}
+        yield _of_convoy(convoy, times, order)
+    yield from _long_waits(facts, [pull for pull in pulls if id(pull.begun) not in told], told, order)
     yield from _hanging(facts, pulls, order)
 
 
-def _of_convoy(convoy: Convoy, facts: Facts, order: Order) -> Finding:
+def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], order: Order) -> Iterator[Finding]:
+    """A finding for each node with pulls of no convoy that waited by their own times."""
+    by_node: dict[str, list[tuple[float, tuple[Fact, ...]]]] = defaultdict(list)
+    for pull in pulls:
+        if (pull.waited or 0.0) >= WAITED:
+            by_node[pull.begun.node].append((pull.waited or 0.0, pull.facts))
+    known = told | {id(pull.ended) for pull in pulls}
+    for fact in facts.of(Kind.PULLED):
+        waited = queue_time(fact) or 0.0
+        if waited >= WAITED and id(fact) not in known:
+            by_node[fact.node].append((waited, (fact,)))
+    for waits in by_node.values():
+        yield _waited([fact for _, lines in waits for fact in lines], max(seconds for seconds, _ in waits), order)
+
+
+Left = dict[tuple[str, str, str], list[float]]
+"""Node, clock and image → when the kubelet began such a pull, or the runtime received it."""
+
+
+def _of_convoy(convoy: Convoy, left: Sequence[float], order: Order) -> Finding:
     blocker, behind = convoy.blocker, convoy.behind
-    reason = _proof_of_queue(convoy, facts)
+    reason = _proof_of_queue(convoy, left)
     held = seconds_text(blocker.end - blocker.start)
     count = counted(len(behind), "pull")
     registries = sorted({registry(pull.image) for pull in behind})
@@ -212,34 +224,22 @@ _FETCH_QUEUE = (
 )
 
 
-def _proof_of_queue(convoy: Convoy, facts: Facts) -> str:
+def _proof_of_queue(convoy: Convoy, left: Sequence[float]) -> str:
     """What proves that the pulls behind had not reached the runtime while the blocker ran; ``""``: nothing does."""
     if any(QPS in pull.error for pull in convoy.behind):
         return f"`{QPS}` is decided when a pull leaves that queue, so these pulls had not reached the runtime."
     if any((pull.waited or 0.0) >= WAITED for pull in convoy.behind):
         return "The Pulled events show the time in the queue."
-    left = _left_queue(convoy, facts)
-    if left and all((fact.at or 0.0) >= convoy.blocker.end - TOGETHER for fact in left):
+    if left and all(at >= convoy.blocker.end - TOGETHER for at in left):
         return "They reached the runtime only after it had ended."
     return ""
 
 
-def _left_queue(convoy: Convoy, facts: Facts) -> list[Fact]:
-    """When the pulls behind reached the runtime, by lines since the first of them began."""
-    images = {pull.image for pull in convoy.behind} - {convoy.blocker.image}
-    begun = convoy.blocker.begun
-    return [
-        fact
-        for fact in facts.of(Kind.UNQUEUED, Kind.RUNTIME_STARTED)
-        if fact["image"] in images
-        and (fact.node, fact.clock) == (begun.node, begun.clock)
-        and (fact.at or 0.0) >= _begun_behind(convoy)
-    ]
-
-
-def _begun_behind(convoy: Convoy) -> float:
-    """When the first pull behind began, less the delay of its event."""
-    return min(pull.start for pull in convoy.behind) - TOGETHER
+def _left_queue(convoy: Convoy, left: Left) -> list[float]:
+    """When the pulls behind left the queue, by lines since the first of them began. Its event is a little late."""
+    begun, images = convoy.blocker.begun, {pull.image for pull in convoy.behind} - {convoy.blocker.image}
+    first = min(pull.start for pull in convoy.behind) - TOGETHER
+    return [at for image in images for at in left.get((begun.node, begun.clock, image), ()) if at >= first]
 
 
 def _waited(lines: list[Fact], longest: float, order: Order) -> Finding:
