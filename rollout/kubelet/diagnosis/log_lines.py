@@ -264,6 +264,8 @@ def unquoted(text: str) -> str:
     """The text in Go's quotes; other text as it is."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
+    if "\\" not in text:
+        return text[1:-1]
     try:
         return str(json.loads(text))
     except ValueError:  # \x1b and other escapes of Go's own

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact, Facts, Kind, Where
 from rollout.kubelet.diagnosis.log_lines import Calendar
@@ -297,3 +299,16 @@ def test_an_event_of_a_series() -> None:
         (BEGIN.timestamp() + 0.123456, 4),
         (BEGIN.timestamp() + 600, 4),
     ]
+
+
+PARTS = st.sampled_from(
+    [*(line for line, _, _ in FORMS.values()), event_list(EVENTS), NEWER, OLDER, "\n", "{", "}", '"', "]", "- ", "reason:", "items:", "\x00",
+     "E1120 09:00:07.250000    3033 a.go:1] ", 'time="', '" level=info msg=', "apiVersion: v1\n", "0229", "9999", "\udcff", "\u202e"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(PARTS, st.integers(0, 400), st.integers(0, 400)), max_size=12))
+def test_no_file_is_an_internal_error(parts: list[tuple[str, int, int]]) -> None:
+    """Any pieces of any forms, cut anywhere and put together."""
+    text = "".join(part[min(first, last) : max(first, last)] or part for part, first, last in parts)
+    diagnosis(text.encode("utf-8", "surrogateescape"), text[::2].encode("utf-8", "surrogateescape"))
