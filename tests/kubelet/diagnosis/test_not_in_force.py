@@ -32,7 +32,7 @@ def judged(*nodes: Snapshot | Unread) -> tuple[Finding, ...]:
 def configured(
     more: str, name: str = "tess-node-0001", version: str = "1.33.4", extra: str | None = None, words: str = ""
 ) -> Snapshot:
-    """A node whose file contains ``more``; ``extra``: its environment file, ``words``: the end of its process's command line."""
+    """A node with ``more`` in its file; ``extra``: its environment file, ``words``: the end of its process's command line."""
     return kubeadm(name, version=version, runtime="containerd", config=CONFIG_TEXT + more, extra=extra, words=words)
 
 
