@@ -29,8 +29,10 @@ class Listed(NamedTuple):
 COMMANDS = {
     "abort": Listed("control:abort", "End a run as a halt does."),
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
+    "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
+    "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
     "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),

@@ -47,10 +47,14 @@ OVERRIDDEN, DEDUCTED, ORDERED = 22, 28, 29
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """The most seconds from a pod's deletion until its last container is killed (``None``: no bound), and the cause."""
+    """The most seconds from a pod's deletion until its last container is killed (``None``: no bound), and the cause.
+
+    ``parts``: seconds and the rule that adds them; their sum is ``seconds``.
+    """
 
     seconds: float | None
     text: str
+    parts: tuple[tuple[int, str], ...] = ()
 
 
 def budget(pod: LeavingPod, minor: int) -> Termination:
@@ -89,12 +93,24 @@ def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
         return Termination(
             None, f"kubelet 1.{minor} passes {override} s to the runtime, and docker then waits without a limit"
         )
+    parts = _parts(container, minor, grace, hook, given)
     if hook:
-        return Termination(hook + given, _with_hook(container, minor, grace, hook, given))
+        return Termination(hook + given, _with_hook(container, minor, grace, hook, given), parts)
     said = (
         f"its grace period of {given} s" if given == grace else f"a kubelet 1.{minor} gives every container {given} s"
     )
-    return Termination(given, said)
+    return Termination(given, said, parts)
+
+
+def _parts(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> tuple[tuple[int, str], ...]:
+    if OVERRIDDEN <= minor < DEDUCTED:
+        rest = "the whole grace period again: the hook is not deducted" if hook else "the grace period"
+    elif grace - hook < given:
+        rest = f"every container gets at least {FLOOR} s"
+    else:
+        rest = "the rest of the grace period" if hook else "the grace period"
+    kind = "sleeps" if container.hook_sleeps else "may use all of the grace period"
+    return ((hook, f"the preStop hook of {container.name} {kind}"), (given, rest))[0 if hook else 1 :]
 
 
 def _with_hook(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> str:
@@ -116,7 +132,12 @@ def _last(pod: LeavingPod) -> Termination:
     said = (
         f"sidecar {sidecars[0].name} waits for the others through the grace period of {grace} s and then has {FLOOR} s"
     )
-    return Termination(grace + twice + FLOOR, said)
+    parts = (
+        (grace, "the other containers end within the grace period, and the sidecars wait for them"),
+        (twice, "a sidecar's hook and its wait are each rounded down to a second"),
+        (FLOOR, f"every container gets at least {FLOOR} s, the sidecars after the others"),
+    )
+    return Termination(grace + twice + FLOOR, said, tuple(part for part in parts if part[0]))
 
 
 def _granted(pod: LeavingPod) -> int:

@@ -144,3 +144,10 @@ def test_only_kubelets_that_do_not_deduct_take_much_longer_than_the_grace_period
     seconds = budget(LeavingPod("u", "a/b", grace, containers=found), minor).seconds
     assert seconds is not None
     assert seconds <= (2 * grace if minor in NOT_DEDUCTED else grace + FLOOR + 1)
+
+
+@pytest.mark.parametrize("minor", [minor for age in AGES for minor in age])
+@pytest.mark.parametrize("leaving", [row[1] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_rules_add_every_second(minor: int, leaving: LeavingPod) -> None:
+    end = budget(leaving, minor)
+    assert end.seconds is None or sum(seconds for seconds, _ in end.parts) == end.seconds

@@ -1,0 +1,48 @@
+"""A diagnosis from files, of which every line is read once and only facts stay in memory; and from nodes as they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
+from rollout.kubelet.diagnosis.facts import Facts
+from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.not_in_force import not_in_force
+from rollout.kubelet.diagnosis.reading import Reading
+
+
+class LogFiles(Protocol):
+    """Files of logs and events. ``pieces``: lines, an overlong one in parts. Errors are ``InputError``."""
+
+    def latest(self, path: str) -> datetime: ...
+
+    def pieces(self, path: str) -> Iterator[bytes]: ...
+
+
+def diagnose_nodes(fleet: FleetSnapshot, order: Order) -> Diagnosis:
+    """What is written on nodes and not in force, from what a plan reads of them."""
+    findings, notes = not_in_force(fleet.nodes.values(), order)
+    return Diagnosis(findings, (), notes)
+
+
+def together(found: Sequence[Diagnosis]) -> Diagnosis:
+    return Diagnosis(
+        merged(finding for each in found for finding in each.findings),
+        tuple(reading for each in found for reading in each.readings),
+        tuple(note for each in found for note in each.notes),
+    )
+
+
+def diagnose(files: LogFiles, paths: Sequence[str], order: Order) -> Diagnosis:
+    """A file that cannot be opened raises; what cannot be read inside a file is counted."""
+    facts, readings = Facts(), []
+    starts = [(path, files.latest(path)) for path in paths]
+    for path, latest in starts:
+        reading = Reading("(standard input)" if path == "-" else path)
+        for fact in reading.of(files.pieces(path), latest):
+            facts.add(fact)
+        readings.append(reading)
+    return diagnosed(facts, order, readings)

@@ -1,0 +1,78 @@
+"""``rollout budget``: how long the end of a pod may take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rollout.adapters.files import FolderFiles
+from rollout.adapters.kubernetes.pods import leaving_pod
+from rollout.core.model.pods import LeavingPod
+from rollout.core.text import durations
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import read_yaml
+from rollout.errors import InputError, Problem, RemoteError, UsageError
+from rollout.kubelet import versions
+from rollout.kubelet.restarts.pod_budget import pod_budget, pod_budget_document, pod_budget_lines
+
+
+@click.command()
+@click.option(
+    "--pod", "file", required=True, metavar="FILE", help="The pod, or a workload with a template, in YAML or JSON."
+)
+@click.option(
+    "--kubelet", default="", metavar="V", help="The node's kubelet: 1.27.3. Later ranges show what an upgrade changes."
+)
+@click.option("--within", default="", metavar="DURATION", help="A limit to compare with, such as 30s.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def budget(file: str, kubelet: str, within: str, output: str) -> None:
+    """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second."""
+    found = pod_budget(_pod(file), _minor(kubelet), _limit(within))
+    if output == "json":
+        click.echo(json.dumps(pod_budget_document(found), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(pod_budget_lines(found)))
+
+
+def _pod(file: str) -> LeavingPod:
+    """A manifest has no uid, and a template no name: those of its workload count. Raises ``InputError``."""
+    document = read_yaml(FolderFiles(Path()).read(file), file)
+    if document.problems:
+        raise InputError(document.problems)
+    root: Any = document.root.plain() if document.root else None
+    if not isinstance(root, Mapping) or not isinstance(root.get("spec"), Mapping):
+        raise _problem(file, "it has no `spec`")
+    template = root["spec"].get("template")
+    pod: Mapping[str, Any] = template if isinstance(template, Mapping) else root
+    meta: dict[str, Any] = {"uid": "-", "namespace": "default", "name": Path(file).stem}
+    for part in (root, pod):
+        given = part.get("metadata")
+        meta |= {key: value for key, value in given.items() if value} if isinstance(given, Mapping) else {}
+    try:
+        return leaving_pod({**pod, "metadata": meta})
+    except RemoteError as error:
+        raise _problem(file, error.message) from None
+
+
+def _problem(file: str, message: str) -> InputError:
+    return InputError((Problem("bad-pod", f"{printable(file)}: {printable(message)}"),))
+
+
+def _minor(kubelet: str) -> int | None:
+    found = versions.parse(kubelet) if kubelet else None
+    if kubelet and found is None:
+        raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is not a kubelet version", hint="such as 1.33")
+    return found.minor if found else None
+
+
+def _limit(within: str) -> float | None:
+    if not within:
+        return None
+    try:
+        return durations.parse(within)
+    except durations.DurationError as error:
+        raise UsageError("bad-limit", f"--within {printable(within)}: {error}") from None

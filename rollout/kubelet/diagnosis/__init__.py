@@ -1,0 +1,1 @@
+"""Findings from logs and events: readers make facts of lines, rules make findings of facts. No file, clock or network."""

@@ -1,0 +1,227 @@
+"""Events as ``kubectl`` prints them: JSON and YAML documents, and tables of ``get events`` and ``describe``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout.core.text.terminal import printable
+from rollout.core.text.yaml_source import read_yaml
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, Where
+from rollout.kubelet.diagnosis.log_lines import Unread, moment
+from rollout.kubelet.diagnosis.messages import container_of
+from rollout.kubelet.diagnosis.pod_events import event_found
+
+Document = Mapping[str, Any]
+
+_LIST = re.compile(r'\{(?:[^{}\[\]]|\{[^{}]*\})*"items"\s*:\s*\[')
+_BLOCK = 64 * 1024
+_LARGEST = 4 * 1024 * 1024
+"""Characters of one event that are read; a longer one is damaged."""
+_BLANK = re.compile(r"[\s,\]}]*")
+
+
+@dataclass(slots=True)
+class DocumentReader:
+    """Events of a JSON or YAML document, one at a time: a long list needs no more memory than a short one."""
+
+    file: str
+    unread: Unread = field(default_factory=Unread)
+    read: int = 0
+
+    def json(self, pieces: Iterable[str]) -> Iterator[Fact]:
+        """The events of lists and of single documents, one behind the other. A cut end is one unread line."""
+        text = ""
+        for block in _blocks(pieces):
+            text += block
+            while (end := (yield from self._next(text))) is not None:
+                text = text[end:]
+            if len(text) > _LARGEST:
+                break
+        self._left(text)
+
+    def _next(self, text: str) -> Generator[Fact, None, int | None]:
+        """The first event of the text; returns where the rest begins, ``None`` if no whole event is there."""
+        start = _end(_BLANK, text)
+        if opening := _LIST.match(text, start):
+            return opening.end()
+        try:
+            found, end = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict):  # a key of the list itself, behind its items
+            return None
+        yield from self._event(found)
+        return end
+
+    def _left(self, text: str) -> None:
+        """What is behind the last whole event: the end of the list, or of an event that was cut."""
+        rest = text[_end(_BLANK, text) :]
+        if rest and not rest.startswith(('"kind"', '"metadata"', '"apiVersion"')):
+            self.unread = self.unread.and_(Where(self.file, self.read + 1, f"cut: {printable(rest, 100)}"))
+
+    def yaml(self, lines: Iterable[str]) -> Iterator[Fact]:
+        """The items of a list, or the documents between ``---``."""
+        block: list[str] = []
+        for line in lines:
+            if line.startswith(("- ", "---")) or (block and line[:1] not in (" ", "-", "\n") and block[0][0] == "-"):
+                yield from self._block(block)
+                block = [] if line.startswith("---") else [line]
+            elif block or line.startswith(("apiVersion", "kind: Event")):
+                block.append(line)
+            if line.startswith("items:"):
+                block = []
+        yield from self._block(block)
+
+    def _block(self, block: list[str]) -> Iterator[Fact]:
+        text = "".join(block)
+        if not text.strip() or "reason:" not in text:
+            return
+        item = ("  " + text[2:]) if text.startswith("- ") else text
+        document = read_yaml(item, self.file)
+        if document.root is None or document.problems or not isinstance(found := document.root.plain(), dict):
+            self.unread = self.unread.and_(Where(self.file, self.read + 1, printable(text, 100)))
+            return
+        yield from self._event(found)
+
+    def _event(self, document: object) -> Iterator[Fact]:
+        self.read += 1
+        if isinstance(document, dict):
+            yield from event_facts(document, self.file, self.read)
+
+
+def _blocks(pieces: Iterable[str]) -> Iterator[str]:
+    """The same text in fewer pieces: each is decoded from the beginning of an event."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _BLOCK:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _end(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.match(text)
+    return found.end() if found else 0
+
+
+def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
+    """The facts of an Event of v1 or events.k8s.io/v1: one of its first time, and one of its last if that is another."""
+    about = _map(document.get("involvedObject")) or _map(document.get("regarding"))
+    kind, name = _str(about, "kind"), _str(about, "name")
+    pod = f"{_str(about, 'namespace')}/{name}"
+    reason, message = _str(document, "reason"), _str(document, "message") or _str(document, "note")
+    source = _map(document.get("source")) or _map(document.get("deprecatedSource"))
+    node = _str(source, "host") or _str(document, "reportingInstance")
+    series = _map(document.get("series"))
+    times = document.get("count") or series.get("count") or document.get("deprecatedCount") or 1
+    first = _first(document, "firstTimestamp", "eventTime", "deprecatedFirstTimestamp")
+    last = (
+        moment(_str(series, "lastObservedTime"))
+        or _first(document, "lastTimestamp", "deprecatedLastTimestamp")
+        or first
+    )
+    text = printable(f"{_str(document, 'lastTimestamp')} {reason} {kind} {pod}: {message}".strip(), LONGEST_TEXT)
+    count = times if isinstance(times, int) else 1
+    for found in event_found(kind, pod, container_of(_str(about, "fieldPath")), reason, message):
+        for at in dict.fromkeys((first if first is not None else last, last)):
+            yield Fact(
+                found.kind,
+                at,
+                node or found.fields.get("node", ""),
+                API_CLOCK,
+                Where(file, number, text),
+                found.fields,
+                count,
+            )
+
+
+def _first(document: Document, *names: str) -> float | None:
+    return next((at for name in names if (at := moment(_str(document, name))) is not None), None)
+
+
+def _map(value: object) -> Document:
+    return value if isinstance(value, dict) else {}
+
+
+def _str(document: Document, name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# Tables. Their times are ages: seconds before the table was printed.
+
+
+_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?LAST SEEN\s+.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message")
+_COLUMN = re.compile(r"\S+(?: \S+)*")
+_AGE = re.compile(r"(?P<last>[\dydhms]+)(?: \(x(?P<count>\d+) over (?P<first>[\dydhms]+)\))?")
+_PART = re.compile(r"(\d+)([ydhms])")
+_UNITS = {"y": 365 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_DASHES = re.compile(r"[\s-]+")
+
+
+def is_header(line: str) -> bool:
+    return _HEADER.match(line) is not None
+
+
+@dataclass(slots=True)
+class TableReader:
+    """The rows behind a header, until a line that is no row."""
+
+    file: str
+    columns: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def behind(cls, header: str, file: str) -> TableReader:
+        return cls(file, tuple((found[0].casefold(), found.start()) for found in _COLUMN.finditer(header)))
+
+    def row(self, number: int, line: str) -> list[Fact] | None:
+        """The facts of a row; ``None``: the table has ended."""
+        if _DASHES.fullmatch(line):
+            return [] if line.strip() else None
+        cells = self._cells(line)
+        if cells.get("type") not in ("Normal", "Warning"):
+            return None
+        age = _AGE.fullmatch(cells.get("last seen") or cells.get("age", ""))
+        last = -_seconds(age["last"]) if age else None
+        over = cells.get("first seen") or (age["first"] if age and age["first"] else "")
+        first = -_seconds(over) if over and _AGE.fullmatch(over) else last
+        count = cells.get("count") or (age["count"] if age else "") or "1"
+        return list(self._facts(number, line, cells, (first, last), int(count) if count.isdecimal() else 1))
+
+    def _facts(
+        self, number: int, line: str, cells: Mapping[str, str], times: tuple[float | None, float | None], count: int
+    ) -> Iterator[Fact]:
+        kind, slash, name = cells.get("object", "").partition("/")
+        name = name if slash else cells.get("name", "").partition(".")[0]
+        kind = (kind if slash else cells.get("kind", "")) or "pod"
+        pod = f"{cells.get('namespace', '')}/{name}" if name else ""
+        program, _, node = (cells.get("from") or cells.get("source", "")).partition(", ")
+        container = container_of(cells.get("subobject", ""))
+        where = Where(self.file, number, printable(line, LONGEST_TEXT))
+        for found in event_found(kind.capitalize(), pod, container, cells["reason"], cells["message"]):
+            for at in dict.fromkeys(times):
+                yield Fact(
+                    found.kind,
+                    at,
+                    node if program == "kubelet" else "",
+                    f"ages of {self.file}",
+                    where,
+                    found.fields,
+                    count,
+                )
+
+    def _cells(self, line: str) -> dict[str, str]:
+        ends = [start for _, start in self.columns[1:]] + [len(line)]
+        return {name: line[start:end].strip() for (name, start), end in zip(self.columns, ends, strict=True)}
+
+
+def _seconds(age: str) -> float:
+    """``3d4h`` in seconds."""
+    return float(sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(age)))

@@ -1,0 +1,120 @@
+"""What a line or an event shows, apart from how a kubelet's version words it.
+
+Times are seconds since 1970 on the clock of the source. A table of ``kubectl`` has ages only: its times are negative, the
+seconds before it was printed. Two times may be compared when their facts have the same ``clock``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+
+API_CLOCK = "the API server"
+"""The clock of events with timestamps. Each log file has a clock of its own, its name."""
+MOST_FACTS = 10_000
+"""Facts of one kind that are kept: the newest. It bounds the memory for any log."""
+_MOST_SEEN = 10 * MOST_FACTS
+LONGEST_TEXT = 300
+"""Characters of a line that are kept as evidence."""
+
+
+class Kind(StrEnum):
+    """What a fact is about. The comment names its fields."""
+
+    NODE = auto()  # node: the file's own node
+    FLAG = auto()  # flag, value: a flag as a kubelet prints it at its start
+    START = auto()  # version: a kubelet process started ("" if not printed)
+    FATAL = auto()  # error: why a kubelet process ended
+    EXIT = auto()  # status: systemd saw the process end
+    RESTARTS = auto()  # count: systemd's restart counter
+    QUEUED = auto()  # pod, container, image: the kubelet wants an image
+    UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
+    PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
+    PULL_FAILED = auto()  # pod, container, image, error
+    BACK_OFF = auto()  # pod, container, image
+    PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
+    PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim
+    RUNTIME_STARTED = auto()  # image: the runtime received the pull
+    RUNTIME_ENDED = auto()  # image, took, size, error: the runtime ended it
+    DELETED = auto()  # pod: the kubelet received the deletion
+    REMOVED = auto()  # pod: the pod left the API
+    HOOK = auto()  # pod, container, id: a preStop hook starts
+    HOOK_DONE = auto()  # pod, container, id
+    KILL = auto()  # pod, container, id, grace, override ("yes" or "")
+    KILLED = auto()  # pod, container, id: StopContainer returned without an error
+    DIED = auto()  # pod, id: the kubelet saw that a container had ended
+    NAMED = auto()  # pod, container, id: which container an id is
+    PLEG = auto()  # elapsed, threshold
+    CGROUP_V1 = auto()  # error
+    CHANGED = auto()  # pod, container: a container restarts because its definition changed
+    REJECTED = auto()  # pod, reason, message
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A line of a source; ``line`` counts from 1. For an event of a document: the number of the event."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """``at``: ``None`` if the line has no time. ``node``: ``""`` if the line does not name it."""
+
+    kind: Kind
+    at: float | None
+    node: str
+    clock: str
+    where: Where
+    fields: Mapping[str, str]
+    times: int = 1
+
+    def __getitem__(self, name: str) -> str:
+        return self.fields.get(name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A fact without its place: what a reader of messages returns."""
+
+    kind: Kind
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Facts:
+    """All facts of all sources, each text once, the newest ``MOST_FACTS`` of a kind."""
+
+    by_kind: dict[Kind, deque[Fact]] = field(default_factory=dict)
+    left_out: int = 0
+    _seen: set[int] = field(default_factory=set)
+
+    def add(self, fact: Fact) -> None:
+        """Write-ups and merged journals repeat lines. A line has a time in microseconds, so equal lines are one."""
+        kept = self.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS))
+        key = hash((fact.kind, fact.where.text, fact.node, fact["image"], fact["pod"], fact["id"], fact.at))
+        if key in self._seen:
+            return
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(key)
+        self.left_out += len(kept) == MOST_FACTS
+        kept.append(fact)
+
+    def of(self, *kinds: Kind) -> list[Fact]:
+        """The facts of these kinds, by time; those without a time come first."""
+        return sorted((fact for kind in kinds for fact in self.by_kind.get(kind, ())), key=lambda each: each.at or 0.0)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return (fact for facts in self.by_kind.values() for fact in facts)
+
+    def replaced(self, facts: Iterable[Fact]) -> Facts:
+        """These facts instead, with the same count of what was left out."""
+        new = Facts(left_out=self.left_out)
+        for fact in facts:
+            new.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS)).append(fact)
+        return new

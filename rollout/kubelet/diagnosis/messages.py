@@ -1,0 +1,253 @@
+"""What a message means: kubelets in words (up to 1.20) and in keys (from 1.21), systemd, containerd, dockerd, CRI-O.
+
+Sources: the kubelet's pkg/kubelet/{kubelet,pod_workers,kuberuntime/*,images/*,pleg/generic,dockershim/libdocker/*}.go in
+1.13, 1.20, 1.21 to 1.36; containerd internal/cri/server/images/image_pull.go and pkg/cri of 1.x; moby
+distribution/pull.go; cri-dockerd libdocker/kube_docker_client.go; systemd src/core/service.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from rollout.kubelet.diagnosis.facts import Found, Kind
+from rollout.kubelet.diagnosis.pod_events import event_found
+
+Fields = Mapping[str, str]
+
+_ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64})")'
+_POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
+_IMAGE = r'"(?P<image>[^"]+)"'
+
+# Words of kubelets up to 1.20, and of other programs: the beginning of a message, and the whole of it.
+_WORDS: tuple[tuple[Kind, str, str], ...] = (
+    (Kind.DELETED, 'SyncLoop (DELETE, "api")', rf': {_POD}'),
+    (Kind.REMOVED, 'SyncLoop (REMOVE, "api")', rf': {_POD}'),
+    (Kind.REMOVED, 'Pod "', r'(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)" fully terminated and removed from etcd'),
+    (Kind.DIED, "SyncLoop (PLEG): ", rf'{_POD}, event: .*Type:"ContainerDied", Data:"(?P<id>[0-9a-f]+)"'),
+    (Kind.HOOK, "Running preStop hook for container ", _ID),
+    (Kind.HOOK_DONE, "preStop hook for container ", rf"{_ID} completed"),
+    (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
+    (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
+    (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
+    (Kind.PULL_CUT, "Cancel pulling image ", rf'{_IMAGE} because of no progress for (?P<deadline>[^,]+), latest progress: "(?P<progress>.*)"'),
+    (Kind.PULL_CUT, "Cancel pulling image ", r"(?P<image>\S+) because it exceeded image pull deadline (?P<deadline>\S+?)\. Latest progress (?P<progress>.*)"),
+    (Kind.PULL_CUT, "cancel pulling image ", r"(?P<image>\S+) because of no progress in (?P<deadline>\S+)"),
+    (Kind.PULL_CUT, "Timed out on waiting up to ", r"(?P<deadline>\S+) for image pull progress updates"),
+    (Kind.PROGRESS, "Pulling image ", r'"(?P<image>[^"]+)": "(?P<progress>.*)"'),
+    (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
+    (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
+    (Kind.FLAG, "FLAG: --", r'(?P<flag>[\w-]+)="(?P<value>.*)"'),
+    (Kind.NODE, "Successfully registered node ", r"(?P<node>[\w.-]+)"),
+    (Kind.NODE, "Attempting to register node ", r"(?P<node>[\w.-]+)"),
+    (Kind.FATAL, "Error: failed to parse kubelet flag", r"(?P<error>.*)"),
+    (Kind.FATAL, "panic: ", r"(?P<error>.*)"),
+    (Kind.EXIT, "kubelet.service: Main process exited", r", code=\w+, status=(?P<status>\S+)"),
+    (Kind.RESTARTS, "kubelet.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)"),
+    (Kind.RUNTIME_STARTED, "PullImage ", rf"{_IMAGE}$"),
+    (Kind.RUNTIME_STARTED, "Pulling image: ", r"(?P<image>\S+)"),
+    (Kind.RUNTIME_ENDED, "PullImage ", rf"{_IMAGE} returns image reference "),
+    (Kind.RUNTIME_ENDED, "PullImage ", rf"{_IMAGE} failed(?P<failed>)"),
+    (Kind.RUNTIME_ENDED, "Pulled image ", rf'{_IMAGE} with image id .*, size "(?P<size>\d+)" in (?P<took>[\d.hmnuµs]+)'),
+    (Kind.RUNTIME_ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),
+)  # fmt: skip
+_COMPILED = tuple((kind, begins, re.compile(rest)) for kind, begins, rest in _WORDS)
+
+# Messages of kubelets from 1.21 on, which have keys, and the keys that matter.
+_KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
+    "SyncLoop DELETE": (Kind.DELETED, (("pods", "pod"),)),
+    "SyncLoop REMOVE": (Kind.REMOVED, (("pods", "pod"),)),
+    "Pod fully terminated and removed from etcd": (Kind.REMOVED, (("pod", "pod"),)),
+    "Running preStop hook": (Kind.HOOK, ()),
+    "PreStop hook completed": (Kind.HOOK_DONE, ()),
+    "PreStop hook not completed in grace period": (Kind.HOOK_DONE, ()),
+    "Killing container with a grace period override": (Kind.KILL, (("gracePeriod", "grace"), ("=yes", "override"))),
+    "Killing container with a grace period": (Kind.KILL, (("gracePeriod", "grace"),)),
+    "Container exited normally": (Kind.KILLED, ()),
+    "Cancel pulling image because of exceed image pull deadline, record latest progress": (
+        Kind.PULL_CUT,
+        (("image", "image"), ("deadline", "deadline"), ("progress", "progress")),
+    ),
+    "Pulling image": (Kind.PROGRESS, (("image", "image"), ("progress", "progress"))),
+    "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
+    "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
+    "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
+    "Attempting to register node": (Kind.NODE, (("node", "node"),)),
+    "Successfully registered node": (Kind.NODE, (("node", "node"),)),
+    "command failed": (Kind.FATAL, (("err", "error"),)),
+    "Failed to run kubelet": (Kind.FATAL, (("err", "error"),)),
+}
+_CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "id"))
+_OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
+
+_PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]+)")
+_CGROUP = "kubelet is configured to not run on a host using cgroup v1"
+_CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
+_SYNC = re.compile(
+    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff): (?P<error>.*)'
+)
+_BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
+_OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
+_STATUS = re.compile(r"\{Name:(?P<container>[\w.-]+) State:(?:(?!\{Name:).)*?ContainerID:\w+://(?P<id>[0-9a-f]+)")
+_OLD_STATUS_POD = re.compile(r'Status for pod "(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
+_OLD_EVENT = re.compile(
+    r'Event\(v1\.ObjectReference\{Kind:"(?P<kind>\w*)", Namespace:"(?P<namespace>[^"]*)", Name:"(?P<name>[^"]*)".*?'
+    r"FieldPath:\"(?P<path>[^\"]*)\"\}\): type: '(?P<type>\w+)' reason: '(?P<reason>\w+)' (?P<message>.*)",
+    re.DOTALL,
+)
+_FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
+
+
+def found_in(message: str, keys: Fields | None) -> Iterator[Found]:
+    """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
+    if found := _special(message, keys):
+        yield from found(message, keys or {})
+    elif keys is not None:
+        yield from _keyed(message, keys)
+    else:
+        yield from _worded(message)
+
+
+def container_of(path: str) -> str:
+    """``spec.containers{web}`` → ``web``."""
+    found = _FIELD_PATH.search(path)
+    return found[1] if found else ""
+
+
+def _worded(message: str) -> Iterator[Found]:
+    for kind, begins, rest in _COMPILED:
+        if message.startswith(begins) and (match := rest.match(message, len(begins))):
+            yield Found(kind, _plain(kind, match))
+            return
+
+
+def _plain(kind: Kind, match: re.Match[str]) -> dict[str, str]:
+    """The groups of a match as the fields of its kind."""
+    groups = {name: text for name, text in match.groupdict().items() if text is not None}
+    if "namespace" in groups:
+        groups["pod"] = f"{groups.pop('namespace')}/{groups.pop('name')}"
+    if "id2" in groups:
+        groups["id"] = groups.pop("id2")
+    if "override" in groups:
+        groups["override"] = "yes"
+    if "failed" in groups:
+        groups["error"] = groups.pop("failed") or "failed"
+    if kind is Kind.PULL_CUT:
+        groups["by"] = (
+            "containerd" if match.string.startswith("cancel") else "CRI-O" if "image" not in groups else "the kubelet"
+        )
+    return groups
+
+
+def _keyed(message: str, keys: Fields) -> Iterator[Found]:
+    if message not in _KEYED:
+        return
+    kind, wanted = _KEYED[message]
+    fields = {to: keys.get(key, "") if key[0] != "=" else key[1:] for key, to in wanted}
+    if kind in _OF_CONTAINERS:
+        fields |= {to: keys.get(key, "") for key, to in _CONTAINER}
+        fields["id"] = fields["id"].rpartition("://")[2].strip('"}')
+    if kind is Kind.PULL_CUT:
+        fields["by"] = "the kubelet"
+    yield from (
+        (Found(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
+        if "pod" in fields
+        else [Found(kind, fields)]
+    )
+
+
+def _pods(text: str) -> list[str]:
+    """``["a/b","c/d"]``, ``[a/b]`` or ``a/b`` as names."""
+    return [name for name in re.split(r'[\[\]", ]+', text) if name]
+
+
+# Messages that are more than a form with values.
+
+
+def _special(message: str, keys: Fields | None) -> Callable[[str, Fields], Iterator[Found]] | None:
+    for begins, reader in _SPECIAL:
+        if message.startswith(begins):
+            return reader
+    error = (keys or {}).get("err", "")
+    return _errors if error and ("pleg was last" in error or _CGROUP in error) else None
+
+
+def _errors(message: str, keys: Fields) -> Iterator[Found]:
+    """The lines of a kubelet that will not work on pods, or not start."""
+    text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
+    if match := _PLEG.search(text):
+        yield Found(Kind.PLEG, match.groupdict())
+    if _CGROUP in text:
+        yield Found(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
+    if message in ("command failed", "Failed to run kubelet"):
+        yield Found(Kind.FATAL, {"error": keys.get("err", "")})
+    elif message.startswith(("failed to run Kubelet: ", "Failed to run kubelet: ")):
+        yield Found(Kind.FATAL, {"error": message.partition(": ")[2]})
+
+
+def _sync(message: str, keys: Fields) -> Iterator[Found]:
+    match = _SYNC.search(keys.get("err", "") or message)
+    if match is None:
+        return
+    old = _OLD_POD.search(message)
+    pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
+    fields = {"pod": pod, "container": match["container"]}
+    image = _BACK_OFF_IMAGE.search(match["error"])
+    if match["reason"] == "ImagePullBackOff":
+        yield Found(Kind.BACK_OFF, fields | {"image": image["image"] if image else ""})
+    else:
+        yield Found(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
+
+
+def _changed(message: str, keys: Fields) -> Iterator[Found]:
+    if match := _CHANGED.search(keys.get("containerMessage", "") or message):
+        yield Found(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
+
+
+def _status(message: str, _keys: Fields) -> Iterator[Found]:
+    if pod := _OLD_STATUS_POD.match(message):
+        named = f"{pod['namespace']}/{pod['name']}"
+        for match in _STATUS.finditer(message):
+            yield Found(Kind.NAMED, {"pod": named, **match.groupdict()})
+
+
+def _old_event(message: str, _keys: Fields) -> Iterator[Found]:
+    if match := _OLD_EVENT.match(message):
+        pod = f"{match['namespace']}/{match['name']}"
+        yield from event_found(match["kind"], pod, container_of(match["path"]), match["reason"], match["message"])
+
+
+def _event(_message: str, keys: Fields) -> Iterator[Found]:
+    yield from event_found(
+        keys.get("kind", ""), keys.get("object", ""), container_of(keys.get("fieldPath", "")),
+        keys.get("reason", ""), keys.get("message", ""),
+    )  # fmt: skip
+
+
+def _pleg_died(_message: str, keys: Fields) -> Iterator[Found]:
+    event = keys.get("event", "")
+    if "ContainerDied" in event and (match := re.search(r'"?Data"?:"?([0-9a-f]{6,})', event)):
+        yield Found(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
+
+
+_SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[Found]]], ...] = (
+    ("Event(v1.ObjectReference", _old_event),
+    ("Event occurred", _event),
+    ("Status for pod ", _status),
+    ("Error syncing pod", _sync),
+    ("SyncLoop (PLEG): event for pod", _pleg_died),
+    ("Message for Container of pod", _changed),
+    ("Container spec hash changed", _changed),
+    ("skipping pod synchronization", _errors),
+    ("Skipping pod synchronization", _errors),
+    ("Node became not ready", _errors),
+    ("command failed", _errors),
+    ("failed to run Kubelet: ", _errors),
+    ("Failed to run kubelet", _errors),
+    ("kubelet is configured to not run", _errors),
+)
+
+BEGINNINGS = tuple(
+    dict.fromkeys([*(begins for begins, _ in _SPECIAL), *(begins for _, begins, _ in _WORDS), *_KEYED, 'Container "'])
+)
+"""How the messages begin that mean something here. A reader passes over all other lines without taking them apart."""

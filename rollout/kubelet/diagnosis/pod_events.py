@@ -1,0 +1,45 @@
+"""What an event of a pod or a node shows, wherever it was printed. Source: pkg/kubelet/events/event.go and its uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rollout.kubelet.diagnosis.facts import Found, Kind
+
+_PULLED = re.compile(
+    r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
+    r"(?:\. Image size: (?P<size>\d+) bytes)?"
+)
+_PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
+_FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
+_BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
+_DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
+_SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
+_REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
+
+
+def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[Found]:
+    """``pod``: ``namespace/name``, or a node's name when ``kind`` is ``Node``. Other events show nothing."""
+    if kind == "Node":
+        if reason == "Starting" and message.startswith("Starting kubelet"):
+            yield Found(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
+        return
+    about = {"pod": pod, "container": container}
+    if _REJECTIONS.fullmatch(reason):
+        yield Found(Kind.REJECTED, about | {"reason": reason, "message": message})
+        return
+    for wanted, known, pattern in _EVENTS:
+        if reason == wanted and (match := pattern.search(message)):
+            yield Found(known, about | {name: text for name, text in match.groupdict().items() if text})
+            return
+
+
+_EVENTS = (
+    ("Pulling", Kind.QUEUED, _PULLING),
+    ("Pulled", Kind.PULLED, _PULLED),
+    ("Failed", Kind.PULL_FAILED, _FAILED),
+    ("BackOff", Kind.BACK_OFF, _BACK_OFF),
+    ("Killing", Kind.CHANGED, _DEFINITION),
+    ("Killing", Kind.CHANGED, _SPEC_HASH),
+)

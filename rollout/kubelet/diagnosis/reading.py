@@ -1,0 +1,91 @@
+"""Any file as facts: its form is found from its beginning, and a table may stand between the lines of a log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+
+from rollout.kubelet.diagnosis.event_lists import DocumentReader, TableReader, is_header
+from rollout.kubelet.diagnosis.facts import Fact
+from rollout.kubelet.diagnosis.log_lines import LogReader, Unread
+
+PIECE = 64 * 1024
+"""The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
+
+_JSON_LIST = re.compile(rb'\s*[{\[][^\x00]{0,4000}?"(?:items|apiVersion|involvedObject|regarding)"', re.DOTALL)
+_OF_A_LOG = (b'"ts"', b'"MESSAGE"', b'"__REALTIME')
+_YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read of one file. ``notes``: what a reader of the findings must know about it."""
+
+    file: str
+    unread: Unread = field(default_factory=Unread)
+    read: int = 0
+    facts: int = 0
+    notes: tuple[str, ...] = ()
+
+    def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
+        """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
+        first = list(_some(pieces))
+        head = b"".join(first)[:8192]
+        if b"\x00" in head:
+            self.notes = ("it is a binary file, not a log",)
+            return
+        everything = chain(first, pieces)
+        if _JSON_LIST.match(head) and not any(mark in head for mark in _OF_A_LOG):
+            yield from self._document(DocumentReader(self.file), everything, in_json=True)
+        elif _YAML_LIST.match(head):
+            yield from self._document(DocumentReader(self.file), everything, in_json=False)
+        else:
+            yield from self._log(everything, latest)
+        if not self.read:
+            self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
+
+    def _document(self, reader: DocumentReader, pieces: Iterable[bytes], *, in_json: bool) -> Iterator[Fact]:
+        texts = (piece.decode("utf-8", "replace") for piece in pieces)
+        yield from reader.json(texts) if in_json else reader.yaml(texts)
+        self.unread, self.read = reader.unread, reader.read
+        if reader.unread.lines and in_json:
+            self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
+
+    def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
+        reader, table, rows = LogReader(self.file, latest), None, 0
+        for number, line in _lines(pieces):
+            if table is not None:
+                found = table.row(number, line)
+                if found is not None:
+                    rows += 1
+                    yield from found
+                    continue
+                table = None
+            if ("REASON" in line or "Reason" in line) and is_header(line):
+                table = TableReader.behind(line, self.file)
+                continue
+            yield from reader.line(number, line)
+        self.unread, self.read = reader.unread, reader.read + rows
+
+
+def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The first pieces, until they show what the file is."""
+    size = 0
+    for piece in pieces:
+        yield piece
+        size += len(piece)
+        if size >= 4096:
+            return
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """Numbered lines; the pieces of an overlong line after its first are dropped."""
+    number, whole = 0, True
+    for piece in pieces:
+        if whole:
+            number += 1
+            yield number, piece.decode("utf-8", "replace").rstrip("\r\n")
+        whole = piece.endswith(b"\n")
