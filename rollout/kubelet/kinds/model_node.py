@@ -12,7 +12,7 @@ from rollout.core.model.snapshot import FileState, Measurement, Process, Snapsho
 from rollout.core.text.blobs import digest
 from rollout.kubelet.kinds.kind import Installed, NodeKind
 from rollout.kubelet.node import layout
-from rollout.kubelet.runtime_versions import PROGRAMS, Runtime
+from rollout.kubelet.runtimes import known
 
 _FRAGMENT = "/usr/lib/systemd/system/kubelet.service"
 _KUBEADM = "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
@@ -51,11 +51,6 @@ rotateCertificates: true
 staticPodPath: /etc/kubernetes/manifests
 """
 
-_SOCKETS = {
-    Runtime.CRI_DOCKERD: "unix:///run/cri-dockerd.sock",
-    Runtime.CONTAINERD: "unix:///run/containerd/containerd.sock",
-    Runtime.CRIO: "unix:///var/run/crio/crio.sock",
-}
 _REMOTE_UNTIL = 26
 """The last minor that has ``--container-runtime``."""
 
@@ -83,10 +78,11 @@ def model_node(kind: NodeKind) -> Snapshot:
 
 
 def _runtime_words(kind: NodeKind) -> tuple[str, ...]:
-    if kind.runtime not in _SOCKETS:
+    endpoint = known.describe(kind.runtime).endpoint
+    if not endpoint:
         return ()
     remote = ("--container-runtime=remote",) if kind.minor <= _REMOTE_UNTIL else ()
-    return (*remote, f"--container-runtime-endpoint={_SOCKETS[kind.runtime]}")
+    return (*remote, f"--container-runtime-endpoint={endpoint}")
 
 
 def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], drop_ins: str) -> Snapshot:
@@ -98,7 +94,7 @@ def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], dr
         "FragmentPath": _FRAGMENT,
         "DropInPaths": drop_ins,
     }
-    program = PROGRAMS[kind.runtime]
+    program = known.describe(kind.runtime).program
     every = [*files, _regular(_CONFIG, _CONFIG_TEXT.decode()), _absent(layout.DROP_IN)]
     return Snapshot(
         node="",

@@ -10,7 +10,7 @@ from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token
 from rollout.kubelet.changes.change_cache import Alike
 from rollout.kubelet.changes.changes import Proposal, change_for
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
     CONFIG,

@@ -10,7 +10,7 @@ from rollout.kubelet import fields
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
 from rollout.kubelet.kinds.kind import Installed, NodeKind, kinds, kinds_told
 from rollout.kubelet.kinds.model_node import model_node
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 
 
