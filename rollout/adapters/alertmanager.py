@@ -11,7 +11,7 @@ from rollout.adapters.endpoints import HttpEndpoint
 from rollout.adapters.http import HttpAnswer, refusal
 from rollout.adapters.json_answers import decoded, listing, mapping, text
 from rollout.app.ports import Silence
-from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.alerts import Alert
 from rollout.errors import RemoteError
 
 MOST_BYTES = 32 * 1024 * 1024

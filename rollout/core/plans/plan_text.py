@@ -10,9 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from rollout.core.health_gates import alertmanager, http, prometheus
+from rollout.core.health_gates import alerts, http, prometheus
 from rollout.core.model.areas import AreaKind, area_of, most_of
-from rollout.core.model.gates import AlertQuery, Command, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
+from rollout.core.model.gates import (
+    AgentCheck,
+    AlertQuery,
+    ApiCheck,
+    Command,
+    Gate,
+    GateScope,
+    HttpQuery,
+    NoQuery,
+    PrometheusQuery,
+)
 from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
 from rollout.core.plans import estimate
@@ -44,12 +54,12 @@ def _asked(gate: Gate) -> Iterable[str]:
         case PrometheusQuery() as query:
             return prometheus.words(query)
         case AlertQuery() as query:
-            return alertmanager.words(query)
+            return alerts.words(query)
         case HttpQuery() as query:
             return http.words(query)
         case Command(words):
             return (shlex.join(words),)
-        case NodeCheck():
+        case AgentCheck() | ApiCheck() | NoQuery():
             return ()
         case _ as never:
             assert_never(never)
