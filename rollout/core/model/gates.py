@@ -28,6 +28,9 @@ AgentKind = Literal[GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.
 ApiKind = Literal[GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS]
 """Gates of a node that ask the API server and compare with a baseline from right before the node's change."""
 
+WaveKind = Literal[GateKind.PROMETHEUS, GateKind.ALERTMANAGER, GateKind.HTTP, GateKind.COMMAND]
+"""Gates that a playbook may name for a wave; a command also for nodes."""
+
 API_GATES: frozenset[GateKind] = frozenset(get_args(ApiKind))
 
 
