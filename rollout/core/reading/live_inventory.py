@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rollout.core.model.areas import AreaKind
 from rollout.core.model.live import LiveNode
 from rollout.core.reading import label_selectors
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, nowhere, refuse
@@ -24,7 +25,7 @@ def found_nodes(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNodes:
         refuse([Problem("no-nodes", f"{WHERE}: {printable(said, 200)}")])
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
-    refuse(nowhere(WHERE, "rack", source.rack_label, found) if source.rack_label else ())
+    refuse(nowhere(WHERE, AreaKind.RACK, source.rack_label, found) if source.rack_label else ())
     return FoundNodes(WHERE, found)
 
 
