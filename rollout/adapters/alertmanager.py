@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.alertmanager`` interprets them."""
+"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.alerts`` interprets them."""
 
 from __future__ import annotations
 
