@@ -1,4 +1,4 @@
-"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.alertmanager`` interprets them."""
+"""Alertmanager's v2 API: firing alerts and silences. ``core.health_gates.alerts`` interprets them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from rollout.adapters.endpoints import HttpEndpoint
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal, text
 from rollout.app.ports import Silence
-from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.alerts import Alert
 from rollout.errors import RemoteError
 
 MOST_BYTES = 32 * 1024 * 1024

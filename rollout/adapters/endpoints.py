@@ -1,4 +1,4 @@
-"""Credentials of back ends: the inventory's Prometheus and Alertmanager get them, other addresses do not."""
+"""Credentials of back ends: those of the inventory get them, other addresses do not."""
 
 from __future__ import annotations
 

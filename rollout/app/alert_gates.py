@@ -1,4 +1,4 @@
-"""The gate that asks Alertmanager, and the silences that a run sets there."""
+"""The gate that asks for alerts, and the silences that a run sets for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rollout.app.backends import Asking
 from rollout.app.metric_gates import pattern_of
 from rollout.app.ports import Silence
-from rollout.core.health_gates.alertmanager import judge_alerts
+from rollout.core.health_gates.alerts import judge_alerts
 from rollout.core.model.gates import AlertQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Judged, Verdict

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Pages, Silence
-from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
+from rollout.core.model.gates import BackEnd
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import AwayError, RemoteError
@@ -25,52 +26,52 @@ class Absent:
     """Stands for every back end that is not set."""
 
     def nodes(self) -> tuple[LiveNode, ...]:
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def look(self, node: str, timeout: float) -> Sight:  # noqa: ARG002 - the port's signature, as below
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def missing_rights(self) -> tuple[str, ...]:
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def missing_to_drain(self) -> tuple[str, ...]:
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def uncordon(self, node: str, run: str, counter: int | None, timeout: float) -> Cordon:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def leaving(self, node: str, timeout: float) -> tuple[LeavingPod, ...]:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:  # noqa: ARG002
-        _absent("kubeconfig")
+        _absent(BackEnd.KUBECONFIG)
 
     def query(self, url: str, query: str, timeout: float) -> Samples:  # noqa: ARG002
-        _absent("Prometheus")
+        _absent(BackEnd.PROMETHEUS)
 
     def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:  # noqa: ARG002
-        _absent("Alertmanager")
+        _absent(BackEnd.ALERTS)
 
     def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:  # noqa: ARG002
-        _absent("Alertmanager")
+        _absent(BackEnd.ALERTS)
 
     def silence(self, url: str, silence: Silence, timeout: float) -> str:  # noqa: ARG002
-        _absent("Alertmanager")
+        _absent(BackEnd.ALERTS)
 
     def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:  # noqa: ARG002
-        _absent("Alertmanager")
+        _absent(BackEnd.ALERTS)
 
     def lift(self, url: str, silence: str, timeout: float) -> None:  # noqa: ARG002
-        _absent("Alertmanager")
+        _absent(BackEnd.ALERTS)
 
     def get(self, url: str, timeout: float) -> Page:  # noqa: ARG002
         _absent("HTTP client")

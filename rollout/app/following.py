@@ -196,7 +196,7 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
 
 
 def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:
-    """The silences that a run without a controller left in Alertmanager and that have not expired at ``now``."""
+    """The silences that a run without a controller left and that have not expired at ``now``."""
     plan = plan_of(journal.header(run))
     return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
-from rollout.core.model.gates import API_GATES, Gate, GateKind, GateScope
+from rollout.core.model.gates import ApiCheck, Gate, GateKind, GateScope
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, Report
@@ -23,7 +23,6 @@ from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
 from rollout.kubelet.health_gates.cluster_gates import (
     STATUS_EVERY,
-    Baseline,
     BaselineError,
     Since,
     baseline_of,
@@ -132,7 +131,7 @@ class NodeGates:
 
     def baseline(self, node: str) -> str:
         """What the API server reports about a node before its change; ``""`` if no gate needs it."""
-        kinds = {gate.kind for gate in self._api_gates()}
+        kinds = {check.kind for _, check in self._api_gates()}
         if not kinds:
             return ""
         try:
@@ -162,7 +161,7 @@ class NodeGates:
         previous = self.before.get(node)
         self.before[node] = measurement
         for gate in self.plan.gates:
-            if gate.scope is GateScope.NODE and gate.kind not in API_GATES:
+            if gate.scope is GateScope.NODE and not isinstance(gate.asks, ApiCheck):
                 found = judge(gate, change, measurement, previous)
                 if gate.kind is GateKind.EFFECTIVE_CONFIG:
                     found = self.shown.judged(node, change, gate.timeout, found)
@@ -170,11 +169,11 @@ class NodeGates:
 
     # Through the API server.
 
-    def _api_gates(self) -> Sequence[Gate]:
-        return [gate for gate in self.plan.gates if gate.kind in API_GATES]
+    def _api_gates(self) -> Sequence[tuple[Gate, ApiCheck]]:
+        return [(gate, check) for gate in self.plan.gates if isinstance(check := gate.asks, ApiCheck)]
 
     def _look(self, node: str) -> Sight:
-        timeout = max(gate.timeout for gate in self._api_gates())
+        timeout = max(gate.timeout for gate, _ in self._api_gates())
         return patiently(partial(self.backends.cluster.look, node), timeout, self.clock.now, self.backends.wait)
 
     def _look_until_ready(self, node: str) -> Sight:
@@ -192,22 +191,18 @@ class NodeGates:
             sight = self._look(ask.node)
         except RemoteError as error:
             said = f"the request to the API server failed: {error}"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
         try:
             baseline = read_baseline(ask.baseline)
         except BaselineError:
             said = "there is no baseline from before the change to compare with"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
         if sight.pods_at and sight.pods_at < max(baseline.at, self.newest_at.get(ask.node, 0)):
             said = "the API server returned older pods than before: its cache is behind"
-            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate in gates]
+            return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
         self.newest_at[ask.node] = sight.pods_at
         since = self._since(ask, sight, change)
-        return [self._reading(gate, sight, baseline, since) for gate in gates]
-
-    @staticmethod
-    def _reading(gate: Gate, sight: Sight, baseline: Baseline, since: Since) -> Reading:
-        return Reading(gate.name, *judge_sight(gate.kind, sight, baseline, since))
+        return [Reading(gate.name, *judge_sight(check.kind, sight, baseline, since)) for gate, check in gates]
 
     def _since(self, ask: Ask, sight: Sight, change: Change) -> Since:
         """How long this transaction is watched, and whether the lease was renewed in that time."""

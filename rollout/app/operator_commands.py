@@ -14,7 +14,6 @@ from rollout.core.model.command_result import CommandResult, result_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import RemoteCommand
-from rollout.core.plans.planning import rack_sizes, zone_sizes
 from rollout.core.run.at_once import AtOnce, at_once, may_start
 from rollout.kubelet.agent.sudo import quiet
 
@@ -48,7 +47,7 @@ def bounds_of(
 ) -> AtOnce:
     """The default limits of a playbook, for these nodes."""
     nodes = [inventory.nodes[name] for name in names]
-    return at_once(nodes, rack_sizes(inventory), zone_sizes(inventory), limits or Limits(), in_flight)
+    return at_once(nodes, inventory.nodes.values(), limits or Limits(), in_flight)
 
 
 @dataclass(slots=True)

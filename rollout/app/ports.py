@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.live import LiveNode, Sight

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.app.runs import check_in_inventory
+from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.plans.planning import rack_sizes, zone_sizes
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
@@ -57,25 +57,18 @@ def _revert_order(
     force: bool,
 ) -> Order:
     check_in_inventory(transactions, inventory, "use --limit")
-    racks = rack_sizes(inventory)
-    rack_of = {name: inventory.nodes[name].rack for name in transactions}
     one_at_a_time = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
-    zones = zone_sizes(inventory)
-    if limits.per_zone is None and len(zones) > 1:
+    if limits.per_zone is None and len(sizes(inventory.nodes.values(), AreaKind.ZONE)) > 1:
         limits = replace(limits, per_zone=EMERGENCY_ZONE)
-    zone_of = {name: inventory.nodes[name].zone for name in transactions}
     return revert_order(
         run,
         inventory.cluster,
         transactions,
-        rack_of,
-        racks,
+        inventory.nodes,
         limits,
         left_out,
         force=force,
         one_at_a_time=one_at_a_time,
-        zone_of=zone_of,
-        zones=zones,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import NodeState, Order, RunState
 from rollout.core.text.nodesets import fold
@@ -89,20 +90,14 @@ def _those(state: RunState, wanted: NodeState) -> str:
 
 def peaks(order: Order, away: Mapping[str, Sequence[Span]]) -> Iterator[Peak]:
     """The peaks of the fleet, each zone and each rack, with their limits."""
-    limits = order.limits
-    yield _peak("fleet", "", order.nodes, away, limits.in_flight)
-    zones, racks = _by(order, "zone"), _by(order, "rack")
-    for zone, names in zones.items():
-        yield _peak("zone", zone, names, away, limits.per_zone.of(order.zones[zone]) if limits.per_zone else None)
-    for rack, names in racks.items():
-        yield _peak("rack", rack, names, away, limits.per_rack.of(order.racks[rack]))
-
-
-def _by(order: Order, what: str) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, node in order.nodes.items():
-        found.setdefault(getattr(node, what), []).append(name)
-    return found
+    yield _peak("fleet", "", order.nodes, away, order.limits.in_flight)
+    for kind in (AreaKind.ZONE, AreaKind.RACK):
+        members: dict[Area, list[str]] = {}
+        for name, node in order.nodes.items():
+            members.setdefault(area_of(node, kind), []).append(name)
+        for area, names in members.items():
+            limit = None if share_of(order.limits, kind) is None else most_of(order, area)
+            yield _peak(kind.value, area.name, names, away, limit)
 
 
 def _peak(kind: str, name: str, names: Iterable[str], away: Mapping[str, Sequence[Span]], limit: int | None) -> Peak:

@@ -17,7 +17,18 @@ from rollout.app.command_gates import CommandGate
 from rollout.app.metric_gates import MetricGate
 from rollout.app.page_gates import PageGate
 from rollout.app.ports import Clock, Local
-from rollout.core.model.gates import AlertQuery, CommandQuery, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
+from rollout.core.model.gates import (
+    AgentCheck,
+    AlertQuery,
+    ApiCheck,
+    CommandQuery,
+    Gate,
+    GateKind,
+    GateScope,
+    HttpQuery,
+    NoQuery,
+    PrometheusQuery,
+)
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
@@ -84,8 +95,8 @@ class WaveGates:
                 return PageGate(query, gate.timeout, self._asking)
             case CommandQuery() as command:
                 return CommandGate(command, gate.timeout, self.run, self.plan, self.local)
-            case NodeCheck() as check:
-                return _NotOfAWave(check)
+            case AgentCheck(kind) | ApiCheck(kind) | NoQuery(kind):
+                return _NotOfAWave(kind)
             case _ as never:
                 assert_never(never)
 
@@ -112,13 +123,13 @@ class WaveGates:
 class _NotOfAWave:
     """A check of nodes in a plan that names it for a wave: it measures nothing there."""
 
-    check: NodeCheck
+    kind: GateKind
 
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:  # noqa: ARG002
-        return Verdict.UNKNOWN, f"{self.check.kind.value} is a gate of nodes, not of a wave", None
+        return Verdict.UNKNOWN, f"{self.kind.value} is a gate of nodes, not of a wave", None
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002
-        return Verdict.UNKNOWN, f"{self.check.kind.value} is a gate of nodes, not of a wave"
+        return Verdict.UNKNOWN, f"{self.kind.value} is a gate of nodes, not of a wave"
 
 
 def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:

@@ -26,7 +26,8 @@ from rollout.kubelet.explained.explanation_text import (
     on_node_lines,
 )
 from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion, parse
+from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
+from rollout.kubelet.runtimes.known import KNOWN
 
 _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
@@ -90,10 +91,10 @@ def _runtime(wanted: str) -> tuple[Runtime | None, RuntimeVersion | None]:
         return None, None
     found = _RUNTIME.fullmatch(wanted)
     name, version = (found["name"], found["version"] or "") if found else (wanted, "")
-    runtime = next((known for known in Runtime if _plain(known.value) == _plain(name)), None)
+    runtime = next((each.runtime for each in KNOWN if _plain(each.runtime.value) == _plain(name)), None)
     known_version = parse(version) if version else None
-    if runtime is None or runtime is Runtime.UNKNOWN or (version and known_version is None):
-        known = ", ".join(each.value for each in Runtime if each is not Runtime.UNKNOWN)
+    if runtime is None or (version and known_version is None):
+        known = ", ".join(each.runtime.value for each in KNOWN)
         hint = f"one of {known}; with a version: containerd-1.7.24"
         raise UsageError("runtime-unknown", f"unknown runtime {wanted!r}", hint=hint)
     return runtime, known_version

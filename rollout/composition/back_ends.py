@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
-from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, unnamed
-from rollout.core.model.gates import AlertQuery, GateKind, HttpQuery, PrometheusQuery
+from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
+from rollout.core.model.gates import GateKind
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, Policy
 from rollout.errors import InputError, RemoteError, UsageError
@@ -66,8 +66,7 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 
 
 def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
-    over_http = any(isinstance(gate.asks, PrometheusQuery | AlertQuery | HttpQuery) for gate in needs.gates)
-    if not over_http and not _looks(endpoints, needs):
+    if not needs_http(needs.gates) and not _looks(endpoints, needs):
         return Backends()
     from rollout.adapters.alertmanager import Alertmanager
     from rollout.adapters.endpoints import HttpEndpoint, authorities
@@ -84,7 +83,7 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
     return Backends(
         cluster=_cluster(endpoints, stack) if _looks(endpoints, needs) else Absent(),
         metrics=Prometheus(endpoint(endpoints.prometheus)),
-        alerts=Alertmanager(endpoint(endpoints.alertmanager)),
+        alerts=Alertmanager(endpoint(endpoints.alerts)),
         pages=HttpPages(http),
     )
 

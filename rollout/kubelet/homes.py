@@ -18,9 +18,10 @@ from rollout.core.text import suggest
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
 from rollout.errors import Problem
-from rollout.kubelet import fields, intents, values
+from rollout.kubelet import fields, values
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS, MIRRORS
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+from rollout.kubelet.runtimes import known
+from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion
 from rollout.kubelet.versions import Version
 
 # The form of an intent's value, independent of the node.
@@ -117,7 +118,7 @@ class InFlag:
 
 @dataclass(frozen=True, slots=True)
 class InRuntime:
-    """The setting is an intent with a home in the container runtime's own configuration (``runtimes.changes``)."""
+    """The setting is an intent with a home in the container runtime's own configuration (``runtimes.known``)."""
 
     intent: str
     value: Value
@@ -193,10 +194,10 @@ def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
 def _intent(
     setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None
 ) -> InFlag | InRuntime | NoHome:
-    refused = intents.refusal(setting.name, runtime, runtime_version)
+    refused = known.refusal(setting.name, runtime, runtime_version)
     if refused is not None:
         return NoHome(*refused)
-    if setting.name == DEADLINE and runtime is Runtime.DOCKERSHIM:
+    if setting.name == DEADLINE and _has_deadline_flag(runtime):
         return _deadline_flag(setting, version, runtime)
     return InRuntime(setting.name, setting.value)
 
@@ -208,9 +209,19 @@ def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFl
     entry = fields.flag(DEADLINE_FLAG)
     if entry is not None and not entry.known_in(version.minor):
         return _said_otherwise(f"{DEADLINE_FLAG} was removed in 1.{entry.removed}; this kubelet would not start")
-    if runtime is Runtime.DOCKERSHIM:
+    if _has_deadline_flag(runtime):
         return InFlag(DEADLINE_FLAG, values.flag_text(setting.value), "duration")
-    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only dockershim uses it")
+    return _said_otherwise(f"a kubelet {version.short} accepts {DEADLINE_FLAG} but only {_users()} uses it")
+
+
+def _users() -> str:
+    return " or ".join(each.runtime.value for each in known.KNOWN if _has_deadline_flag(each.runtime))
+
+
+def _has_deadline_flag(runtime: Runtime) -> bool:
+    """Whether the deadline of this runtime is the flag of the kubelet, in every version of it."""
+    row = known.describe(runtime).row(DEADLINE, None)
+    return row is not None and row.in_kubelet
 
 
 def _said_otherwise(reason: str) -> NoHome:

@@ -16,7 +16,8 @@ from rollout.core.model.snapshot import FileState, Measurement, Process, Snapsho
 from rollout.core.text.blobs import digest
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import layout, packaged
-from rollout.kubelet.runtime_versions import PROGRAMS, Runtime
+from rollout.kubelet.runtimes import known
+from rollout.kubelet.runtimes.description import Runtime
 
 # Kinds of nodes for people: all of them, or the common properties of some.
 
@@ -41,8 +42,6 @@ def _listed(words: Iterable[str]) -> str:
 _SKEW, _SKEW_BEFORE, _WIDER_SINCE = 3, 2, 28
 """How many minors a kubelet may be older than its API server (https://kubernetes.io/releases/version-skew-policy/)."""
 
-_DOCKERSHIM_UNTIL = 23
-
 
 class Installed(StrEnum):
     """How a kubelet was installed: what its unit reads, and from where."""
@@ -51,24 +50,6 @@ class Installed(StrEnum):
     RPM = "kubeadm-rpm"
     DROP_INS = "kubeadm-dropin"
     PLAIN = "plain"
-
-
-_RUNTIMES = {
-    "dockershim": Runtime.DOCKERSHIM,
-    "cri-dockerd": Runtime.CRI_DOCKERD,
-    "containerd": Runtime.CONTAINERD,
-    "cri-o": Runtime.CRIO,
-    "crio": Runtime.CRIO,
-}
-
-
-_VERSIONS = {
-    Runtime.DOCKERSHIM: "20.10.24",
-    Runtime.CRI_DOCKERD: "0.3.15",
-    Runtime.CONTAINERD: "1.7.28",
-    Runtime.CRIO: "1.30.14",
-}
-"""For runtimes without a known version: a version in which most settings have a home."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,10 +73,10 @@ class Kinds:
     def of(self, node: Node) -> Iterator[NodeKind]:
         """Every kind that this node can be."""
         for minor, version in self._versions(node.labels):
-            runtime = _runtime(node.labels, minor)
+            runtime = known.labelled(node.labels.get("containerRuntime", ""), minor)
             for installed in self._installed(node.labels):
                 said = node.labels.get("containerRuntimeVersion", "")
-                yield NodeKind(minor, version, runtime, said or _VERSIONS[runtime], installed)
+                yield NodeKind(minor, version, runtime, said or known.describe(runtime).usual_version, installed)
 
     def _versions(self, labels: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
         said = versions.parse(labels.get("kubeletVersion", ""))
@@ -119,17 +100,6 @@ def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:
     minors = tuple(minor for minor in fields.known_minors() if oldest <= minor <= server)
     said = any("layout" in node.labels for node in nodes)
     return Kinds(minors, (Installed.DEB,) if said else (Installed.DEB, Installed.PLAIN))
-
-
-def _runtime(labels: Mapping[str, str], minor: int) -> Runtime:
-    said = _RUNTIMES.get(labels.get("containerRuntime", ""))
-    if said is Runtime.DOCKERSHIM and minor > _DOCKERSHIM_UNTIL:
-        return Runtime.CRI_DOCKERD
-    if said is not None:
-        return said
-    if labels.get("containerRuntime") == "docker":
-        return Runtime.DOCKERSHIM if minor <= _DOCKERSHIM_UNTIL else Runtime.CRI_DOCKERD
-    return Runtime.DOCKERSHIM if minor <= _DOCKERSHIM_UNTIL else Runtime.CONTAINERD
 
 
 # A node of a kind as its installer left it, in the form of a snapshot.
@@ -161,11 +131,6 @@ rotateCertificates: true
 staticPodPath: /etc/kubernetes/manifests
 """
 
-_SOCKETS = {
-    Runtime.CRI_DOCKERD: "unix:///run/cri-dockerd.sock",
-    Runtime.CONTAINERD: "unix:///run/containerd/containerd.sock",
-    Runtime.CRIO: "unix:///var/run/crio/crio.sock",
-}
 _REMOTE_UNTIL = 26
 """The last minor that has ``--container-runtime``."""
 
@@ -194,10 +159,11 @@ def model_node(kind: NodeKind) -> Snapshot:
 
 
 def _runtime_words(kind: NodeKind) -> tuple[str, ...]:
-    if kind.runtime not in _SOCKETS:
+    endpoint = known.describe(kind.runtime).endpoint
+    if not endpoint:
         return ()
     remote = ("--container-runtime=remote",) if kind.minor <= _REMOTE_UNTIL else ()
-    return (*remote, f"--container-runtime-endpoint={_SOCKETS[kind.runtime]}")
+    return (*remote, f"--container-runtime-endpoint={endpoint}")
 
 
 def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], drop_ins: str) -> Snapshot:
@@ -209,7 +175,7 @@ def _snapshot(kind: NodeKind, command: list[str], files: Iterable[FileState], dr
         "FragmentPath": _FRAGMENT,
         "DropInPaths": drop_ins,
     }
-    program = PROGRAMS[kind.runtime]
+    program = known.describe(kind.runtime).program
     every = [*files, _regular(packaged.CONFIG, _CONFIG_TEXT.decode()), _absent(layout.DROP_IN)]
     return Snapshot(
         node="",

@@ -24,7 +24,7 @@ UPTIME = OperatorCommand("uptime", 60.0)
 def bounds(limits: Limits) -> AtOnce:
     """Two racks of three."""
     nodes = [Node(name, name, f"r{at // 3}", "z") for at, name in enumerate(NAMES)]
-    return at_once(nodes, {"r0": 3, "r1": 3}, {"z": 6}, limits, None)
+    return at_once(nodes, nodes, limits, None)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from rollout.app.command_gates import MOST_OUTPUT
 from rollout.app.metric_gates import MOST_KEPT
 from rollout.app.ports import Ran, Silence
 from rollout.app.wave_gates import WaveGates
-from rollout.core.health_gates.alertmanager import Alert
+from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import MOST_AGE, Sample, Samples
 from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rollout.core.model.pods import ContainerEnd, LeavingPod
-from rollout.kubelet.intents import ROWS, Row
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.known import ROWS, covered
 from tests.docs.pages import PAGES
 from tests.kubelet.newer_kubelets.test_newer_kubelets import KNOWN, lines
 from tests.kubelet.newer_kubelets.test_newer_kubelets import RECORDED as NEWER
@@ -27,16 +26,12 @@ def homes() -> Table:
     """The home of each intent on each runtime, or the reason why there is none."""
     yield "intent", "runtime", "home", "default", "a change"
     for row in ROWS:
-        runtime = f"{_kubelets(row)} {row.versions}".strip()
+        runtime = covered(row)
         if row.refusal:
             yield f"`{row.intent}`", runtime, f"refused: {row.refusal}", "", ""
         else:
             default = f"`{row.default}`" if row.default else "not set"
             yield f"`{row.intent}`", runtime, f"`{row.key}` in {row.place}", default, row.disruption.value
-
-
-def _kubelets(row: Row) -> str:
-    return "dockershim (kubelets before 1.24)" if row.runtime is Runtime.DOCKERSHIM else row.runtime.value
 
 
 def compared() -> Table:

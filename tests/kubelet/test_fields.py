@@ -9,7 +9,7 @@ from rollout.kubelet import fields, homes, values, versions
 from rollout.kubelet.changes import flag_changes
 from rollout.kubelet.homes import InField, InFlag, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet.nodes import settings
 
 

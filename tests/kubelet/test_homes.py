@@ -6,14 +6,14 @@ import pytest
 
 from rollout.core.model.inventory import Level
 from rollout.core.model.settings import IfUnsupported, Setting, Value
-from rollout.kubelet import homes, runtime_versions, versions
+from rollout.kubelet import homes, versions
 from rollout.kubelet.homes import OWN_VALUES, InFlag, InRuntime, NoHome, Skipped, own_values_for_many, shared_own_values
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, INTENTS, MIRRORS
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 
 
 def at(setting: Setting, kubelet: str, runtime: Runtime, printed: str = "") -> object:
-    return homes.home(setting, versions.known(kubelet), runtime, runtime_versions.parse(printed))
+    return homes.home(setting, versions.known(kubelet), runtime, parse(printed))
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def at(setting: Setting, kubelet: str, runtime: Runtime, printed: str = "") -> o
     ],
 )
 def test_versions_as_runtimes_print_them(printed: str, number: tuple[int, int, int], text: str) -> None:
-    found = runtime_versions.parse(printed)
+    found = parse(printed)
     assert found is not None
     assert (found.number, found.text) == (number, text)
 
 
 @pytest.mark.parametrize("printed", ["", "containerd", "containerd 1.7", "crio version unknown"])
 def test_unreadable_versions(printed: str) -> None:
-    assert runtime_versions.parse(printed) is None
+    assert parse(printed) is None
 
 
 def test_the_home_of_an_intent_depends_on_the_runtime_not_on_the_kubelet() -> None:

@@ -9,7 +9,7 @@ from rollout.core.model.plan import Standing
 from rollout.kubelet import fields
 from rollout.kubelet.changes.changes import LeftAlone, Proposal, proposal, unfit
 from rollout.kubelet.kinds import Installed, NodeKind, kinds, kinds_told, model_node
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 
 

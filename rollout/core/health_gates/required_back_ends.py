@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
-from rollout.core.model.gates import API_GATES, AlertQuery, Gate, PrometheusQuery
+from rollout.core.model.gates import (
+    AgentCheck,
+    AlertQuery,
+    ApiCheck,
+    BackEnd,
+    CommandQuery,
+    Gate,
+    HttpQuery,
+    NoQuery,
+    PrometheusQuery,
+)
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import Plan
 from rollout.errors import Problem
@@ -40,7 +51,22 @@ def needs_of(plan: Plan | None) -> Needs:
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:
     """Whether one of the gates asks the API server."""
-    return any(gate.kind in API_GATES for gate in gates)
+    return any(isinstance(gate.asks, ApiCheck) for gate in gates)
+
+
+def needs_http(gates: Iterable[Gate]) -> bool:
+    """Whether one of the gates asks a server by a URL."""
+    return any(_by_url(gate) for gate in gates)
+
+
+def _by_url(gate: Gate) -> bool:
+    match gate.asks:
+        case PrometheusQuery() | AlertQuery() | HttpQuery():
+            return True
+        case ApiCheck() | CommandQuery() | AgentCheck() | NoQuery():
+            return False
+        case _ as never:
+            assert_never(never)
 
 
 _KUBECONFIG = "use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory"
@@ -48,15 +74,16 @@ _KUBECONFIG = "use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in 
 
 def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
     """One problem for each kind of back end that is needed but not set."""
-    found = {what: (names, hint) for what, names, hint in _needs(needs.gates, endpoints) if names}
+    lacking = [(gate.name, _lacking(gate, endpoints)) for gate in needs.gates]
+    found = {what: names for what in BackEnd if (names := [name for name, lacks in lacking if lacks is what])}
     problems = tuple(
         Problem(
             f"no-{what.lower()}",
             f"the gate{'s' * (len(names) > 1)} {', '.join(names)} need{'s' * (len(names) == 1)} {article} {what}, and the "
             f"inventory of {cluster} names none",
-            hint=hint,
+            hint=_hint(what),
         )
-        for what, (names, hint) in found.items()
+        for what, names in found.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
     if problems or needs.pods is PodNeeds.NOT_ASKED or endpoints.kubeconfig:
@@ -65,14 +92,22 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
     return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
 
 
-def _needs(gates: tuple[Gate, ...], endpoints: Endpoints) -> Iterator[tuple[str, list[str], str]]:
-    """Each kind of back end with the gates that need it but lack it, and what to do."""
-    if not endpoints.kubeconfig:
-        lacking = [gate.name for gate in gates if gate.kind in API_GATES]
-        yield "kubeconfig", lacking, _KUBECONFIG
-    if not endpoints.prometheus:
-        lacking = [gate.name for gate in gates if isinstance(gate.asks, PrometheusQuery) and not gate.asks.url]
-        yield "Prometheus", lacking, "set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate"
-    if not endpoints.alertmanager:
-        lacking = [gate.name for gate in gates if isinstance(gate.asks, AlertQuery) and not gate.asks.url]
-        yield "Alertmanager", lacking, "set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate"
+def _lacking(gate: Gate, endpoints: Endpoints) -> BackEnd | None:
+    """The back end that this gate needs and that neither it nor the inventory names."""
+    match gate.asks:
+        case ApiCheck():
+            return None if endpoints.kubeconfig else BackEnd.KUBECONFIG
+        case PrometheusQuery(url=url):
+            return None if url or endpoints.prometheus else BackEnd.PROMETHEUS
+        case AlertQuery(url=url):
+            return None if url or endpoints.alerts else BackEnd.ALERTS
+        case HttpQuery() | CommandQuery() | AgentCheck() | NoQuery():
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def _hint(what: BackEnd) -> str:
+    if what is BackEnd.KUBECONFIG:
+        return _KUBECONFIG
+    return f"set `endpoints: {{{what.lower()}: URL}}` in the inventory, or `url` in the gate"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal, assert_never, get_args
 
 
 class GateKind(StrEnum):
@@ -21,8 +22,24 @@ class GateKind(StrEnum):
     COMMAND = "command"
 
 
-API_GATES = frozenset({GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS})
+AgentKind = Literal[GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.EFFECTIVE_CONFIG]
+"""Gates that the agent measures on each node."""
+
+ApiKind = Literal[GateKind.NODE_READY, GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS]
 """Gates of a node that ask the API server and compare with a baseline from right before the node's change."""
+
+WaveKind = Literal[GateKind.PROMETHEUS, GateKind.ALERTMANAGER, GateKind.HTTP, GateKind.COMMAND]
+"""Gates that a playbook may name for a wave; a command also for nodes."""
+
+API_GATES: frozenset[GateKind] = frozenset(get_args(ApiKind))
+
+
+class BackEnd(StrEnum):
+    """What gates ask beyond the nodes, by the name that people know it by."""
+
+    KUBECONFIG = "kubeconfig"
+    PROMETHEUS = "Prometheus"
+    ALERTS = "Alertmanager"
 
 
 class GateScope(StrEnum):
@@ -85,10 +102,28 @@ class CommandQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeCheck:
-    """What rollout measures on each node by itself; ``kind`` is not one of a wave gate's."""
+class AgentCheck:
+    """What the agent measures on each node."""
+
+    kind: AgentKind
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCheck:
+    """What the API server reports about each node."""
+
+    kind: ApiKind
+
+
+@dataclass(frozen=True, slots=True)
+class NoQuery:
+    """A kind that needs a query, in a plan without one: it asks nothing and never passes."""
 
     kind: GateKind
+
+
+Asked = PrometheusQuery | AlertQuery | HttpQuery | CommandQuery | AgentCheck | ApiCheck | NoQuery
+"""What a gate asks: the closed set that rollout knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +140,23 @@ class Gate:
     http: HttpQuery | None = None
 
     @property
-    def asks(self) -> PrometheusQuery | AlertQuery | HttpQuery | CommandQuery | NodeCheck:
-        """What it asks: the closed set of gates that rollout knows."""
-        written = self.prometheus or self.alertmanager or self.http
-        if written is not None:
-            return written
-        return CommandQuery(self.command) if self.kind is GateKind.COMMAND else NodeCheck(self.kind)
+    def asks(self) -> Asked:
+        """What it asks."""
+        match self.kind:
+            case GateKind.UNIT | GateKind.PROCESS | GateKind.HEALTHZ | GateKind.EFFECTIVE_CONFIG as kind:
+                return AgentCheck(kind)
+            case GateKind.NODE_READY | GateKind.PODS_KEPT | GateKind.CONTAINERS_KEPT | GateKind.IMAGE_PULLS as kind:
+                return ApiCheck(kind)
+            case GateKind.COMMAND:
+                return CommandQuery(self.command)
+            case GateKind.PROMETHEUS as kind:
+                return self.prometheus or NoQuery(kind)
+            case GateKind.ALERTMANAGER as kind:
+                return self.alertmanager or NoQuery(kind)
+            case GateKind.HTTP as kind:
+                return self.http or NoQuery(kind)
+            case _ as never:
+                assert_never(never)
 
 
-DEFAULT_GATES = tuple(
-    Gate(kind, GateScope.NODE, kind.value)
-    for kind in (GateKind.UNIT, GateKind.PROCESS, GateKind.HEALTHZ, GateKind.EFFECTIVE_CONFIG)
-)
+DEFAULT_GATES = tuple(Gate(kind, GateScope.NODE, kind.value) for kind in get_args(AgentKind))

@@ -72,8 +72,8 @@ class Endpoints:
     kubeconfig: str = ""
     context: str = ""
     prometheus: str = ""
-    alertmanager: str = ""
-    token_file: str = ""  # bearer token for Prometheus and Alertmanager
+    alerts: str = ""
+    token_file: str = ""  # bearer token for Prometheus and the server of alerts
     ca_file: str = ""  # certificate authority for both
 
 

@@ -45,7 +45,9 @@ def back_seconds(plan: Plan) -> float:
 
 def all_back(plan: Plan, limits: Limits) -> float:
     """Seconds to revert every node of the plan."""
-    return seconds_to_revert(changed_by_rack(plan), plan.racks, limits, back_seconds(plan))
+    racks = changed_by_rack(plan).items()
+    by_rack = max((ceil(count / limits.per_rack.of(plan.racks[rack])) for rack, count in racks), default=0)
+    return seconds_to_revert(len(plan.nodes), by_rack, limits, back_seconds(plan))
 
 
 def of_wave(plan: Plan, wave: Wave) -> float:

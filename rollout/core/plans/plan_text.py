@@ -10,8 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from rollout.core.health_gates import alertmanager, http, prometheus
-from rollout.core.model.gates import AlertQuery, CommandQuery, Gate, GateScope, HttpQuery, NodeCheck, PrometheusQuery
+from rollout.core.health_gates import alerts, http, prometheus
+from rollout.core.model.areas import AreaKind, area_of, most_of
+from rollout.core.model.gates import (
+    AgentCheck,
+    AlertQuery,
+    ApiCheck,
+    CommandQuery,
+    Gate,
+    GateScope,
+    HttpQuery,
+    NoQuery,
+    PrometheusQuery,
+)
 from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
 from rollout.core.plans import estimate
@@ -43,12 +54,12 @@ def _asked(gate: Gate) -> Iterable[str]:
         case PrometheusQuery() as query:
             return prometheus.words(query)
         case AlertQuery() as query:
-            return alertmanager.words(query)
+            return alerts.words(query)
         case HttpQuery() as query:
             return http.words(query)
         case CommandQuery(words):
             return (shlex.join(words),)
-        case NodeCheck():
+        case AgentCheck() | ApiCheck() | NoQuery():
             return ()
         case _ as never:
             assert_never(never)
@@ -244,7 +255,7 @@ def _halting(plan: Plan) -> Iterator[str]:
         if budget.scope is not Scope.WAVE:
             yield f"  halts at {_budget(plan, budget)}"
     racks = estimate.changed_by_rack(plan)
-    limits = sorted({estimate.rack_limit(plan, rack) for rack in racks})
+    limits = _most(plan, AreaKind.RACK)
     windows = sorted({estimate.rack_window(plan, rack, changed) for rack, changed in racks.items()})
     within = "" if windows == limits else f", at most {_span(windows)} in flight per rack (its failure budget)"
     yield (
@@ -260,9 +271,12 @@ def _halting(plan: Plan) -> Iterator[str]:
 def _zones(plan: Plan) -> str:
     if plan.limits.per_zone is None:
         return ""
-    changed = {node.zone for node in plan.nodes.values()}
-    limits = sorted({plan.limits.per_zone.of(count) for zone, count in plan.zones.items() if zone in changed})
-    return f", {_span(limits)} of a zone (limit {plan.limits.per_zone})"
+    return f", {_span(_most(plan, AreaKind.ZONE))} of a zone (limit {plan.limits.per_zone})"
+
+
+def _most(plan: Plan, kind: AreaKind) -> list[int]:
+    """The most nodes at once in the areas that the plan changes."""
+    return sorted({most_of(plan, area) for area in {area_of(node, kind) for node in plan.nodes.values()}})
 
 
 def _budget(plan: Plan, budget: Budget) -> str:

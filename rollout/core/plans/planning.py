@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import (
     Change,
@@ -203,7 +203,7 @@ def plan_of(
         },
         left=tuple(sorted(left, key=lambda entry: order[entry.name])),
         waves=released,
-        racks=rack_sizes(inventory),
+        racks=sizes(inventory.nodes.values(), AreaKind.RACK),
         limits=policy.limits,
         budgets=policy.budgets,
         gates=policy.gates,
@@ -216,7 +216,7 @@ def plan_of(
         cordoned=policy.cordoned,
         blobs={name: blobs[name] for name in sorted(blobs)},
         rehearsal=policy.rehearsal,
-        zones=zone_sizes(inventory),
+        zones=sizes(inventory.nodes.values(), AreaKind.ZONE),
         remarks=tuple(remarks),
         way_back=way_back,
     )
@@ -244,19 +244,6 @@ def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
         entry.drain,
         entry.less_room,
     )
-
-
-def rack_sizes(inventory: Inventory) -> Mapping[str, int]:
-    """Rack → its nodes in the inventory."""
-    sizes: dict[str, int] = {}
-    for node in inventory.nodes.values():
-        sizes[node.rack] = sizes.get(node.rack, 0) + 1
-    return sizes
-
-
-def zone_sizes(inventory: Inventory) -> Mapping[str, int]:
-    """Zone → its nodes in the inventory."""
-    return Counter(node.zone for node in inventory.nodes.values())
 
 
 def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:

@@ -1,4 +1,4 @@
-"""Silences that a run without a controller has left in Alertmanager, and when they end, from its journal and plan."""
+"""Silences that a run without a controller has left, and when they end, from its journal and plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rollout.core.model.gates import AlertQuery, GateScope
+from rollout.core.model.gates import AlertQuery, BackEnd, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened
 from rollout.core.run.state import RunState
@@ -78,7 +78,7 @@ def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> It
         else:
             yield (
                 f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set "
-                f"silences; Alertmanager shows them with the comment `rollout {run}, wave {wave}`"
+                f"silences; {BackEnd.ALERTS} shows them with the comment `rollout {run}, wave {wave}`"
             )
 
 

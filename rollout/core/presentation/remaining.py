@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from math import ceil
 from statistics import median
 
+from rollout.core.model.areas import rounds
 from rollout.core.model.playbook import Scope
 from rollout.core.plans.estimate import NODE_SECONDS
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Order, Phase, Rehearsal, RunState, WaveOrder
@@ -110,13 +111,9 @@ def passed_rounds(state: RunState) -> int:
 
 def _rounds(order: Order, names: list[str], each: float, at_once: int = 0) -> float:
     """The longer of two times: by the pace, and by rounds within the limits of racks, zones, wave and fleet."""
-    racks = Counter(order.nodes[name].rack for name in names)
-    rounds = [ceil(count / order.limits.per_rack.of(order.racks[rack])) for rack, count in racks.items()]
-    rounds.append(ceil(len(names) / min(order.limits.in_flight, at_once or order.limits.in_flight)))
-    if order.limits.per_zone is not None:
-        zones = Counter(order.nodes[name].zone for name in names)
-        rounds += [ceil(count / order.limits.per_zone.of(order.zones[zone])) for zone, count in zones.items()]
-    return max(len(names) / order.limits.pace + each, max(rounds) * each)
+    by_fleet = ceil(len(names) / min(order.limits.in_flight, at_once or order.limits.in_flight))
+    by_area = rounds((order.nodes[name] for name in names), order)
+    return max(len(names) / order.limits.pace + each, max(by_fleet, by_area) * each)
 
 
 def _most(order: Order, names: list[str]) -> int:

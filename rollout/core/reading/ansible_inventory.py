@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rollout.core.model.areas import AreaKind
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes, nowhere, refuse
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.validation import kind_of
@@ -210,8 +211,9 @@ def found_nodes(text: str, source: FromAnsible, where: str) -> FoundNodes:
 
 
 def _places(source: FromAnsible, nodes: tuple[FoundNode, ...], where: str) -> Iterator[Problem]:
-    said = {"rack": source.rack or source.rack_groups, "zone": source.zone or source.zone_groups}
-    for kind, word in said.items():
+    for kind in AreaKind:
+        variable, beginning = source.area(kind)
+        word = variable or beginning
         if word is not None and nodes:
             yield from nowhere(where, kind, word, nodes)
 
@@ -229,10 +231,8 @@ class _Wanted:
 
     def is_place(self, group: str) -> bool:
         """Whether the group is a rack or a zone."""
-        return any(
-            beginning is not None and group.startswith(beginning)
-            for beginning in (self._source.rack_groups, self._source.zone_groups)
-        )
+        beginnings = (self._source.area(kind)[1] for kind in AreaKind)
+        return any(beginning is not None and group.startswith(beginning) for beginning in beginnings)
 
     def node(self, name: str, reading: AnsibleReading) -> FoundNode:
         said = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
@@ -243,15 +243,16 @@ class _Wanted:
         return FoundNode(
             name=name,
             address=said["ansible_host"],
-            rack=self._place(name, self._source.rack, self._source.rack_groups, reading),
-            zone=self._place(name, self._source.zone, self._source.zone_groups, reading),
+            rack=self._place(name, AreaKind.RACK, reading),
+            zone=self._place(name, AreaKind.ZONE, reading),
             labels=self._value(name, self._source.labels, reading) if self._source.labels else None,
             user=said["ansible_user"],
             port=_number(said["ansible_port"]),
             registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
         )
 
-    def _place(self, name: str, variable: str | None, beginning: str | None, reading: AnsibleReading) -> object:
+    def _place(self, name: str, kind: AreaKind, reading: AnsibleReading) -> object:
+        variable, beginning = self._source.area(kind)
         if variable is not None:
             return self._value(name, variable, reading)
         if beginning is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from rollout.core.model.areas import AreaKind
 from rollout.core.model.live import LiveNode
 from rollout.core.reading import label_selectors
 from rollout.core.reading.inventory_schema import ListedNode
@@ -66,7 +67,7 @@ def listed(found: FoundNodes, item: Item) -> tuple[Item, dict[str, Item]]:
         refuse([Problem("no-nodes", f"{found.where}: there are no nodes in it")])
     refuse([problem for node in written for problem in _problems(found.where, node)])
     nodes = _item([*written], item)
-    told = {str(node[key]) for node in written for key in ("rack", "zone") if key in node}
+    told = {str(node[key]) for node in written for key in AreaKind if key in node}
     groups = {
         name: _item({"nodes": [fold(part) for part in _pieces(members)]}, item)
         for name, members in found.groups.items()
@@ -115,9 +116,9 @@ def _item(value: Any, place: Item) -> Item:
     return Item(inside, place.line, place.column)
 
 
-def nowhere(where: str, kind: str, said: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
+def nowhere(where: str, kind: AreaKind, said: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
     """A problem if no node has the name that was given for racks (or zones): a typing mistake, not a fleet without racks."""
-    if any((node.rack if kind == "rack" else node.zone) is not None for node in nodes):
+    if any(kind in _written(node) for node in nodes):
         return ()
     message = f"{where}: no node has a {kind}: none has `{printable(said, 60)}`"
     return (Problem(f"no-{kind}", message),)
@@ -139,7 +140,7 @@ def nodes_from_api(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNod
         refuse([Problem("no-nodes", f"{WHERE}: {printable(said, 200)}")])
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
-    refuse(nowhere(WHERE, "rack", source.rack_label, found) if source.rack_label else ())
+    refuse(nowhere(WHERE, AreaKind.RACK, source.rack_label, found) if source.rack_label else ())
     return FoundNodes(WHERE, found)
 
 

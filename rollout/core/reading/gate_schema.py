@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from collections.abc import Set
+from typing import Annotated, Self, assert_never, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from rollout.core.model.gates import API_GATES, AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.model.gates import (
+    API_GATES,
+    AlertQuery,
+    Gate,
+    GateKind,
+    GateScope,
+    HttpQuery,
+    PrometheusQuery,
+    WaveKind,
+    Worse,
+)
 from rollout.core.reading.schema_words import PERCENT, one_of, text
 from rollout.core.reading.validation import Written, kind_of, wrong
 from rollout.core.reading.value_types import Duration, LabelName, Name, between, choice
@@ -22,14 +33,8 @@ API_TIMEOUT = 20.0
 """Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
 NODES = "$nodes"
 
-_WAVE_KINDS = (GateKind.PROMETHEUS.value, GateKind.ALERTMANAGER.value, GateKind.HTTP.value, GateKind.COMMAND.value)
-BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind.value not in _WAVE_KINDS)
-_GOES_WITH = {
-    "prometheus": frozenset({"at_most", "at_least", "worse", "tolerance", "url"}),
-    "alertmanager": frozenset({"silence", "node_label", "url"}),
-    "http": frozenset({"status", "contains"}),
-    "command": frozenset[str](),
-}
+_WAVE_KINDS: tuple[WaveKind, ...] = get_args(WaveKind)
+BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind not in _WAVE_KINDS)
 _LONGEST_URL = 2_000
 _MATCHER = re.compile(r"""\s*[A-Za-z_][A-Za-z0-9_.]*\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\\n]|\\.)*"|[^"{},\s=~!]*)\s*""")
 _SHARE = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,6})?) ?%")
@@ -87,6 +92,21 @@ Words = Annotated[list[str], Field(min_length=1)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 
+def _goes_with(kind: WaveKind) -> Set[str]:
+    """The other keys that a gate of this kind may have."""
+    match kind:
+        case GateKind.PROMETHEUS:
+            return {"at_most", "at_least", "worse", "tolerance", "url"}
+        case GateKind.ALERTMANAGER:
+            return {"silence", "node_label", "url"}
+        case GateKind.HTTP:
+            return {"status", "contains"}
+        case GateKind.COMMAND:
+            return frozenset()
+        case _ as never:
+            assert_never(never)
+
+
 class NodeGate(Written):
     model_config = ConfigDict(json_schema_extra=one_of("command"))
 
@@ -115,7 +135,7 @@ class NodeGate(Written):
 class WaveGate(Written):
     """One of ``prometheus``, ``alertmanager``, ``http`` and ``command``, with its keys."""
 
-    model_config = ConfigDict(json_schema_extra=one_of(*_WAVE_KINDS))
+    model_config = ConfigDict(json_schema_extra=one_of(*(kind.value for kind in _WAVE_KINDS)))
 
     prometheus: Annotated[str, AfterValidator(_query), Field(max_length=20_000)] | None = None
     at_most: Threshold | None = Field(None, alias="atMost")
@@ -138,8 +158,8 @@ class WaveGate(Written):
         kinds = [kind for kind in _WAVE_KINDS if getattr(self, kind) is not None]
         if len(kinds) != 1:
             raise wrong("bad-gate", f"KEY must have one of {', '.join(_WAVE_KINDS)}")
-        for kind, keys in _GOES_WITH.items():
-            for key in keys - _GOES_WITH[kinds[0]]:
+        for kind in _WAVE_KINDS:
+            for key in _goes_with(kind) - _goes_with(kinds[0]):
                 if kind != kinds[0] and getattr(self, key) is not None:
                     raise wrong("bad-gate", f"KEY: `{_alias(key)}` goes with `{kind}`, not with `{kinds[0]}`")
         self._check_query()
@@ -157,7 +177,7 @@ class WaveGate(Written):
 
     def gate(self) -> Gate:
         """The gate that it defines."""
-        kind = next(GateKind(kind) for kind in _WAVE_KINDS if getattr(self, kind) is not None)
+        kind = next(kind for kind in _WAVE_KINDS if getattr(self, kind) is not None)
         command = tuple(self.command or ())
         return Gate(
             kind,

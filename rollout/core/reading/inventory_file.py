@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 
+from rollout.core.model.areas import AreaKind
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.settings import Setting
 from rollout.core.reading.inventory_schema import (
@@ -121,6 +122,10 @@ class Inherited:
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
 _UNREADABLE = frozenset({"bad-nodeset", "nodeset-too-large"})
 _INCOMPLETE = frozenset({"no-rack", "no-zone", "no-nodes"})  # may follow from a nodeset that could not be read
+_Sections = Mapping[AreaKind, Mapping[str, list[str]]]
+"""What an inventory writes of each kind: the nodes of a rack, the racks of a zone."""
+_Areas = Mapping[AreaKind, Mapping[str, str]]
+"""The name of each node's area of a kind, for nodes in one."""
 NO_RACK = "none"  # the rack and zone of nodes in an inventory without racks
 
 
@@ -165,17 +170,19 @@ class _Reading:
         nodes = {name: None for block in blocks for name in block.names}
         if not nodes:
             self._consequence(self._section("nodes"), "no-nodes", "the inventory has no nodes")
-        racks = self._racks(written, blocks, nodes)
-        zones = self._zones(written, blocks, racks)
-        named = dict.fromkeys((*written.racks, *written.zones), frozenset[str]())  # one with unknown nodes alone, too
-        sets = {**named, **_members(racks), **_members(zones)}
+        sections: _Sections = {AreaKind.RACK: written.racks, AreaKind.ZONE: written.zones}
+        areas = self._areas(sections, blocks, nodes)
+        sets = dict.fromkeys((*written.racks, *written.zones), frozenset[str]())  # one with unknown nodes alone, too
+        for owner in areas.values():
+            sets |= _members(owner)
         groups = self._groups(written.groups, nodes, sets)
-        self._check_names(written, racks, zones)
+        names = {kind.value: {*sections[kind], *areas[kind].values()} for kind in AreaKind}
+        self._check_names({**names, "group": {*written.groups}})
         inherited = Inherited(written, groups)
         return Inventory(
             cluster=written.cluster,
             api_server=written.api_server,
-            nodes=self._nodes(blocks, written, racks, zones, inherited),
+            nodes=self._nodes(blocks, written, areas, inherited),
             nodesets={**sets, **groups, EVERYTHING: frozenset(nodes)},
             levels=tuple(self._levels(written, blocks, groups)),
             digest=digest,
@@ -212,12 +219,7 @@ class _Reading:
                 yield _Block(self._expand(key, entry), attributes or Attributes(), entry.item, entry)
 
     def _nodes(
-        self,
-        blocks: Iterable[_Block],
-        written: AnyInventory,
-        racks: Mapping[str, str],
-        zones: Mapping[str, str],
-        inherited: Inherited,
+        self, blocks: Iterable[_Block], written: AnyInventory, areas: _Areas, inherited: Inherited
     ) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
         owners: dict[tuple[str, int | None], str] = {}
@@ -230,8 +232,8 @@ class _Reading:
                 login = logins.of(groups, block.said)
                 if owners.setdefault((address, login.port), name) != name:
                     clashes.append(name)
-                place = (racks.get(name, NO_RACK), zones.get(name, NO_RACK))
-                nodes[name] = Node(name, address, *place, own, groups, login.user, login.port, login.sudo, registry)
+                rack, zone = (areas[kind].get(name, NO_RACK) for kind in (AreaKind.RACK, AreaKind.ZONE))
+                nodes[name] = Node(name, address, rack, zone, own, groups, login.user, login.port, login.sudo, registry)
             if clashes:
                 clash = nodes[clashes[0]]
                 self._duplicate_address(block, clashes, owners[clash.address, clash.port], clash.address)
@@ -245,37 +247,35 @@ class _Reading:
 
     # Racks and zones.
 
-    def _racks(self, written: AnyInventory, blocks: Iterable[_Block], nodes: Mapping[str, None]) -> dict[str, str]:
-        """Each node's rack."""
-        rack_of = self._owners("racks", written.racks, Names(nodes, {}), "node")
-        for block in blocks:
-            if block.said.rack:
-                self._claim(rack_of, block.names, block.said.rack, "rack", block.item.entries()["rack"].item)
-        without = [name for name in nodes if name not in rack_of]
-        if rack_of and without:
-            self._consequence(self._section("racks"), "no-rack", f"`{printable(fold(without))}` in no rack")
-        return rack_of
+    def _areas(self, sections: _Sections, blocks: Iterable[_Block], nodes: Mapping[str, None]) -> _Areas:
+        """The rack and the zone of each node: by the sections, where a zone consists of racks, or its own value."""
+        by_rack = self._owners(AreaKind.RACK, sections, Names(nodes, {}), "node")
+        racks = self._placed(AreaKind.RACK, by_rack, blocks, nodes)
+        rack_names = dict.fromkeys([*sections[AreaKind.RACK], *racks.values()])
+        zone_of = self._owners(AreaKind.ZONE, sections, Names(rack_names, {}, "rack"), "rack")
+        by_zone = {name: zone_of[rack] for name, rack in racks.items() if rack in zone_of}
+        among = [name for block in blocks for name in block.names if not racks or name in racks]
+        return {AreaKind.RACK: racks, AreaKind.ZONE: self._placed(AreaKind.ZONE, by_zone, blocks, among)}
 
-    def _zones(self, written: AnyInventory, blocks: Iterable[_Block], racks: Mapping[str, str]) -> dict[str, str]:
-        """Each node's zone: its rack's, or its own value."""
-        rack_names = dict.fromkeys([*written.racks, *racks.values()])
-        zone_of_rack = self._owners("zones", written.zones, Names(rack_names, {}, "rack"), "rack")
-        zone_of = {name: zone_of_rack[rack] for name, rack in racks.items() if rack in zone_of_rack}
+    def _placed(
+        self, kind: AreaKind, found: dict[str, str], blocks: Iterable[_Block], among: Iterable[str]
+    ) -> dict[str, str]:
+        """``found`` with the nodes' own values. Notes nodes of ``among`` in no area of a kind that others have."""
         for block in blocks:
-            if block.said.zone:
-                self._claim(zone_of, block.names, block.said.zone, "zone", block.item.entries()["zone"].item)
-        placed = [name for block in blocks for name in block.names if not racks or name in racks]
-        without = [name for name in placed if name not in zone_of]  # nodes without a rack are reported already
-        if zone_of and without:
-            self._consequence(self._section("zones"), "no-zone", f"`{printable(fold(without))}` in no zone")
-        return zone_of
+            own = {AreaKind.RACK: block.said.rack, AreaKind.ZONE: block.said.zone}[kind]
+            if own:
+                self._claim(found, block.names, own, kind, block.item.entries()[kind].item)
+        without = [name for name in among if name not in found]
+        if found and without:
+            self._consequence(self._section(f"{kind}s"), f"no-{kind}", f"`{printable(fold(without))}` in no {kind}")
+        return found
 
-    def _owners(self, section: str, written: Mapping[str, list[str]], names: Names, what: str) -> dict[str, str]:
-        """Which node belongs to which rack (or zone), by the section."""
+    def _owners(self, kind: AreaKind, sections: _Sections, names: Names, what: str) -> dict[str, str]:
+        """What belongs to which area, by the section."""
         owner: dict[str, str] = {}
-        for name, parts in written.items():
-            item = self._section_entry(section, name).item
-            self._claim(owner, sorted(self._evaluate(parts, item, names)), name, section.removesuffix("s"), item, what)
+        for name, parts in sections[kind].items():
+            item = self._section_entry(f"{kind}s", name).item
+            self._claim(owner, sorted(self._evaluate(parts, item, names)), name, kind, item, what)
         return owner
 
     def _claim(
@@ -299,14 +299,9 @@ class _Reading:
             groups[name] = chosen
         return groups
 
-    def _check_names(self, written: AnyInventory, racks: Mapping[str, str], zones: Mapping[str, str]) -> None:
-        """``@name`` must mean one thing."""
+    def _check_names(self, said: Mapping[str, Set[str]]) -> None:
+        """``@name`` must mean one thing. ``said``: rack, zone or group → its names."""
         taken: dict[str, str] = {}
-        said = {
-            "rack": {*written.racks, *racks.values()},
-            "zone": {*written.zones, *zones.values()},
-            "group": {*written.groups},
-        }
         for kind, names in said.items():
             for name in sorted(names):
                 if name == EVERYTHING:

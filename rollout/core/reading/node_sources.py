@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, assert_never
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from rollout.core.model.areas import AreaKind
 from rollout.core.reading import label_selectors
 from rollout.core.reading.schema_words import one_of
 from rollout.core.reading.validation import Written, wrong
@@ -45,9 +46,19 @@ class FromAnsible(Written):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if (self.rack and self.rack_groups) or (self.zone and self.zone_groups):
+        if any(variable and beginning for variable, beginning in map(self.area, AreaKind)):
             raise wrong("two-ways", "KEY: a rack (or zone) is a variable or a group, not both")
         return self
+
+    def area(self, kind: AreaKind) -> tuple[str | None, str | None]:
+        """The variable that gives a host's area of this kind, or the beginning of the names of its groups."""
+        match kind:
+            case AreaKind.RACK:
+                return self.rack, self.rack_groups
+            case AreaKind.ZONE:
+                return self.zone, self.zone_groups
+            case _:
+                assert_never(kind)
 
 
 class FromKubernetes(Written):

@@ -7,12 +7,12 @@ rack and zone never more than its limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.areas import Area, limited, limited_areas, sizes
 from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Limits
-from rollout.core.run.capacity import Area
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +24,13 @@ class AtOnce:
     most: Mapping[Area, int]
 
 
-def at_once(
-    nodes: Collection[Node], racks: Mapping[str, int], zones: Mapping[str, int], limits: Limits, in_flight: int | None
-) -> AtOnce:
-    """``racks`` and ``zones`` are the sizes in the inventory. ``in_flight`` lowers the limit; ``None``: it stays."""
-    areas = {node.name: _areas(node, limits) for node in nodes}
-    most = {Area("rack", rack): limits.per_rack.of(size) for rack, size in racks.items()}
-    if limits.per_zone is not None:
-        most |= {Area("zone", zone): limits.per_zone.of(size) for zone, size in zones.items()}
+def at_once(nodes: Iterable[Node], every: Collection[Node], limits: Limits, in_flight: int | None) -> AtOnce:
+    """``every`` is each node of the inventory. ``in_flight`` lowers the limit; ``None``: it stays."""
+    areas = {node.name: limited_areas(node, limits) for node in nodes}
+    most = {
+        Area(kind, name): share.of(size) for kind, share in limited(limits) for name, size in sizes(every, kind).items()
+    }
     return AtOnce(min(limits.in_flight, in_flight or limits.in_flight), areas, most)
-
-
-def _areas(node: Node, limits: Limits) -> tuple[Area, ...]:
-    rack = Area("rack", node.rack)
-    return (rack,) if limits.per_zone is None else (rack, Area("zone", node.zone))
 
 
 def may_start(bounds: AtOnce, waiting: Sequence[str], busy: Collection[str]) -> tuple[str, ...]:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
+from rollout.core.model import areas
+from rollout.core.model.areas import Area, limited_areas
 from rollout.core.model.playbook import Limits
 from rollout.core.run.budgets import rack_allowance
 from rollout.core.run.state import NodeRecord, NodeState, Order
@@ -49,34 +52,35 @@ def burst(limits: Limits) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
-    """Nodes that share a limit: a rack, a zone where zones have one, a wave that has one of its own."""
+class WholeWave:
+    """The nodes of a wave that has a limit of its own."""
 
-    kind: str  # "rack", "zone" or "wave"
-    name: str
+    index: int
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        return f"wave {self.index}"
 
 
-def areas_of(order: Order, name: str) -> tuple[Area, ...]:
-    """The areas of a node; its rack first."""
+Limited = Area | WholeWave
+"""Nodes that share a limit."""
+
+
+def areas_of(order: Order, name: str) -> tuple[Limited, ...]:
+    """What a node shares a limit with others in."""
     node = order.nodes[name]
-    areas = [Area("rack", node.rack)]
-    if order.limits.per_zone is not None:
-        areas.append(Area("zone", node.zone))
-    if order.waves[node.wave].at_once:
-        areas.append(Area("wave", str(node.wave)))
-    return tuple(areas)
+    found = limited_areas(node, order.limits)
+    return (*found, WholeWave(node.wave)) if order.waves[node.wave].at_once else found
 
 
-def most_of(order: Order, area: Area) -> int:
+def most_of(order: Order, area: Limited) -> int:
     """How many nodes of an area we may make unavailable at once."""
-    if area.kind == "rack":
-        return order.limits.per_rack.of(order.racks[area.name])
-    if area.kind == "zone" and order.limits.per_zone is not None:
-        return order.limits.per_zone.of(order.zones[area.name])
-    return order.waves[int(area.name)].at_once
+    match area:
+        case Area():
+            return areas.most_of(order, area)
+        case WholeWave():
+            return order.waves[area.index].at_once
+        case _:
+            assert_never(area)
 
 
 def who_may_go(
@@ -86,22 +90,23 @@ def who_may_go(
 
     An area's room is its limit minus its unavailable nodes. A rack never has more in flight than its budget has left.
     """
-    busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
-    moving = _areas_of(order, (name for name, record in nodes.items() if record.state in IN_MOTION))
+    away = [name for name, record in nodes.items() if unavailable(record, now)]
+    busy = _areas_of(order, away)
+    moving = Counter(order.nodes[name].rack for name, record in nodes.items() if record.state in IN_MOTION)
     members: dict[str, list[NodeRecord]] = {}
     for name, record in nodes.items():
         members.setdefault(order.nodes[name].rack, []).append(record)
 
-    def room(area: Area) -> int:
+    def room(area: Limited) -> int:
         return most_of(order, area) - busy[area]
 
-    def spare(rack: Area) -> int:
-        return rack_allowance(order, members[rack.name], len(members[rack.name])) - moving[rack]
+    def spare(rack: str) -> int:
+        return rack_allowance(order, members[rack], len(members[rack])) - moving[rack]
 
     going = _cordoned_first(wanted, nodes)
     own = frozenset(name for name in going if nodes[name].cordoned)
     candidates = _take(order, going, own, room, spare)
-    return candidates, max(0, order.limits.in_flight - busy[FLEET]) + len(own.intersection(candidates))
+    return candidates, max(0, order.limits.in_flight - len(away)) + len(own.intersection(candidates))
 
 
 def who_may_return(
@@ -112,20 +117,18 @@ def who_may_return(
     Areas and fleet have the limits minus the unavailable, but always at least one at a time. Broken nodes must never keep
     the rest from being reverted.
     """
-    busy = _areas_of(order, (name for name, record in nodes.items() if unavailable(record, now)))
-    away = _areas_of(order, (name for name, record in nodes.items() if mending(record, now)))
+    away = [name for name, record in nodes.items() if unavailable(record, now)]
+    back_soon = [name for name, record in nodes.items() if mending(record, now)]
+    busy, recovering = _areas_of(order, away), _areas_of(order, back_soon)
 
-    def room(area: Area) -> int:
-        return max(most_of(order, area) - busy[area], 1 - away[area])
+    def room(area: Limited) -> int:
+        return max(most_of(order, area) - busy[area], 1 - recovering[area])
 
     going = _cordoned_first(wanted, nodes)
     own = frozenset(name for name in going if nodes[name].cordoned and not nodes[name].uncordons)
     candidates = _take(order, going, own, room, lambda _: len(nodes))
-    fleet = max(order.limits.in_flight - busy[FLEET], 1 - away[FLEET], 0)
+    fleet = max(order.limits.in_flight - len(away), 1 - len(back_soon), 0)
     return candidates, fleet + len(own.intersection(candidates))
-
-
-FLEET = Area("fleet", "")
 
 
 def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> dict[str, None]:
@@ -133,37 +136,37 @@ def _cordoned_first(wanted: Iterable[str], nodes: Mapping[str, NodeRecord]) -> d
     return dict.fromkeys(sorted(wanted, key=lambda name: not nodes[name].cordoned))
 
 
-def _areas_of(order: Order, names: Iterable[str]) -> Counter[Area]:
-    """How many of ``names`` are in each area, and in the fleet."""
-    return Counter(area for name in names for area in (FLEET, *areas_of(order, name)))
+def _areas_of(order: Order, names: Iterable[str]) -> Counter[Limited]:
+    """How many of ``names`` are in each area."""
+    return Counter(area for name in names for area in areas_of(order, name))
 
 
 def _take(
     order: Order,
     wanted: Iterable[str],
     own: frozenset[str],
-    room: Callable[[Area], int],
-    spare: Callable[[Area], int],
+    room: Callable[[Limited], int],
+    spare: Callable[[str], int],
 ) -> tuple[str, ...]:
     """The nodes that fit, each together with those before it. ``room`` is per area, ``spare`` is how many may still fail in a rack.
 
     A node with room of its ``own`` (a cordon of ours) already counts as unavailable. It takes no more room when it goes, and keeps
     its room while it may not go.
     """
-    left: dict[Area, int] = {}
-    spared: dict[Area, int] = {}
+    left: dict[Limited, int] = {}
+    spared: dict[str, int] = {}
     taken = []
     for name in wanted:
-        rack, *others = areas_of(order, name)
-        areas = () if name in own else (rack, *others)
-        for area in areas:
+        rack = order.nodes[name].rack
+        shared = () if name in own else areas_of(order, name)
+        for area in shared:
             if area not in left:
                 left[area] = room(area)
         if rack not in spared:
             spared[rack] = spare(rack)
-        if spared[rack] > 0 and all(left[area] > 0 for area in areas):
+        if spared[rack] > 0 and all(left[area] > 0 for area in shared):
             taken.append(name)
             spared[rack] -= 1
-            for area in areas:
+            for area in shared:
                 left[area] -= 1
     return tuple(taken)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 
+from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, RevertScope
@@ -62,22 +62,18 @@ def revert_order(
     run: str,
     cluster: str,
     transactions: Mapping[str, str],
-    rack_of: Mapping[str, str],
-    racks: Mapping[str, int],
+    every: Mapping[str, Placed],
     limits: Limits = EMERGENCY_LIMITS,
     left_out: tuple[LeftOut, ...] = (),
     *,
     force: bool = False,
     one_at_a_time: Collection[str] = (),
-    zone_of: Mapping[str, str] | None = None,
-    zones: Mapping[str, int] | None = None,
 ) -> Order:
     """The order to revert transactions, node by node. ``transactions``: node → transaction on that node.
 
-    ``one_at_a_time`` are nodes of which only one may be unavailable at a time, such as a control plane's. ``zones`` (zone → its nodes) and
-    ``zone_of`` are needed if ``limits`` has a limit per zone.
+    ``every`` has each node of the inventory. ``one_at_a_time`` are nodes of which only one may be unavailable at a time, such
+    as a control plane's.
     """
-    zone_of = zone_of or {}
     last = tuple(name for name in transactions if name in one_at_a_time)
     first = tuple(name for name in transactions if name not in one_at_a_time)
     named = (WaveOrder("rollback", first, soak=0.0), WaveOrder("control plane", last, soak=0.0, at_once=1))
@@ -88,10 +84,10 @@ def revert_order(
         cluster=cluster,
         goal=Goal.REVERT,
         nodes={
-            name: NodeOrder(name, rack_of[name], wave_of[name], SETTLE, zone_of.get(name, "")) for name in transactions
+            name: NodeOrder(name, every[name].rack, wave_of[name], SETTLE, every[name].zone) for name in transactions
         },
         waves=waves,
-        racks=racks,
+        racks=sizes(every.values(), AreaKind.RACK),
         limits=limits,
         budgets=(),
         on_failure=RevertScope.NODE,
@@ -101,16 +97,15 @@ def revert_order(
         transactions=dict(transactions),
         left_out=left_out,
         force=force,
-        zones=zones or {},
+        zones=sizes(every.values(), AreaKind.ZONE),
     )
 
 
 def predicted_seconds(order: Order, per_node: float) -> float:
     """How long a revert order lasts when one node takes ``per_node`` seconds."""
-    racks = Counter(node.rack for node in order.nodes.values())
-    zones = Counter(node.zone for node in order.nodes.values())
     one_at_a_time = sum(len(wave.nodes) for wave in order.waves if wave.at_once == 1)
-    together = seconds_to_revert(racks, order.racks, order.limits, per_node, zones, order.zones)
+    nodes = order.nodes.values()
+    together = seconds_to_revert(len(nodes), rounds(nodes, order), order.limits, per_node)
     return max(together, one_at_a_time * per_node + max(0, one_at_a_time - 1) * SETTLE)
 
 

@@ -17,7 +17,7 @@ from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot,
 from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
-from rollout.kubelet import homes, intents, runtime_versions, values, versions
+from rollout.kubelet import homes, values, versions
 from rollout.kubelet.changes import flag_changes, home_files, kubelet_changes
 from rollout.kubelet.changes.kubelet_changes import KubeletChange, WantedSettings, kubelet_change
 from rollout.kubelet.changes.templated_config import uses_node
@@ -28,8 +28,8 @@ from rollout.kubelet.node import arguments, fitness, layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.restarts import consequences
-from rollout.kubelet.runtime_versions import Runtime, version_of
-from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
+from rollout.kubelet.runtimes import known
+from rollout.kubelet.runtimes.outcome import RuntimeChange
 
 # A node's settings sorted by their home on it: kubelet fields, kubelet flags, the container runtime's files.
 
@@ -40,14 +40,15 @@ class Wishes:
 
     fields: Mapping[str, Value]
     flags: tuple[InFlag, ...]
-    runtime: tuple[InRuntime, ...]
+    runtime: tuple[str, ...]  # intents
     notes: tuple[str, ...]
 
 
 def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
     """Each setting's home on this node. ``LayoutError`` with every reason if one has no home and may not be skipped."""
-    printed = runtime_versions.version_of(found.runtime, found.snapshot.runtimes)
-    every = {name: homes.home(settings[name], found.version, found.runtime, printed) for name in sorted(settings)}
+    runtime = known.runtime_of(found)
+    printed = known.describe(runtime).version(found.snapshot.runtimes)
+    every = {name: homes.home(settings[name], found.version, runtime, printed) for name in sorted(settings)}
     refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
     if refused:
         said = "; ".join(home.reason for home in refused.values())
@@ -56,7 +57,7 @@ def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
     return Wishes(
         fields={home.name: home.value for home in every.values() if isinstance(home, InField)},
         flags=tuple(h for name, h in every.items() if isinstance(h, InFlag) and name not in by_default),
-        runtime=tuple(home for home in every.values() if isinstance(home, InRuntime)),
+        runtime=tuple(home.intent for home in every.values() if isinstance(home, InRuntime)),
         notes=(
             *(home.note for home in every.values() if isinstance(home, Skipped)),
             *(
@@ -71,7 +72,7 @@ def _by_default(found: Found, setting: Setting, home: object) -> bool:
     """Whether the kubelet's own pull deadline, which is not set anywhere, already has the wanted value."""
     if not isinstance(home, InFlag) or home.name != DEADLINE_FLAG or setting.pin:
         return False
-    row = intents.row(DEADLINE, found.runtime, None)
+    row = known.describe(known.runtime_of(found)).row(DEADLINE, None)
     given = found.layout.flag(home.name) or arguments.last(found.layout.running[1:], home.name)
     return not given and row is not None and values.same_flag(home.kind, row.default, home.text)
 
@@ -141,7 +142,9 @@ def _propose(
     wanted = sorted_out(here, settings)
     by_kubelet = kubelet_change(here, WantedSettings(wanted.fields, wanted.flags, settings, policy))
     kubelet_changes.check_grounds(here, by_kubelet, policy.accepted)
-    by_runtime = runtime_change(snapshot, wanted.runtime, settings, here.version, here.runtime)
+    by_runtime = known.runtime_change(
+        snapshot, {name: settings[name] for name in wanted.runtime}, known.runtime_of(here)
+    )
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
         said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *kubelet_changes.left(here))
@@ -216,10 +219,11 @@ def _does(change: Change) -> str:
 
 
 def _label(here: Found) -> str:
-    """The kind of node. A canary represents containerd 1.7 or 2.1, so the runtime's minor version is part of it."""
-    version = None if here.runtime is Runtime.DOCKERSHIM else version_of(here.runtime, here.snapshot.runtimes)
+    """The kind of node. A canary represents one series of the runtime, so its minor version is part of it."""
+    runtime = known.describe(known.runtime_of(here))
+    version = None if runtime.built_in_until is not None else runtime.version(here.snapshot.runtimes)
     series = f" {version.major}.{version.minor}" if version else ""
-    return f"kubelet {here.version.text}, {here.runtime.value}{series}, {here.layout.name}"
+    return f"kubelet {here.version.text}, {runtime.runtime.value}{series}, {here.layout.name}"
 
 
 def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import arguments, env_file, layout, sources
 from rollout.kubelet.node.layout import LayoutError, text_of
 from rollout.kubelet.node.sources import Found
-from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd, json_edit, mirrors, toml_edit
+from rollout.kubelet.runtimes.known import KNOWN
 
 # Which file a node's fields go into, the least invasive first.
 #
@@ -130,10 +130,10 @@ def _reason(path: tuple[str, ...], old: Value, new: Value, settings: Mapping[str
 # own node uses, right before the write.
 
 
-RESTARTED = frozenset({layout.UNIT, containerd.UNIT, crio.UNIT, cri_dockerd.UNIT})
-HUNG_UP = frozenset({dockerd.UNIT})
+RESTARTED = frozenset({layout.UNIT}).union(*(runtime.restarted for runtime in KNOWN))
+HUNG_UP = frozenset[str]().union(*(runtime.hung_up for runtime in KNOWN))
 
-_OUR_DROP_INS = frozenset({layout.DROP_IN, cri_dockerd.DROP_IN, crio.DROP_IN})
+_OUR_DROP_INS = frozenset({layout.DROP_IN}).union(*(runtime.drop_ins for runtime in KNOWN))
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.:@%+=,-]+){2,}")  # the paths that the agent accepts
 _MOST_VARIABLES = 16  # a kubelet's flags are in a few; each costs a reading of the file
 _NO_HOME = (
@@ -166,7 +166,8 @@ def _why_not(file: FileChange, change: Change, blobs: Mapping[str, bytes]) -> st
         before, after = (blobs[name].decode() if name else "" for name in (file.before, file.after))
     except UnicodeDecodeError:
         return _NO_HOME
-    return "" if any(_holds(kind, path, before, after) for kind in _KINDS) else _NO_HOME
+    by_runtime = any(_holds(is_home, path, after) for runtime in KNOWN for is_home in runtime.is_home)
+    return "" if by_runtime or _holds(_is_environment, before, after) else _NO_HOME
 
 
 def _is_kubelet_config(path: str, content: bytes, change: Change) -> bool:
@@ -179,26 +180,14 @@ def _is_kubelet_config(path: str, content: bytes, change: Change) -> bool:
     return all(document.get(name) == value for name, value in KIND.items())
 
 
-def _holds(kind: Callable[[str, str, str], bool], path: str, before: str, after: str) -> bool:
+def _holds(kind: Callable[[str, str], bool], *of: str) -> bool:
     try:
-        return kind(path, before, after)
+        return kind(*of)
     except (LayoutError, ValueError):
         return False
 
 
-def _is_hosts(path: str, _before: str, after: str) -> bool:
-    return path.endswith("/hosts.toml") and bool(mirrors.hosts(after, path))
-
-
-def _is_containerd_config(path: str, _before: str, after: str) -> bool:
-    return isinstance(toml_edit.read(after, path).get("plugins"), dict)
-
-
-def _is_daemon_json(path: str, _before: str, after: str) -> bool:
-    return dockerd.KEY in json_edit.read(after, path)
-
-
-def _is_environment(_path: str, before: str, after: str) -> bool:
+def _is_environment(before: str, after: str) -> bool:
     """Whether the two differ only in assignments of flags, or in assignments that are now empty."""
     old, new = env_file.values(before), env_file.values(after)
     changed = {name: value for name, value in new.items() if old.get(name) != value}
@@ -213,6 +202,3 @@ def _is_environment(_path: str, before: str, after: str) -> bool:
 def _only_flags(value: str) -> bool:
     words = arguments.split(value)
     return not words or words[0].text.startswith("-")
-
-
-_KINDS = (_is_hosts, _is_environment, _is_daemon_json, _is_containerd_config)

@@ -17,8 +17,8 @@ from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
 from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
-from rollout.kubelet.intents import Row
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
+from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
+from rollout.kubelet.runtimes.known import ROWS
 from rollout.kubelet.values import value_at
 
 # Facts on settings that the tables do not contain: purpose, traps, source (``words.json``).
@@ -297,7 +297,7 @@ def _kubelets(
 
 def _intent(name: str) -> Explanation:
     said = intent_words()[name]
-    rows = tuple(row for row in intents.ROWS if row.intent == name)
+    rows = tuple(row for row in ROWS if row.intent == name)
     return Explanation(
         name=name,
         what=What.INTENT,

@@ -13,8 +13,8 @@ from rollout.core.text.terminal import printable
 from rollout.kubelet import fields
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.on_node import NOWHERE, OnNode
-from rollout.kubelet.intents import Row, dotted
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Row
+from rollout.kubelet.runtimes.known import covered, dotted
 
 # The additional output of ``rollout explain NAME --node NODE``, for people and for programs.
 
@@ -148,16 +148,10 @@ def _homes(found: Explanation) -> Iterator[str]:
 
 
 def _home(row: Row) -> Iterator[str]:
-    yield f"  on {row.runtime.value}{_of(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
+    yield f"  on {covered(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
     if not row.refusal:
         default = f"default {row.default}" if row.default else "not set by default"
         yield f"    {_restart(row)}; {default}"
-
-
-def _of(row: Row) -> str:
-    if row.runtime is Runtime.DOCKERSHIM:
-        return " (kubelets before 1.24)"
-    return f" {row.versions}" if row.versions else ""
 
 
 def _restart(row: Row) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rollout.core.model.settings import Value
-from rollout.kubelet import fields, intents, runtime_versions, values
+from rollout.kubelet import fields, values
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.defaulting import with_file, without_file
 from rollout.kubelet.configuration.outcome import File, Layer
@@ -19,7 +19,7 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.node.sources import Found
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes import known
 from rollout.kubelet.values import value_at
 
 NOWHERE = "nowhere"
@@ -56,8 +56,9 @@ class OnNode:
 
 def on_node(here: Found, found: Explanation) -> OnNode:
     """The sources of the setting's value on this node."""
-    version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
-    runtime = f"{here.runtime.value} {version.text}" if version else here.runtime.value
+    over = known.runtime_of(here)
+    version = known.describe(over).version(here.snapshot.runtimes)
+    runtime = f"{over.value} {version.text}" if version else over.value
     path = _field(found)
     layers = tuple(_layers(here, found, path))
     value = value_at(here.outcome.effective, path) if path else layers[-1].value if layers else None
@@ -115,10 +116,9 @@ def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
         yield from _of_field(here, path)
     elif found.what is What.FLAG:
         yield from _of_flags(here, (found.name,))
-    elif found.name == DEADLINE and here.runtime is Runtime.DOCKERSHIM:
-        row = intents.row(DEADLINE, here.runtime, None)
-        yield from ([LayerValue(Layer.DEFAULT, "", row.default)] if row else [])
-        yield from _of_flags(here, (DEADLINE_FLAG,))
+    elif (row := known.describe(known.runtime_of(here)).row(found.name, None)) is not None and row.in_kubelet:
+        yield LayerValue(Layer.DEFAULT, "", row.default)
+        yield from _of_flags(here, (row.key,))
 
 
 def _of_field(here: Found, path: str) -> Iterator[LayerValue]:
@@ -168,8 +168,9 @@ def _won(layers: tuple[LayerValue, ...]) -> tuple[LayerValue, ...]:
 def _home(here: Found, found: Explanation) -> str:
     if found.what is not What.INTENT:
         return ""
-    version = runtime_versions.version_of(here.runtime, here.snapshot.runtimes)
-    row, refused = intents.row(found.name, here.runtime, version), intents.refusal(found.name, here.runtime, version)
+    over = known.runtime_of(here)
+    version = known.describe(over).version(here.snapshot.runtimes)
+    row, refused = known.describe(over).row(found.name, version), known.refusal(found.name, over, version)
     if row is None or refused is not None:
         why = refused[1] if refused else "nothing is known of it"
         return f"{NOWHERE}: {why.removeprefix(f'{found.name}: ')}"

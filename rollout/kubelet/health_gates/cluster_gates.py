@@ -13,11 +13,12 @@ Only *new* harm since the baseline counts. Times are compared only where one clo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import assert_never
 
-from rollout.core.model.gates import GateKind
+from rollout.core.model.gates import ApiKind, GateKind
 from rollout.core.model.live import Container, Lease, Pod, Sight
 from rollout.core.model.verdict import Verdict
 from rollout.core.text import json_text
@@ -182,11 +183,19 @@ def is_renewal(known: Lease, now: Lease) -> bool:
     return now.version != known.version and (seconds_between(known.renewed, now.renewed) or 0.0) > 0.0
 
 
-def judge_sight(kind: GateKind, sight: Sight, baseline: Baseline, since: Since) -> Judged:
+def judge_sight(kind: ApiKind, sight: Sight, baseline: Baseline, since: Since) -> Judged:
     """The verdict of an API gate on a node."""
-    if kind is GateKind.NODE_READY:
-        return node_ready(sight, since)
-    return _JUDGES[kind](sight, baseline)
+    match kind:
+        case GateKind.NODE_READY:
+            return node_ready(sight, since)
+        case GateKind.PODS_KEPT:
+            return _pods_kept(sight, baseline)
+        case GateKind.CONTAINERS_KEPT:
+            return _containers_kept(sight, baseline)
+        case GateKind.IMAGE_PULLS:
+            return _image_pulls(sight, baseline)
+        case _ as never:
+            assert_never(never)
 
 
 def node_ready(sight: Sight, since: Since) -> Judged:
@@ -280,10 +289,3 @@ def _not_pulled(pod: Pod, before: Mapping[str, Then]) -> Iterator[str]:
 def _listed(found: list[str], what: str, happened: str) -> str:
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{counted(len(found), what)} {happened}: {', '.join(map(printable, found[:SHOWN]))}{more}"
-
-
-_JUDGES: Mapping[GateKind, Callable[[Sight, Baseline], Judged]] = {
-    GateKind.PODS_KEPT: _pods_kept,
-    GateKind.CONTAINERS_KEPT: _containers_kept,
-    GateKind.IMAGE_PULLS: _image_pulls,
-}

@@ -7,10 +7,21 @@ so each gate measures something else and none is sufficient alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
-from rollout.core.model.gates import Gate, GateKind
+from rollout.core.model.gates import (
+    AgentCheck,
+    AgentKind,
+    AlertQuery,
+    ApiCheck,
+    CommandQuery,
+    Gate,
+    GateKind,
+    HttpQuery,
+    NoQuery,
+    PrometheusQuery,
+)
 from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import FileState, Measurement, Snapshot, UnitState
 from rollout.core.model.verdict import Verdict
@@ -60,12 +71,32 @@ _NOT_ASKED = frozenset({124, 126, 127})
 
 def judge(gate: Gate, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
     """The verdict of ``gate`` on this reading; ``previous`` is the node's last reading since its restart, if any."""
-    if gate.kind is GateKind.COMMAND:
-        return _command(gate, measurement)
-    return _JUDGES[gate.kind](change, measurement, previous)
+    match gate.asks:
+        case CommandQuery():
+            return _command(gate, measurement)
+        case AgentCheck(kind):
+            return _measured(kind, change, measurement, previous)
+        case ApiCheck() | PrometheusQuery() | AlertQuery() | HttpQuery() | NoQuery():
+            return Verdict.UNKNOWN, f"{gate.kind.value} is not measured on a node"
+        case _ as never:
+            assert_never(never)
 
 
-def _unit(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+def _measured(kind: AgentKind, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:
+    match kind:
+        case GateKind.UNIT:
+            return _unit(change, measurement)
+        case GateKind.PROCESS:
+            return _process(change, measurement, previous)
+        case GateKind.HEALTHZ:
+            return _healthz(change, measurement)
+        case GateKind.EFFECTIVE_CONFIG:
+            return _effective_config(change, measurement)
+        case _ as never:
+            assert_never(never)
+
+
+def _unit(change: Change, measurement: Measurement) -> Judged:
     """The kubelet's unit runs, and so do the change's other units: the first that does not run is reported."""
     if measurement.unit is None:
         return Verdict.UNKNOWN, "systemd did not answer"
@@ -155,7 +186,7 @@ def _ignoring(change: Change, measurement: Measurement) -> str:
     return f'{measurement.lenient} "lenient decoding" lines: the kubelet ignores part of its configuration'
 
 
-def _healthz(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+def _healthz(change: Change, measurement: Measurement) -> Judged:
     said = measurement.healthz
     if said is None:
         return Verdict.UNKNOWN, "no program on the node can query healthz"
@@ -170,7 +201,7 @@ def _healthz(change: Change, measurement: Measurement, _previous: Measurement | 
     return Verdict.FAIL, said
 
 
-def _effective_config(change: Change, measurement: Measurement, _previous: Measurement | None) -> Judged:
+def _effective_config(change: Change, measurement: Measurement) -> Judged:
     if measurement.process is None:
         return Verdict.UNKNOWN, "the kubelet's command line could not be read"
     wrong = _not_holding(change, measurement)
@@ -224,11 +255,3 @@ def _not_holding(change: Change, measurement: Measurement) -> str:
 
 def _properties(unit: UnitState, *names: str) -> tuple[str, ...]:
     return tuple(unit.properties.get(name, "") for name in names)
-
-
-_JUDGES: Mapping[GateKind, Callable[[Change, Measurement, Measurement | None], Judged]] = {
-    GateKind.UNIT: _unit,
-    GateKind.PROCESS: _process,
-    GateKind.HEALTHZ: _healthz,
-    GateKind.EFFECTIVE_CONFIG: _effective_config,
-}

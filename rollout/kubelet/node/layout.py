@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.errors import Place
 from rollout.kubelet.node import arguments, env_file, unit_file
-from rollout.kubelet.runtime_versions import Runtime
-from rollout.kubelet.versions import Version
 
 UNIT = "kubelet.service"
 DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
@@ -212,19 +210,3 @@ def _flags_home(
     if not named:
         raise LayoutError("layout-not-understood", f"the unit uses ${VARIABLE} but reads no file that could set it")
     return EnvHome(next((entry.path for entry in reversed(named) if entry.path in texts), named[-1].path))
-
-
-def runtime(flags: Layout, version: Version, endpoint_field: object) -> Runtime:
-    """The node's runtime: dockershim up to 1.23 unless a flag names another, else by the endpoint's socket."""
-    kind = flags.flag("--container-runtime") or ("docker" if version.minor < 24 else "remote")
-    if kind == "docker":
-        return Runtime.DOCKERSHIM if version.minor < 24 else Runtime.UNKNOWN
-    default = "unix:///run/containerd/containerd.sock" if version.minor >= 27 else ""
-    endpoint = flags.flag("--container-runtime-endpoint") or endpoint_field or default
-    sockets = {
-        "cri-dockerd": Runtime.CRI_DOCKERD,
-        "dockershim": Runtime.CRI_DOCKERD,  # cri-dockerd's socket in its first releases
-        "containerd": Runtime.CONTAINERD,
-        "crio": Runtime.CRIO,
-    }
-    return next((found for word, found in sockets.items() if word in str(endpoint)), Runtime.UNKNOWN)

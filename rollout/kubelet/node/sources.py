@@ -15,7 +15,6 @@ from rollout.kubelet.configuration import startup
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, MessageLevel, Sources
 from rollout.kubelet.node import arguments, fitness, layout
 from rollout.kubelet.node.layout import Layout, LayoutError, text_of
-from rollout.kubelet.runtime_versions import Runtime
 from rollout.kubelet.versions import Version
 
 DROP_INS_ALLOWED = "KUBELET_CONFIG_DROPIN_DIR_ALPHA"
@@ -139,7 +138,6 @@ class Found:
     layout: Layout
     sources: Sources
     outcome: KubeletOutcome
-    runtime: Runtime
 
 
 def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
@@ -158,8 +156,7 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
             f"this kubelet runs, but by rollout's check it would not start with the files on the node: {fatal(outcome)}"
         )
         raise LayoutError("config-not-understood", message)
-    runtime = layout.runtime(now, version, outcome.effective.get("containerRuntimeEndpoint"))
-    return Found(node, snapshot, version, now, given, outcome, runtime)
+    return Found(node, snapshot, version, now, given, outcome)
 
 
 def fatal(outcome: KubeletOutcome) -> str:

@@ -1,4 +1,8 @@
-"""Intents on containerd: keys of config.toml or of a file that it imports, and hosts.toml (``mirrors``)."""
+"""containerd: keys of config.toml or of a file that it imports, and hosts.toml (``containerd_mirrors``).
+
+Read in the sources of 1.6.39, 1.7.0, 1.7.10, 2.0.0, 2.1.0, 2.2.0 and 2.3.4 (``internal/cri/config``,
+``plugins/transfer``). The file and table are found on the node.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,15 @@ from collections.abc import Callable, Mapping
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import intents
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS, Row
+from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
-from rollout.kubelet.runtimes import containerd_config, direction, mirrors, service, toml_edit
+from rollout.kubelet.runtimes import containerd_config, containerd_mirrors, direction, service, toml_edit
 from rollout.kubelet.runtimes.containerd_config import Config, KeyPlace
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, Wanted
 from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
 
-UNIT = "containerd.service"
+_UNIT = "containerd.service"
 _TRANSFER_DEADLINE = (
     "imagePullProgressDeadline covers only layers that report progress, from containerd 2.1 on (transfer service):"
     " it does not end a pull that hangs before the first layer"
@@ -27,26 +30,29 @@ _TRANSFER_TABLE = (
 )
 
 
-def change(snapshot: Snapshot, wanted: Mapping[str, Setting], version: RuntimeVersion) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     """The change for these intents on this containerd: config.toml is read at its start, hosts.toml at each pull."""
-    config = containerd_config.load(snapshot, service.find(snapshot, UNIT), version)
+    version = CONTAINERD.version(snapshot.runtimes)
+    if version is None:
+        raise LayoutError("runtime-version-unknown", "the node does not report its containerd version")
+    config = containerd_config.load(snapshot, service.find(snapshot, _UNIT), version)
     parts = [_part(snapshot, config, setting) for _, setting in sorted(wanted.items())]
     assignments = tuple(each for part in parts for each in part.assignments)
     edits = (*_edits(config, assignments), *(edit for part in parts for edit in part.edits))
     notes = tuple(note for part in parts for note in part.notes)
     if not assignments:
         return RuntimeChange(edits, notes=notes)
-    return RuntimeChange(edits, units=(UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
+    return RuntimeChange(edits, units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
 
 
 def _part(snapshot: Snapshot, config: Config, setting: Setting) -> Part:
-    row = intents.row(setting.name, Runtime.CONTAINERD, config.containerd)
+    row = CONTAINERD.row(setting.name, config.containerd)
     if row is None or row.refusal:
         raise LayoutError(
             "setting-unsupported", row.refusal if row else f"rollout does not know containerd {config.containerd.text}"
         )
     if setting.name == MIRRORS:
-        return mirrors.part(snapshot, config, setting, row)
+        return containerd_mirrors.part(snapshot, config, setting, row)
     return _KEYS[setting.name](config, setting, row)
 
 
@@ -99,3 +105,65 @@ def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]
         if ours:
             edits.append(Edit(file.path, before, text.encode(), tuple(each.reason for each in ours)))
     return tuple(edits)
+
+
+def _is_hosts(path: str, text: str) -> bool:
+    return path.endswith("/hosts.toml") and bool(containerd_mirrors.hosts(text, path))
+
+
+def _is_config(path: str, text: str) -> bool:
+    return isinstance(toml_edit.read(text, path).get("plugins"), dict)
+
+
+_END: Number = (3, 0, 0)
+_IMAGES = "the CRI images table of /etc/containerd/config.toml"
+_TRANSFER = "[plugins.'io.containerd.transfer.v1.local'] of /etc/containerd/config.toml"
+_HOSTS = "/etc/containerd/certs.d/HOST/hosts.toml"
+_NO_TIMEOUT = (
+    "image_pull_progress_timeout exists from containerd 1.7.0; an older one ignores it and pulls without a limit"
+)
+_NO_CONFIG_PATH = "registry.config_path exists from containerd 1.5.0; an older one does not read hosts.toml"
+
+
+def _none(intent: str, before: Number, refusal: str) -> Row:
+    return Row(intent, Runtime.CONTAINERD, FIRST, before, refusal=refusal)
+
+
+def _deadlines(since: Number, before: Number, default: str) -> Row:
+    key, restart = "image_pull_progress_timeout", Disruption.RESTART_RUNTIME
+    return Row(DEADLINE, Runtime.CONTAINERD, since, before, key, default, _IMAGES, _UNIT, restart)
+
+
+def _limits(since: Number, before: Number, place: str) -> Row:
+    key, restart = containerd_config.DOWNLOADS_KEY, Disruption.RESTART_RUNTIME
+    return Row(DOWNLOADS, Runtime.CONTAINERD, since, before, key, "3", place, _UNIT, restart)
+
+
+def _config_paths(since: Number, before: Number, default: str) -> Row:
+    return Row(MIRRORS, Runtime.CONTAINERD, since, before, "config_path", default, _HOSTS, _UNIT)
+
+
+CONTAINERD = Description(
+    Runtime.CONTAINERD,
+    "containerd",
+    _change,
+    end=_END,
+    rows=(
+        _none(DEADLINE, (1, 7, 0), _NO_TIMEOUT),
+        _deadlines((1, 7, 0), (1, 7, 10), "1m0s"),
+        _deadlines((1, 7, 10), _END, "5m0s"),
+        _limits(FIRST, (2, 1, 0), _IMAGES),
+        _limits((2, 1, 0), _END, _TRANSFER),
+        _none(MIRRORS, (1, 5, 0), _NO_CONFIG_PATH),
+        _config_paths((1, 5, 0), (2, 2, 0), ""),
+        _config_paths((2, 2, 0), _END, "/etc/containerd/certs.d:/etc/docker/certs.d"),
+    ),
+    labels=("containerd",),
+    sockets=("containerd",),
+    endpoint="unix:///run/containerd/containerd.sock",
+    default_since=27,
+    usual_version="1.7.28",
+    restarted=frozenset({_UNIT}),
+    readers={DOWNLOADS: _UNIT, DEADLINE: _UNIT},
+    is_home=(_is_hosts, _is_config),
+)

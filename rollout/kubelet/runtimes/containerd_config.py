@@ -15,8 +15,8 @@ from typing import Any
 
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import RuntimeVersion
 from rollout.kubelet.runtimes import node_files, toml_edit
+from rollout.kubelet.runtimes.description import RuntimeVersion
 from rollout.kubelet.runtimes.service import Command
 from rollout.kubelet.runtimes.toml_edit import KeyPath
 

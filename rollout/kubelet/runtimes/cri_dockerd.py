@@ -1,4 +1,4 @@
-"""The progress deadline on cri-dockerd: its own flag, in an environment file that its unit reads, or in our drop-in.
+"""cri-dockerd: the progress deadline is its own flag, in an environment file that its unit reads, or in our drop-in.
 
 Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it with a plain ``ExecStart=``
 (``packaging/systemd/cri-docker.service``), so the usual home is a drop-in that restates that line.
@@ -12,17 +12,17 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.intents import DEADLINE_FLAG
+from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import RuntimeVersion
-from rollout.kubelet.runtimes import direction, node_files, service
-from rollout.kubelet.runtimes.outcome import RuntimeChange
+from rollout.kubelet.runtimes import direction, dockerd, node_files, service
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, RuntimeVersion, Wanted
+from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 from rollout.kubelet.runtimes.service import Command
 
-UNIT = "cri-docker.service"
-DROP_IN = f"/etc/systemd/system/{UNIT}.d/90-rollout.conf"
-DEFAULT = "1m0s"
+_UNIT = "cri-docker.service"
+_DROP_IN = f"/etc/systemd/system/{_UNIT}.d/90-rollout.conf"
+_DEFAULT = "1m0s"
 _OURS = frozenset({DEADLINE_FLAG})
 _EXTRACTING = "cri-dockerd does not apply the deadline while a layer is extracted (from 0.3.15)"
 _VERIFYING = "this cri-dockerd (before 0.3.15) also cuts pulls with layers that take longer than the deadline to verify or extract"
@@ -37,26 +37,33 @@ class _Written:
     then: Command
 
 
-def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
+    """Its own flag, and what dockerd does for it."""
+    version = CRI_DOCKERD.version(snapshot.runtimes)
+    flag = (_flag_change(snapshot, wanted[DEADLINE], version),) if DEADLINE in wanted else ()
+    return together(*flag, dockerd.change(snapshot, wanted))
+
+
+def _flag_change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None) -> RuntimeChange:
     """The flag and a restart of cri-docker.service, nothing where it is in force, or ``LayoutError``."""
-    command = service.find(snapshot, UNIT, _OURS)
+    command = service.find(snapshot, _UNIT, _OURS)
     asked, runs = command.flag(DEADLINE_FLAG), arguments.last(command.running[1:], DEADLINE_FLAG)
     if asked is not None and direction.same(setting, asked):
         return RuntimeChange() if runs is not None and direction.same(setting, runs.value) else _restart_only(setting)
-    if asked is None and direction.same(setting, DEFAULT) and not setting.pin:
+    if asked is None and direction.same(setting, _DEFAULT) and not setting.pin:
         if runs is not None and not direction.same(setting, runs.value):
             return _restart_only(setting)
-        return RuntimeChange(notes=(direction.by_default(setting, DEFAULT, "cri-dockerd"),))
+        return RuntimeChange(notes=(direction.by_default(setting, _DEFAULT, "cri-dockerd"),))
     written = _written(command, f"{DEADLINE_FLAG}={setting.value}")
     _prove(command, written, setting)
     before = node_files.text(snapshot.files, written.path)
     why = reason(DEADLINE_FLAG, asked or "not set", str(setting.value), setting)
     edit = Edit(written.path, None if before is None else before.encode(), written.text.encode(), (why,))
-    notes = (direction.direction(setting, asked or DEFAULT, _origin(command)), *_traps(version))
+    notes = (direction.direction(setting, asked or _DEFAULT, _origin(command)), *_traps(version))
     return RuntimeChange(
         (edit,),
-        units=(UNIT,),
-        reload=written.path == DROP_IN,
+        units=(_UNIT,),
+        reload=written.path == _DROP_IN,
         disruption=Disruption.RESTART_RUNTIME,
         notes=notes,
     )
@@ -64,7 +71,7 @@ def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion | None)
 
 def _restart_only(setting: Setting) -> RuntimeChange:
     note = f"restart only: the files ask for {DEADLINE_FLAG}={setting.value}, but the running cri-dockerd does not have it yet"
-    return RuntimeChange(units=(UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=(note,))
+    return RuntimeChange(units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=(note,))
 
 
 def _origin(command: Command) -> str:
@@ -85,13 +92,13 @@ def _written(command: Command, argument: str) -> _Written:
         if not name:
             restated = unit_file.merge(command.start.command, (argument,))
             text = f"# Written by rollout: cri-dockerd's own flags\n[Service]\nExecStart=\nExecStart={restated}\n"
-            return _Written(DROP_IN, text, service.with_drop_in(command, DROP_IN, text))
+            return _Written(_DROP_IN, text, service.with_drop_in(command, _DROP_IN, text))
         path = command.sources[name]
         value = arguments.merge(command.variables.get(name, ""), [argument])
         text = env_file.assign(command.environments.get(path, ""), name, value)
         return _Written(path, text, service.with_environment(command, path, text))
     except ValueError as error:
-        raise LayoutError("layout-not-understood", f"{UNIT}: {error}") from None
+        raise LayoutError("layout-not-understood", f"{_UNIT}: {error}") from None
 
 
 def _variable(command: Command) -> str:
@@ -115,3 +122,27 @@ def _prove(command: Command, written: _Written, setting: Setting) -> None:
     same = service.others(then.asked, _OURS) == service.others(command.asked, _OURS)
     if not same or then.pieces[0].text != command.pieces[0].text:
         raise LayoutError("layout-not-understood", f"{written.path} would change more than {DEADLINE_FLAG}")
+
+
+_END: Number = (1, 0, 0)
+
+CRI_DOCKERD = Description(
+    Runtime.CRI_DOCKERD,
+    "cri-dockerd",
+    _change,
+    end=_END,
+    rows=(
+        Row(DEADLINE, Runtime.CRI_DOCKERD, FIRST, _END, DEADLINE_FLAG, _DEFAULT, f"the flags of {_UNIT}",
+            _UNIT, Disruption.RESTART_RUNTIME),
+        *dockerd.rows(Runtime.CRI_DOCKERD, _END),
+    ),
+    labels=("cri-dockerd",),
+    sockets=("cri-dockerd", "dockershim"),  # the second in its first releases
+    endpoint="unix:///run/cri-dockerd.sock",
+    usual_version="0.3.15",
+    restarted=frozenset({_UNIT}),
+    hung_up=dockerd.HUNG_UP,
+    drop_ins=frozenset({_DROP_IN}),
+    readers=dockerd.READERS,
+    is_home=(dockerd.is_daemon_json,),
+)  # fmt: skip

@@ -1,8 +1,8 @@
-"""The progress deadline on CRI-O: our drop-in under crio.conf.d, in force unless a later place sets another value.
+"""CRI-O: the progress deadline in our drop-in under crio.conf.d, in force unless a later place sets another value.
 
 ``internal/criocli`` and ``pkg/config`` (1.30.11 to 1.36.3): crio.conf, then every file under crio.conf.d in lexical
 order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the later wins. SIGHUP does not reload this key
-(``pkg/config/reload.go``), so crio restarts.
+(``pkg/config/reload.go``), so crio restarts. Keys and defaults: ``pkg/config/config.go`` of 1.30.10 to 1.36.3.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import Any
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet import intents
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.intents import DEADLINE, Row
+from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import Runtime, RuntimeVersion
 from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, Wanted
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.service import Command
 
-UNIT = "crio.service"
+_UNIT = "crio.service"
 MAIN, DIRECTORY = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d"
 DROP_IN = f"{DIRECTORY}/99-rollout.conf"
 _TABLE = ("crio", "image")
@@ -38,12 +37,15 @@ class _Said:
     path: str
 
 
-def change(snapshot: Snapshot, setting: Setting, version: RuntimeVersion) -> RuntimeChange:
+def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     """The drop-in and a restart of crio, nothing where the value is in force, or ``LayoutError``."""
-    row = intents.row(DEADLINE, Runtime.CRIO, version)
+    version = CRIO.version(snapshot.runtimes)
+    if version is None:
+        raise LayoutError("runtime-version-unknown", "the node does not report its CRI-O version")
+    row = CRIO.row(DEADLINE, version)
     if row is None or row.refusal:
         raise LayoutError("setting-unsupported", row.refusal if row else f"rollout does not know CRI-O {version.text}")
-    command = service.find(snapshot, UNIT)
+    setting, command = wanted[DEADLINE], service.find(snapshot, _UNIT)
     _check_where(command)
     said = _said(snapshot, command, row)
     if said.value is not None and direction.same(setting, said.value):
@@ -93,4 +95,46 @@ def _written(snapshot: Snapshot, setting: Setting, row: Row, said: _Said) -> Run
     why = reason(row.key, "not set" if said.value is None else str(said.value), str(setting.value), setting)
     edit = Edit(DROP_IN, None if before is None else before.encode(), after.encode(), (why,))
     notes = (direction.direction(setting, now, said.path), *((_SHORT,) if row.default == "10s" else ()))
-    return RuntimeChange((edit,), units=(UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
+    return RuntimeChange((edit,), units=(_UNIT,), disruption=Disruption.RESTART_RUNTIME, notes=notes)
+
+
+_END: Number = (2, 0, 0)
+_NO_KEY = "pull_progress_timeout exists from 1.30.11, 1.31.3 and 1.32.0; this CRI-O has no such key"
+_NO_DOWNLOADS = "rollout knows no limit on concurrent downloads for CRI-O"
+_NO_MIRRORS = "on CRI-O mirrors are set in /etc/containers/registries.conf.d; rollout does not write it"
+
+
+def _none(intent: str, since: Number, before: Number, refusal: str) -> Row:
+    return Row(intent, Runtime.CRIO, since, before, refusal=refusal)
+
+
+def _deadline(since: Number, before: Number, default: str) -> Row:
+    key, restart = "pull_progress_timeout", Disruption.RESTART_RUNTIME
+    return Row(DEADLINE, Runtime.CRIO, since, before, key, default, DROP_IN, _UNIT, restart)
+
+
+CRIO = Description(
+    Runtime.CRIO,
+    "crio",
+    _change,
+    end=_END,
+    rows=(
+        _none(DEADLINE, FIRST, (1, 30, 11), _NO_KEY),
+        _deadline((1, 30, 11), (1, 30, 14), "10s"),
+        _deadline((1, 30, 14), (1, 31, 0), "0s"),
+        _none(DEADLINE, (1, 31, 0), (1, 31, 3), _NO_KEY),
+        _deadline((1, 31, 3), (1, 31, 9), "10s"),
+        _deadline((1, 31, 9), (1, 32, 0), "0s"),
+        _deadline((1, 32, 0), (1, 32, 4), "10s"),
+        _deadline((1, 32, 4), _END, "0s"),
+        _none(DOWNLOADS, FIRST, _END, _NO_DOWNLOADS),
+        _none(MIRRORS, FIRST, _END, _NO_MIRRORS),
+    ),
+    labels=("cri-o", "crio"),
+    sockets=("crio",),
+    endpoint="unix:///var/run/crio/crio.sock",
+    usual_version="1.30.14",
+    restarted=frozenset({_UNIT}),
+    drop_ins=frozenset({DROP_IN}),
+    readers={DEADLINE: _UNIT},
+)

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.health_gates.alertmanager import Alert, judge_alerts
+from rollout.core.health_gates.alerts import Alert, judge_alerts
 from rollout.core.health_gates.http import Page, judge_page
 from rollout.core.health_gates.prometheus import Sample, Samples, judge_samples
 from rollout.core.model.gates import HttpQuery, PrometheusQuery

@@ -7,13 +7,15 @@ from typing import assert_never
 import pytest
 
 from rollout.core.model.gates import (
+    AgentCheck,
     AlertQuery,
+    ApiCheck,
     CommandQuery,
     Gate,
     GateKind,
     GateScope,
     HttpQuery,
-    NodeCheck,
+    NoQuery,
     PrometheusQuery,
 )
 
@@ -38,8 +40,12 @@ def test_each_kind_asks_what_its_name_says(kind: GateKind) -> None:
         case CommandQuery(words):
             assert words == ("true",)
             found = GateKind.COMMAND
-        case NodeCheck(measured):
+        case AgentCheck(measured):
             found = measured
+        case ApiCheck(reported):
+            found = reported
+        case NoQuery():
+            pytest.fail("its query is there")
         case _ as never:
             assert_never(never)
     assert found is kind

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from rollout.app.driver import _changed as changed
 from rollout.app.plan import build_plan
+from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scope, Share
 from rollout.core.model.verdict import Reading, Verdict
-from rollout.core.plans.planning import rack_sizes
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Answered, Event, Trigger, WaveJudged
@@ -82,7 +82,7 @@ def plan_of(count: int, per_rack: int = 60) -> Plan:
         POLICY, limits=Limits(per_rack=Share(percent=20.0)), on_failure=RevertScope.WAVE, budgets=BUDGETS, soak=30.0
     )
     plan = build_plan(found, policy, mixed(found), dict.fromkeys(found.nodes, IMAGE_PULLS), tuple(found.nodes), "")
-    assert plan.racks == rack_sizes(found)
+    assert plan.racks == sizes(found.nodes.values(), AreaKind.RACK)
     return plan
 
 

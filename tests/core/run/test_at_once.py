@@ -20,11 +20,10 @@ def node(number: int) -> Node:
 
 
 FLEET = [node(number) for number in range(12)]
-RACKS, ZONES = {"r0": 6, "r1": 6}, {"x": 6, "y": 6}
 
 
 def bounds(limits: Limits, in_flight: int | None = None) -> AtOnce:
-    return at_once(FLEET, RACKS, ZONES, limits, in_flight)
+    return at_once(FLEET, FLEET, limits, in_flight)
 
 
 def test_the_default_limits_are_one_node_of_a_small_rack() -> None:
@@ -33,13 +32,14 @@ def test_the_default_limits_are_one_node_of_a_small_rack() -> None:
 
 def test_a_rack_of_sixty_has_room_for_three() -> None:
     rack = [Node(f"n{number}", "127.0.0.1", "r", "z") for number in range(60)]
-    found = at_once(rack, {"r": 60}, {"z": 60}, Limits(), None)
+    found = at_once(rack, rack, Limits(), None)
     assert may_start(found, [node.name for node in rack], ()) == ("n0", "n1", "n2")
 
 
 def test_the_share_is_of_the_whole_rack_also_if_few_of_its_nodes_are_selected() -> None:
-    few = [Node(f"n{number}", "127.0.0.1", "r", "z") for number in range(5)]
-    found = at_once(few, {"r": 60}, {"z": 60}, Limits(), None)
+    rack = [Node(f"n{number}", "127.0.0.1", "r", "z") for number in range(60)]
+    few = rack[:5]
+    found = at_once(few, rack, Limits(), None)
     assert len(may_start(found, [node.name for node in few], ())) == 3
 
 

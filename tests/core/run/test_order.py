@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Disruption, Limits, PullsInFlight, RevertScope, Share
 from rollout.core.model.rollback_timing import SETTLE
@@ -17,9 +18,8 @@ from tests.plays import confirmed_before
 
 def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
     names = [f"n-{n}" for n in range(count)]
-    rack_of = {name: f"r{index // 60}" for index, name in enumerate(names)}
-    racks = dict.fromkeys(rack_of.values(), 60)
-    made = revert_order("r", "c", dict.fromkeys(names, "r0-1"), rack_of, racks, limits)
+    every = {f"n-{n}": Node(f"n-{n}", "", f"r{n // 60}", "z") for n in range(2040)}
+    made = revert_order("r", "c", dict.fromkeys(names, "r0-1"), every, limits)
     assert made.goal is Goal.REVERT
     return predicted_seconds(made, per_node=20.0)
 
@@ -27,14 +27,8 @@ def order_of(count: int, limits: Limits = EMERGENCY_LIMITS) -> float:
 def test_a_control_plane_is_reverted_one_at_a_time_and_the_rest_meanwhile() -> None:
     names = [f"n-{n}" for n in range(12)]
     one_at_a_time = names[:3]
-    made = revert_order(
-        "r",
-        "c",
-        dict.fromkeys(names, "r0-1"),
-        {name: name for name in names},
-        dict.fromkeys(names, 1),
-        one_at_a_time=one_at_a_time,
-    )
+    every = {name: Node(name, "", name, "z") for name in names}
+    made = revert_order("r", "c", dict.fromkeys(names, "r0-1"), every, one_at_a_time=one_at_a_time)
     play = confirmed_before(made)
     most = 0
 
@@ -87,6 +81,7 @@ def test_a_node_without_a_restart_has_no_settle_time(disruption: Disruption) -> 
         ),  # half a rack at a time: two rounds, the second after the reverted nodes have settled
         (2040, EMERGENCY_LIMITS, 11 * 20.0 + 10 * SETTLE),  # 200 at once: eleven rounds
         (60, Limits(per_rack=Share(count=60), in_flight=60, pace=0.5), 140.0),  # the pace decides
+        (60, Limits(Share(count=60), Share(count=15), 60, 60.0), 4 * 20.0 + 3 * SETTLE),  # the zone decides
     ],
 )
 def test_how_long_a_rollback_is_predicted_to_take(count: int, limits: Limits, seconds: float) -> None:

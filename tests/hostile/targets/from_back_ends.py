@@ -14,7 +14,7 @@ from rollout.adapters.kubernetes.objects import lease, live_node, pod
 from rollout.adapters.kubernetes.pods import over, placed_pod
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.ports import Silence
-from rollout.core.health_gates.alertmanager import judge_alerts
+from rollout.core.health_gates.alerts import judge_alerts
 from rollout.core.health_gates.http import Page, judge_page
 from rollout.core.health_gates.prometheus import judge_samples
 from rollout.core.model.gates import HttpQuery, PrometheusQuery

@@ -23,7 +23,7 @@ from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, par
 from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.startup import outcome
 from rollout.kubelet.node import env_file
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.app.agents import Agents, access_to
 from tests.hostile.beside import kept_in, spoken, told_beside
 from tests.hostile.property import Target

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token
 from rollout.kubelet.changes.changes import Alike, Proposal, change_for
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
     CONFIG,

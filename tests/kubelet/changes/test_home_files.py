@@ -20,7 +20,7 @@ from rollout.kubelet.changes.changes import Proposal
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.changes.templated_config import DEFAULTS
 from rollout.kubelet.node import layout
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.deciding import decide, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings

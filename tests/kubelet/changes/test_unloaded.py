@@ -13,7 +13,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.node import sources
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet.deciding import decide, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings
 from tests.kubelet.runtimes import nodes as runtimes

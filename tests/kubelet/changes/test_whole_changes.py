@@ -11,7 +11,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
 from rollout.kubelet.fields import known_minors
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.deciding import applied_twice_is_once, decide, pinned, proposed, refused
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, POLICY, kubeadm, regular, settings, with_command, with_file

@@ -13,8 +13,9 @@ from rollout.kubelet.configuration.defaulting import with_file
 from rollout.kubelet.explained import explanation
 from rollout.kubelet.explained.explanation import What, every_name, explain
 from rollout.kubelet.explained.explanation_text import explanation_document, explanation_lines
-from rollout.kubelet.intents import DEADLINE, INTENTS, ROWS
-from rollout.kubelet.runtime_versions import Runtime, parse
+from rollout.kubelet.intents import DEADLINE, INTENTS
+from rollout.kubelet.runtimes.description import Runtime, parse
+from rollout.kubelet.runtimes.known import ROWS
 
 MINORS = fields.known_minors()
 

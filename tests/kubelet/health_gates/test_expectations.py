@@ -58,6 +58,11 @@ def test_nothing_read_is_unknown(kind: GateKind) -> None:
     assert judge(gate(kind), CHANGE, Measurement(), GOOD)[0] is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize("kind", sorted(set(GateKind) - set(ON_THE_NODE)))
+def test_a_gate_that_asks_others_is_unknown_here_and_never_passes(kind: GateKind) -> None:
+    assert judge(gate(kind), CHANGE, GOOD, GOOD) == (Verdict.UNKNOWN, f"{kind.value} is not measured on a node")
+
+
 @pytest.mark.parametrize(
     ("kind", "measurement", "verdict", "evidence"),
     [

@@ -15,7 +15,7 @@ import pytest
 
 from rollout.core.model.settings import Setting
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.controllers import until
 from tests.kubelet.nodes import regular
 from tests.kubelet.real_runtimes.conftest import BINARIES, Program, need

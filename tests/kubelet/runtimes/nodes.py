@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Process, Service, Snapshot, UnitState
-from rollout.kubelet import homes, runtime_versions, versions
+from rollout.kubelet import homes, versions
 from rollout.kubelet.edits import Edit
-from rollout.kubelet.homes import InRuntime
-from rollout.kubelet.runtime_versions import PROGRAMS, Runtime
-from rollout.kubelet.runtimes.changes import RuntimeChange, runtime_change
+from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.known import describe, runtime_change
+from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import absent, kubeadm, regular
 
 CONTAINERD = "/etc/containerd/config.toml"
@@ -103,7 +103,7 @@ def node(runtime: Runtime, version: str, *files: FileState, kubelet: str = "1.29
     found = kubeadm("tess-node-0001", kubelet, SOCKETS[runtime])
     found = replace(
         found,
-        runtimes={PROGRAMS.get(runtime, "other"): PRINTED[runtime].format(version)},
+        runtimes={describe(runtime).program or "other": PRINTED[runtime].format(version)},
         files={**found.files, **{state.path: state for state in (*usual, *files)}},
     )
     for unit in UNITS[runtime]:
@@ -134,14 +134,12 @@ def wanted(*, pin: bool = False, **values: Value) -> dict[str, Setting]:
 
 def changed(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) -> RuntimeChange:
     """The runtime's change for these intents; ``LayoutError`` where it is refused."""
-    version = versions.known(found.kubelet_version)
-    homed = tuple(InRuntime(name, setting.value) for name, setting in settings.items())
-    return runtime_change(found, homed, settings, version, runtime)
+    return runtime_change(found, settings, runtime)
 
 
 def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:
     """One line for the table: ``file | lines added | units | class``, or the refusal."""
-    printed = runtime_versions.version_of(runtime, found.runtimes)
+    printed = describe(runtime).version(found.runtimes)
     home = homes.home(setting, versions.known(found.kubelet_version), runtime, printed)
     if isinstance(home, homes.NoHome):
         return f"refused: {home.reason}"

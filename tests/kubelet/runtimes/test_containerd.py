@@ -11,8 +11,8 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import Runtime
-from rollout.kubelet.runtimes.changes import RuntimeChange
+from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import (
     CONTAINERD,

@@ -6,8 +6,9 @@ import pytest
 
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.intents import DEADLINE, DOWNLOADS, INTENTS, MIRRORS, ROWS
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.intents import DEADLINE, DOWNLOADS, INTENTS, MIRRORS
+from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.known import ROWS
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import CONTAINERD, V2, V3, node, told
 
@@ -89,7 +90,7 @@ def test_the_home_of_each_intent(kubelet: str, runtime: Runtime, version: str, i
 
 
 def test_the_table_has_a_case_for_every_row_of_the_homes() -> None:
-    """A version above covers each row of ``intents.ROWS``, except containerd before config_path and one CRI-O span."""
+    """A version above covers each row of ``known.ROWS``, except containerd before config_path and one CRI-O span."""
     met = {
         each
         for _, runtime, version, *_ in TABLE

@@ -10,7 +10,7 @@ from rollout.core.model.plan import ExcludedNode
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.changes.changes import Proposal, change_for
-from rollout.kubelet.runtime_versions import Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet.nodes import CONFIG, DEB, POLICY, regular
 from tests.kubelet.nodes import node as inventory_node
 from tests.kubelet.runtimes.nodes import CERTS, CONTAINERD, CRIO_DIR, DAEMON, V2, V3, node, wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from rollout.core.model.areas import limited
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
@@ -212,16 +213,16 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
     yield "ended" if story.state.ending else "last event", wall(story.ended)
     yield "token", f"{story.state.counter}"
     if plan is not None:
-        limited = f", limit {plan.limit}" if plan.limit else ""
-        yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{limited}"
+        chosen = f", limit {plan.limit}" if plan.limit else ""
+        yield "plan", f"playbook {plan.playbook}, nodes read {plan.taken}{chosen}"
     elif past.order.goal is Goal.APPLY:
         yield "plan", "cannot be read by this version of rollout"
     learnt = rehearsed(story.state)
     if learnt is not None:
         yield "rehearsal", str(learnt).removeprefix("rehearsal: ")
     limits = past.order.limits
-    zone = f", {limits.per_zone} of a zone" if limits.per_zone else ""
-    yield "limits", f"{limits.per_rack} of a rack{zone}, {limits.in_flight} in flight, {limits.pace:g} restarts/s"
+    areas = ", ".join(f"{share} of a {kind}" for kind, share in limited(limits))
+    yield "limits", f"{areas}, {limits.in_flight} in flight, {limits.pace:g} restarts/s"
     for left in past.order.left_out:
         yield (
             f"not in the run, {left.what}",

@@ -1,4 +1,4 @@
-"""Alertmanager: firing alerts as values, their verdict with evidence, and how a plan shows the query."""
+"""Firing alerts as values, their verdict with evidence, and how a plan shows the query."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.intents import Row
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import containerd_config, node_files, toml_edit
 from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, KeyPlace
+from rollout.kubelet.runtimes.description import Row
 from rollout.kubelet.runtimes.node_files import Files
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
 

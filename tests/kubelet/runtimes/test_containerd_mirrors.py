@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtime_versions import Runtime
-from rollout.kubelet.runtimes import mirrors
-from rollout.kubelet.runtimes.changes import RuntimeChange
+from rollout.kubelet.runtimes import containerd_mirrors as mirrors
+from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
 from tests.kubelet.runtimes.nodes import CERTS, CONTAINERD, V2, V3, added, changed, directory, node, wanted
 

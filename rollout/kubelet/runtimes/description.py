@@ -1,0 +1,130 @@
+"""The form in which each runtime's module describes its runtime: names, sockets, homes of intents, files and units.
+
+The versions are those that a node prints: ``containerd github.com/containerd/containerd v1.7.24 88bf19b2…``,
+``containerd containerd.io 1.6.39 …``, ``crio version 1.30.14``, ``cri-dockerd 0.3.15 (c1c566e)``,
+``Docker version 24.0.7, build afdd53b``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rollout.core.model.playbook import Disruption
+from rollout.core.model.settings import Setting
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.node import layout
+from rollout.kubelet.runtimes.outcome import RuntimeChange
+
+
+class Runtime(StrEnum):
+    """The node's container runtime, by the socket that the kubelet uses; ``known.describe`` describes each."""
+
+    DOCKERSHIM = "dockershim"
+    CRI_DOCKERD = "cri-dockerd"
+    CONTAINERD = "containerd"
+    CRIO = "CRI-O"
+    UNKNOWN = "unknown runtime"
+
+
+_PRINTED = re.compile(r"(?<![\w.])v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})((?:[-~+.][0-9A-Za-z.+~-]*)?)")
+Number = tuple[int, int, int]
+FIRST: Number = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RuntimeVersion:
+    """``MAJOR.MINOR.PATCH``, ordered; ``text`` is the version as printed, without ``v``."""
+
+    major: int
+    minor: int
+    patch: int
+    text: str = ""
+
+    @property
+    def number(self) -> Number:
+        return self.major, self.minor, self.patch
+
+
+def parse(printed: str) -> RuntimeVersion | None:
+    """The version in a runtime's output, or ``None`` if none can be parsed."""
+    found = _PRINTED.search(printed)
+    if found is None:
+        return None
+    text = f"{found[1]}.{found[2]}.{found[3]}{found[4]}"
+    return RuntimeVersion(int(found[1]), int(found[2]), int(found[3]), text)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The home of an intent on the versions of a runtime from ``since`` up to, not including, ``before``.
+
+    ``refusal`` is why it has no home there. Otherwise ``key`` is its name there, ``default`` the value in force where
+    it is not set (as Go and TOML write it), ``place`` the file or unit for people, ``unit`` the unit to restart or
+    reload.
+    """
+
+    intent: str
+    runtime: Runtime
+    since: Number
+    before: Number
+    key: str = ""
+    default: str = ""
+    place: str = ""
+    unit: str = ""
+    disruption: Disruption = Disruption.NONE
+    refusal: str = ""
+
+    @property
+    def in_kubelet(self) -> bool:
+        """Whether the home is a flag of the kubelet, because the runtime is built into it."""
+        return self.unit == layout.UNIT
+
+
+Wanted = Mapping[str, Setting]
+"""Intent → its setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that rollout knows of one runtime. ``rows`` are in order of intent and version.
+
+    ``end``: the versions from here on are not known, so their nodes are refused. ``program``: the name in
+    ``Snapshot.runtimes`` of the program with the version that counts. ``change`` puts intents with a home in the
+    runtime in force, or raises ``LayoutError``.
+    """
+
+    runtime: Runtime
+    program: str
+    change: Callable[[Snapshot, Wanted], RuntimeChange]
+    end: Number = FIRST
+    rows: tuple[Row, ...] = ()
+    labels: tuple[str, ...] = ()  # its names in a node's label ``containerRuntime``
+    sockets: tuple[str, ...] = ()  # each is part of a socket's path that belongs to this runtime
+    endpoint: str = ""  # its usual socket, as kubeadm passes it to the kubelet
+    default_since: int | None = None  # the first minor in which ``endpoint`` is the kubelet's own default
+    built_in_until: int | None = None  # the last minor of the kubelet that contains this runtime
+    successor: Runtime | None = None  # what later kubelets use in its place
+    usual_version: str = ""  # in which most intents have a home, for nodes of no known version
+    restarted: frozenset[str] = frozenset()  # the units that changes restart
+    hung_up: frozenset[str] = frozenset()  # the units that changes send SIGHUP
+    drop_ins: frozenset[str] = frozenset()  # the files that only rollout writes
+    readers: Mapping[str, str] = field(default_factory=dict)  # intent → the unit that reads its file, at its start only
+    is_home: tuple[Callable[[str, str], bool], ...] = ()  # is the file with this path and text one that changes write?
+
+    def version(self, printed: Mapping[str, str]) -> RuntimeVersion | None:
+        """The version in ``Snapshot.runtimes``; ``None`` if the node did not report one."""
+        return parse(printed.get(self.program, ""))
+
+    def row(self, intent: str, version: RuntimeVersion | None) -> Row | None:
+        """The row for this version. Without one only if every version is alike; ``None``: nothing is known."""
+        rows = [each for each in self.rows if each.intent == intent]
+        if version is None:
+            return rows[0] if len(rows) == 1 else None
+        return next((each for each in rows if each.since <= version.number < each.before), None)
+
+    def contained_in(self, minor: int) -> bool:
+        """Whether a kubelet of this minor has the runtime built in."""
+        return self.built_in_until is not None and minor <= self.built_in_until
