@@ -15,7 +15,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.text.terminal import printable, seconds_text
-from rollout.kubelet import fields, in_force, values, versions
+from rollout.kubelet import fields, values, versions
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.diagnosis.facts import Where
@@ -179,7 +179,7 @@ def _overridden(found: Found) -> Iterator[_Late]:
             continue
         for key, value in written.items() if isinstance(written, dict) else ():
             origin, effective = found.outcome.origins.get(key), found.outcome.effective.get(key)
-            if origin is None or origin.where == file.path or in_force.holds(effective, value, (key,)):
+            if origin is None or origin.where == file.path or values.is_in_force(effective, value, (key,)):
                 continue
             if origin.layer is Layer.FLAG:
                 cause = f"{key} is {_shown(value)} in {file.path}, but a flag sets {_shown(effective)} ({origin.where}): a flag overrides the file."

@@ -9,7 +9,7 @@ import pytest
 from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale, Unread
-from rollout.kubelet import in_force, versions
+from rollout.kubelet import values, versions
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.node import sources
@@ -42,7 +42,7 @@ def effective(node: Snapshot) -> dict[str, Value]:
 
 def test_a_file_that_was_edited_and_not_loaded() -> None:
     node = configured("maxPods: 60\n")
-    running = in_force.canonical({**effective(node), "maxPods": 110})
+    running = values.canonical({**effective(node), "maxPods": 110})
     (finding,) = judged(replace(node, stale=EDITED, running=running))
     assert finding.confidence is Confidence.CERTAIN
     assert finding.cause.startswith(
@@ -56,7 +56,7 @@ def test_a_file_that_was_edited_and_not_loaded() -> None:
 
 def test_a_file_that_was_edited_to_what_is_in_force() -> None:
     node = configured("maxPods: 60\n")
-    assert judged(replace(node, stale=EDITED, running=in_force.canonical(effective(node)))) == ()
+    assert judged(replace(node, stale=EDITED, running=values.canonical(effective(node)))) == ()
 
 
 def test_a_flag_that_overrides_the_file() -> None:
