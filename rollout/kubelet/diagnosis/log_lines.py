@@ -267,7 +267,7 @@ def unquoted(text: str) -> str:
     if "\\" not in text:
         return text[1:-1]
     try:
-        return str(json.loads(text))
+        return str(json_text.parse(text))
     except ValueError:  # \x1b and other escapes of Go's own
         return text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
