@@ -82,7 +82,9 @@ class _BoundedRunner(Remote):  # type: ignore[misc]  # fabric publishes no types
     def kill(self) -> None:
         """The time is up. fabric would conclude it from its timer, which may still be alive when the command has ended."""
         self.context.session.late = True
-        with suppress(SSHException, OSError, EOFError):  # the connection may be lost by now, and this is a timer's thread
+        with suppress(
+            SSHException, OSError, EOFError
+        ):  # the connection may be lost by now, and this is a timer's thread
             super().kill()
 
     def wait(self) -> None:
