@@ -183,7 +183,7 @@ import json, sys
 run = json.load(open("status.json"))
 for wave in run["waves"]:
     print(f"  wave {wave['name']:>10}: {wave['total']:4} nodes: " + ", ".join(f"{n} {state}" for state, n in wave["counts"].items()))
-print(f"  halted: {run['halt']}")
+print(f"  halted: {run['halt']['message']} [{run['halt']['reference']}]")
 print(f"  rack04 lost {sys.argv[1]} nodes to its fault (budget 2); reverts by the run itself: {run['counts'].get('reverted', 0)}")
 PY
 echo "  emergency rollback: $(grep -c . receipts) confirmed nodes taken back, every file as before"

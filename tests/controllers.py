@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from tests.documents import check_output, only
 from tests.fork_server import MOST
 from tests.places import ROOT
 
@@ -41,8 +42,9 @@ class Done:
     def all(self) -> str:
         return self.out + self.err
 
-    def json(self) -> Any:
-        return json.loads(self.out)
+    def json(self) -> dict[str, Any]:
+        """The one document that it printed."""
+        return only(self.out)
 
 
 class Process(Protocol):
@@ -81,7 +83,7 @@ def finished(
     environment: Mapping[str, str] | None = None,
     host: str = "",
 ) -> Done:
-    """It has ended; ``subprocess.TimeoutExpired`` if it does not."""
+    """It has ended; ``subprocess.TimeoutExpired`` if it does not. Every document that it printed is checked."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = begin(command, folder, out, err, environment, host)
         try:
@@ -89,7 +91,10 @@ def finished(
         finally:
             process.kill()
             process.wait()
-        return Done(code, _all(out), _all(err))
+        done = Done(code, _all(out), _all(err))
+        if code >= 0:  # what is killed may leave half a line
+            check_output(command, done.out)
+        return done
 
 
 @contextmanager

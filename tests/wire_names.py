@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from rollout.adapters.agent_program import agent_program
+from rollout.cli.documents import documents_schema
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
-from rollout.core.presentation.summary import Summary
-from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import RequestWord
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.run.state import RULES, Order
@@ -50,7 +49,7 @@ def names() -> Table:
         "journal": sorted({*_journal()}),
         "plan": sorted({*shape("", Plan)}),
         "snapshot": sorted({*shape("read.*", Snapshot), *shape("unread.*", Unread)}),
-        "status": sorted({*shape("", Summary), *shape("controller", Attendance)}),
+        "documents": sorted({*_documents()}),
         "requests": sorted(word.value for word in RequestWord),
         "receipt keys": sorted(_of_agent(r"^      (\w+)\) r_\w+=\$value ;;$")),
         "receipt states": sorted(state.value for state in ReceiptState),
@@ -85,6 +84,31 @@ def shape(where: str, kind: Any) -> Iterator[str]:
         yield f"{where}: {' | '.join(sorted(str(member.value) for member in kind))}"
     else:
         yield f"{where}: {kind.__name__}"
+
+
+def _documents() -> Iterator[str]:
+    for kind, schema in documents_schema()["$defs"].items():
+        yield from _keys(kind, schema)
+
+
+def _keys(where: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each value of a document: where it is, and what."""
+    if "properties" in schema:
+        yield from (line for key, each in schema["properties"].items() for line in _keys(f"{where}.{key}", each))
+    elif "items" in schema:
+        yield from _keys(f"{where}[]", schema["items"])
+    elif "additionalProperties" in schema:
+        yield from _keys(f"{where}.*", schema["additionalProperties"])
+    else:
+        yield f"{where}: {_value(schema)}"
+
+
+def _value(schema: Mapping[str, Any]) -> str:
+    """``const`` and enums are their values; a value that is printed as it is has no type."""
+    if "enum" in schema or "const" in schema:
+        return " | ".join(sorted(str(each) for each in schema.get("enum", [schema.get("const")])))
+    named = schema.get("format", schema.get("type", "any"))
+    return named if isinstance(named, str) else " | ".join(named)
 
 
 def _of_agent(pattern: str) -> set[str]:

@@ -6,16 +6,16 @@ end has the rest.
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.presentation.summary import rehearsed, summarize, troubles
-from rollout.core.presentation.summary_text import counts_text, summary_document, summary_lines
+from rollout.core.presentation.event_documents import event_document
+from rollout.core.presentation.summary import rehearsed, summarize
+from rollout.core.presentation.summary_text import SummaryDocument, counts_text, summary_lines
 from rollout.core.presentation.waiting import extended, waits_for
 from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger
-from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
@@ -116,24 +116,19 @@ class PlainProgress:
 
 
 class JsonProgress:
-    """One JSON object per line: every journaled event, then the summary."""
+    """One document per line: every journaled event, then the summary."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
-        body = {"version": 1, **json.loads(encode_event(event)), "phase": after.phase, "wave": after.wave}
-        if isinstance(event, Answered):
-            body["state"] = after.nodes[event.node].state
-        if after.phase is not before.phase and troubles(after):
-            body["troubles"] = len(troubles(after))
-        self._say(body)
+    def on_event(self, event: Event, _before: RunState, after: RunState) -> None:
+        self._say(event_document(event, after))
 
     def on_end(self, state: RunState) -> None:
-        self._say({"event": "Summary", **summary_document(summarize(state))})
+        self._say(SummaryDocument(summarize(state)))
 
-    def _say(self, body: object) -> None:
-        _print(json.dumps(body, sort_keys=True), self._out)
+    def _say(self, document: object) -> None:
+        _print(documents.line(document), self._out)
 
 
 def _print(line: str, out: TextIO) -> None:

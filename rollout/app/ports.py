@@ -16,6 +16,7 @@ from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Command
 from rollout.core.run.events import Event, Request
 from rollout.core.run.state import RunState
+from rollout.core.text.documents import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,20 +227,24 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The holder of a cluster's lease. ``silent``: seconds since its last heartbeat; ``alive``: it may still act."""
+    """The holder of a cluster's lease. ``silent``: seconds since its last heartbeat; ``alive``: it may still act.
+
+    ``pid``: of its process on that host; ``None``: not known.
+    """
 
     run: str
     host: str
     silent: float
     alive: bool
     here: bool  # on this machine, so that ``alive`` is certain
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An action on a cluster outside of its runs. ``at``: seconds since the epoch."""
+    """An action on a cluster outside of its runs."""
 
-    at: float
+    at: Moment
     who: str
     text: str
 

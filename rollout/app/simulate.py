@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
 
 from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
 from rollout.core.presentation.summary import exit_code
-from rollout.core.run.state import NodeState, Order, RunState
+from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -18,11 +18,20 @@ Span = tuple[float, float]
 _MOST_SHOWN = 5
 
 
+class PeakKind(StrEnum):
+    FLEET = "fleet"
+    ZONE = "zone"
+    RACK = "rack"
+
+
+_PEAKS = {AreaKind.ZONE: PeakKind.ZONE, AreaKind.RACK: PeakKind.RACK}
+
+
 @dataclass(frozen=True, slots=True)
 class Peak:
     """The most nodes of a place that were unavailable at once, first at ``at``. ``limit``: what the plan allows."""
 
-    kind: str  # "fleet", "zone", "rack"
+    kind: PeakKind
     name: str
     most: int
     limit: int | None
@@ -42,16 +51,24 @@ class ForecastMoment:
 
 
 @dataclass(frozen=True, slots=True)
+class ForecastHalt:
+    """Why the run halts in a wave, ``after_seconds`` from its start."""
+
+    wave: str
+    reference: str
+    message: str
+    after_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """The result of a plan on model nodes. ``exit_code``: that of ``rollout apply``; ``None``: the run did not end."""
 
     cluster: str
     nodes: int
     seconds: float
-    ending: str
-    halted_at: float | None
-    halted_in: str
-    halt: str
+    ending: Ending | None
+    halt: ForecastHalt | None
     counts: Mapping[str, int]
     reverted: str
     failed: str
@@ -65,15 +82,13 @@ def foresee(
     state: RunState, began: float, seconds: float, away: Mapping[str, Sequence[Span]], moments: Sequence[ForecastMoment]
 ) -> Forecast:
     """The forecast from the end of a run. ``away``: when each node was unavailable, in seconds from the start."""
-    order, halt = state.order, state.halt
+    order = state.order
     return Forecast(
         cluster=order.cluster,
         nodes=len(order.nodes),
         seconds=seconds,
-        ending=str(state.ending or "unfinished"),
-        halted_at=None if halt is None else halt.at - began,
-        halted_in=order.waves[min(state.wave, len(order.waves) - 1)].name if halt else "",
-        halt=f"{halt.message} [{halt.reference}]" if halt else "",
+        ending=state.ending,
+        halt=_halt(state, began),
         counts=dict(Counter(str(record.state) for record in state.nodes.values())),
         reverted=_those(state, NodeState.REVERTED),
         failed=_those(state, NodeState.FAILED),
@@ -84,23 +99,33 @@ def foresee(
     )
 
 
+def _halt(state: RunState, began: float) -> ForecastHalt | None:
+    halt, waves = state.halt, state.order.waves
+    if halt is None:
+        return None
+    wave = waves[min(state.wave, len(waves) - 1)].name
+    return ForecastHalt(wave, halt.reference, halt.message, halt.at - began)
+
+
 def _those(state: RunState, wanted: NodeState) -> str:
     return fold(name for name, record in state.nodes.items() if record.state is wanted)
 
 
 def peaks(order: Order, away: Mapping[str, Sequence[Span]]) -> Iterator[Peak]:
     """The peaks of the fleet, each zone and each rack, with their limits."""
-    yield _peak("fleet", "", order.nodes, away, order.limits.in_flight)
-    for kind in (AreaKind.ZONE, AreaKind.RACK):
+    yield _peak(PeakKind.FLEET, "", order.nodes, away, order.limits.in_flight)
+    for kind, shown in _PEAKS.items():
         members: dict[Area, list[str]] = {}
         for name, node in order.nodes.items():
             members.setdefault(area_of(node, kind), []).append(name)
         for area, names in members.items():
             limit = None if share_of(order.limits, kind) is None else most_of(order, area)
-            yield _peak(kind.value, area.name, names, away, limit)
+            yield _peak(shown, area.name, names, away, limit)
 
 
-def _peak(kind: str, name: str, names: Iterable[str], away: Mapping[str, Sequence[Span]], limit: int | None) -> Peak:
+def _peak(
+    kind: PeakKind, name: str, names: Iterable[str], away: Mapping[str, Sequence[Span]], limit: int | None
+) -> Peak:
     most, at = most_at_once([span for node in names for span in joined(away.get(node, ()))])
     return Peak(kind, name, most, limit, at)
 
@@ -134,9 +159,10 @@ def foreseen_lines(found: Forecast) -> Iterator[str]:
     """The forecast as text."""
     for moment in found.moments:
         yield f"{seconds_text(moment.at):>14}  {printable(moment.words, 300)}"
-    yield f"{counted(found.nodes, 'node')} of {found.cluster}: {found.ending} after {seconds_text(found.seconds)}"
-    if found.halted_at is not None:
-        yield f"halts after {seconds_text(found.halted_at)} in wave {found.halted_in}: {printable(found.halt, 400)}"
+    yield f"{counted(found.nodes, 'node')} of {found.cluster}: {found.ending or 'unfinished'} after {seconds_text(found.seconds)}"
+    if halt := found.halt:
+        why = printable(f"{halt.message} [{halt.reference}]", 400)
+        yield f"halts after {seconds_text(halt.after_seconds)} in wave {halt.wave}: {why}"
     yield "nodes: " + ", ".join(f"{count:,} {state}" for state, count in sorted(found.counts.items()))
     for title, names in (("reverted", found.reverted), ("failed", found.failed), ("pending recovery", found.owed)):
         if names:
@@ -150,11 +176,64 @@ def foreseen_lines(found: Forecast) -> Iterator[str]:
 
 def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
     """The fleet, the zones, and the racks with most unavailable nodes."""
-    racks = sorted((peak for peak in found if peak.kind == "rack"), key=lambda peak: -peak.most)
-    yield from (peak for peak in found if peak.kind != "rack")
+    racks = sorted((peak for peak in found if peak.kind is PeakKind.RACK), key=lambda peak: -peak.most)
+    yield from (peak for peak in found if peak.kind is not PeakKind.RACK)
     yield from racks[:_MOST_SHOWN]
 
 
-def foreseen_document(found: Forecast) -> dict[str, Any]:
-    """The forecast as JSON."""
-    return {"version": 1, **asdict(found)}
+# -------------------------------------------------------------------------------------------------------- for programs
+
+
+@dataclass(frozen=True, slots=True)
+class PeakPart:
+    """The most nodes of the fleet, a zone or a rack that were unavailable at once; ``limit`` ``None``: the plan has none."""
+
+    kind: PeakKind
+    name: str
+    most: int
+    limit: int | None
+    after_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastMomentPart:
+    after_seconds: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastDocument:
+    """What a plan would do, on model nodes. ``ending`` and ``exit_code`` ``None``: the run does not end.
+
+    ``reverted``, ``failed`` and ``pending_recovery`` are nodesets.
+    """
+
+    cluster: str
+    nodes: int
+    seconds: float
+    ending: Ending | None
+    exit_code: int | None
+    halt: ForecastHalt | None
+    counts: Mapping[str, int]
+    reverted: str
+    failed: str
+    pending_recovery: str
+    peaks: tuple[PeakPart, ...]
+    moments: tuple[ForecastMomentPart, ...]
+
+
+def foreseen_document(found: Forecast) -> ForecastDocument:
+    return ForecastDocument(
+        cluster=found.cluster,
+        nodes=found.nodes,
+        seconds=found.seconds,
+        ending=found.ending,
+        exit_code=found.exit_code,
+        halt=found.halt,
+        counts=found.counts,
+        reverted=found.reverted,
+        failed=found.failed,
+        pending_recovery=found.owed,
+        peaks=tuple(PeakPart(each.kind, each.name, each.most, each.limit, each.at) for each in found.peaks),
+        moments=tuple(ForecastMomentPart(each.at, each.words) for each in found.moments),
+    )

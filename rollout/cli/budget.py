@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.core.model.pods import LeavingPod
-from rollout.core.text import durations
+from rollout.core.text import documents, durations
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Problem, RemoteError, UsageError
@@ -33,7 +32,7 @@ def budget(file: str, kubelet: str, within: str, output: str) -> None:
     """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second."""
     found = pod_budget(_pod(file), _minor(kubelet), _limit(within))
     if output == "json":
-        click.echo(json.dumps(pod_budget_document(found), indent=2, ensure_ascii=False))
+        click.echo(documents.page(pod_budget_document(found)))
     else:
         click.echo("\n".join(pod_budget_lines(found)))
 

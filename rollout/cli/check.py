@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -20,6 +19,7 @@ from rollout.cli.check_kubelet import answers, asked, tell
 from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
+from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
@@ -65,7 +65,7 @@ def check(
     checked = check_files(FolderFiles(Path()), RealSources(), why_not_run, saved_fleet(snapshot) if snapshot else None)
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
-        click.echo(json.dumps(_document(checked), indent=2))
+        click.echo(documents.page(_document(checked)))
     else:
         _print(checked)
     if checked.problems:
@@ -97,27 +97,56 @@ def _print(checked: CheckResult) -> None:
     click.echo(f"ok: {', '.join(parts)}")
 
 
-def _document(checked: CheckResult) -> dict[str, object]:
-    return {
-        "version": 1,
-        "ok": not checked.problems,
-        "problems": [_problem(problem) for problem in checked.problems],
-        "inventories": [
-            {"cluster": inventory.cluster, "nodes": len(inventory.nodes)} for inventory in checked.inventories
-        ],
-        "playbooks": [playbook.name for playbook in checked.playbooks],
-        "templates": list(checked.templates),
-        "notAsked": list(checked.not_asked),
-    }
+@dataclass(frozen=True, slots=True)
+class ProblemPart:
+    """A mistake; without a place in a file the first three are ``None``."""
+
+    file: str | None
+    line: int | None
+    column: int | None
+    reference: str
+    message: str
+    hint: str
 
 
-def _problem(problem: Problem) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class InventoryPart:
+    """An inventory, and how many nodes it has."""
+
+    cluster: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDocument:
+    """Every mistake, and the files without any. ``not_asked``: inventories whose nodes could not be read, and why."""
+
+    ok: bool
+    problems: tuple[ProblemPart, ...]
+    inventories: tuple[InventoryPart, ...]
+    playbooks: tuple[str, ...]
+    templates: tuple[str, ...]
+    not_asked: tuple[str, ...]
+
+
+def _document(checked: CheckResult) -> CheckDocument:
+    return CheckDocument(
+        ok=not checked.problems,
+        problems=tuple(_problem(problem) for problem in checked.problems),
+        inventories=tuple(InventoryPart(each.cluster, len(each.nodes)) for each in checked.inventories),
+        playbooks=tuple(playbook.name for playbook in checked.playbooks),
+        templates=checked.templates,
+        not_asked=checked.not_asked,
+    )
+
+
+def _problem(problem: Problem) -> ProblemPart:
     place = problem.place
-    return {
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "reference": problem.reference,
-        "message": problem.message,
-        "hint": problem.hint,
-    }
+    return ProblemPart(
+        file=place.file if place else None,
+        line=place.line if place else None,
+        column=place.column if place else None,
+        reference=problem.reference,
+        message=problem.message,
+        hint=problem.hint,
+    )

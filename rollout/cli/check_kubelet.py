@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
 
 import click
 
 from rollout.adapters.files import configuration_file, drop_ins
+from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
 from rollout.kubelet import versions
@@ -94,7 +94,7 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
     for answer in found:
         told += 1
         wrong += not answer.is_right
-        click.echo(json.dumps(_document(answer), ensure_ascii=False) if output == "json" else "\n".join(_lines(answer)))
+        click.echo(documents.line(_document(answer)) if output == "json" else "\n".join(_lines(answer)))
     if output == "text" and told > 1:
         click.echo(
             f"{counted(told, 'file')}, {wrong:,} with mistakes" if wrong else f"{counted(told, 'file')}, no mistakes"
@@ -102,36 +102,74 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
     return InputError.exit_code if wrong else 0
 
 
-def _document(answer: KubeletVerdict) -> dict[str, Any]:
+class Start(StrEnum):
+    """What the kubelet would do with the file."""
+
+    STARTS = "starts"
+    FAILS = "fails"
+
+
+class Level(StrEnum):
+    """See ``MessageLevel``; ``error``: the file could not be read."""
+
+    FATAL = "fatal"
+    WARNING = "warning"
+    POLICY = "policy"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePart:
+    """``line`` and ``column`` are ``None`` where they are not known."""
+
+    level: Level
+    reference: str
+    text: str
+    file: str
+    line: int | None
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletCheckDocument:
+    """How a kubelet would read one file. ``verdict`` ``None``: the file could not be read. ``ignored``: paths in it."""
+
+    file: str
+    verdict: Start | None
+    ignored: tuple[str, ...]
+    effective: Mapping[str, object]
+    messages: tuple[MessagePart, ...]
+
+
+def _document(answer: KubeletVerdict) -> KubeletCheckDocument:
     found = answer.outcome
     if found is None:
-        return {"file": answer.file, "verdict": None, "ignored": [], "effective": {}, "messages": [_unread(answer)]}
-    return {
-        "file": answer.file,
-        "verdict": "starts" if found.starts else "fails",
-        "ignored": list(found.ignored),
-        "effective": dict(found.effective),
-        "messages": [_message(message, answer.file) for message in found.messages],
-    }
+        return KubeletCheckDocument(answer.file, None, (), {}, tuple(_unread(answer)))
+    return KubeletCheckDocument(
+        file=answer.file,
+        verdict=Start.STARTS if found.starts else Start.FAILS,
+        ignored=found.ignored,
+        effective=found.effective,
+        messages=tuple(_message(message, answer.file) for message in found.messages),
+    )
 
 
-def _unread(answer: KubeletVerdict) -> dict[str, Any]:
+def _unread(answer: KubeletVerdict) -> Iterator[MessagePart]:
     """No verdict is invented for what could not be read."""
-    problem = answer.unread
-    said = {"reference": problem.reference, "text": problem.message} if problem else {}
-    return {"level": "error", **said, "file": answer.file, "line": None, "column": None}
+    if problem := answer.unread:
+        yield MessagePart(Level.ERROR, problem.reference, problem.message, answer.file, None, None)
 
 
-def _message(message: Message, file: str) -> dict[str, Any]:
+def _message(message: Message, file: str) -> MessagePart:
     place = message.place
-    return {
-        "level": message.level.value,
-        "reference": message.reference,
-        "text": message.text,
-        "file": place.file if place else file,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-    }
+    return MessagePart(
+        level=Level(message.level.value),
+        reference=message.reference,
+        text=message.text,
+        file=place.file if place else file,
+        line=place.line if place else None,
+        column=place.column if place else None,
+    )
 
 
 _SAID = {MessageLevel.FATAL: "fatal", MessageLevel.WARNING: "warning", MessageLevel.POLICY: "mistake"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from rollout.core.presentation.command_text import (
     recorded_start,
 )
 from rollout.core.run.at_once import AtOnce
-from rollout.core.text import durations
+from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
@@ -105,7 +104,7 @@ class _Output:
     def heard(self, result: CommandResult) -> None:
         """A line of JSON at once. Text is printed at the end, folded."""
         if self.json:
-            self.line(json.dumps(command_document(result), sort_keys=True))
+            self.line(documents.line(command_document(result)))
 
     def line(self, text: str) -> None:
         try:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import click
 
+from rollout.adapters.clock import SystemClock
 from rollout.app.control import RequestStatus, ask
 from rollout.app.following import attendance, follow, replay, runs_at_work
 from rollout.app.ports import Journal
+from rollout.app.run_documents import no_controller_document
 from rollout.cli.options import known_run, reason_option, session_options
 from rollout.composition.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.summary import exit_code, summarize
-from rollout.core.presentation.summary_text import attendance_lines, status_document, summary_lines
+from rollout.core.presentation.summary_text import attendance_lines, summary_lines
 from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase, RunState
+from rollout.core.text import documents
 from rollout.errors import UsageError
 
 run_argument = click.argument("run", required=False, default="")
@@ -50,11 +52,11 @@ def watch(session: Session, run: str) -> int:
 
 def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
     """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
+    if session.output == "json":
+        click.echo(documents.line(no_controller_document(journal, state, SystemClock().now())))
+        return
     summary = summarize(state)
     found = attendance(journal, summary.cluster, summary.run)
-    if session.output == "json":
-        click.echo(json.dumps({"event": "NoController", **status_document(summary, found)}, sort_keys=True))
-        return
     click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, found))), err=True)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import click
 
@@ -15,9 +15,31 @@ from rollout.composition.back_ends import cluster_of
 from rollout.composition.wiring import Session, operator
 from rollout.core.model.inventory import Inventory
 from rollout.core.run.state import Phase, RunState
+from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import RolloutError, StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why the API server was not asked; ``reference`` ``None``: none is named."""
+
+    reference: str | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.reference}]" if self.reference else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class CordonsDocument:
+    """Cordons that were ``lifted`` (a nodeset), or not (``failed``: node → why)."""
+
+    lifted: str
+    count: int
+    failed: Mapping[str, str]
+    not_asked: Why | None
 
 
 def by_hand(run: str, spared: Collection[str]) -> str:
@@ -45,18 +67,17 @@ def lift_and_tell(
 
     ``known``: nodes that are cordoned according to the journal.
     """
-    lifted, why = Lifted(), "no kubeconfig is named" if known else ""
+    lifted, why = Lifted(), Why(None, "no kubeconfig is named") if known else None
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
             if cluster is not None:
-                lifted, why = lift_cordons(cluster, names, run, spared), ""
+                lifted, why = lift_cordons(cluster, names, run, spared), None
     except RolloutError as error:
-        why = f"{error.message} [{error.reference}]"
+        why = Why(error.reference, error.message)
     if session.output == "json":
         if lifted.nodes or lifted.failed or why:
-            failed = dict(lifted.failed)
-            document = {"event": "Cordons", "lifted": fold(lifted.nodes), "failed": failed, "notAsked": why}
-            click.echo(json.dumps({"version": 1, **document}, sort_keys=True))
+            found = CordonsDocument(fold(lifted.nodes), len(lifted.nodes), dict(lifted.failed), why)
+            click.echo(documents.line(found))
     else:
         for line in _lines(lifted, why, known, by_hand(run, spared)):
             click.echo(line)
@@ -80,13 +101,13 @@ def lift_those_of(
     return lifted
 
 
-def _lines(lifted: Lifted, why: str, known: Collection[str], command: str) -> Iterator[str]:
+def _lines(lifted: Lifted, why: Why | None, known: Collection[str], command: str) -> Iterator[str]:
     if lifted.nodes:
         yield f"cordons lifted: {counted(len(lifted.nodes), 'node')}  {printable(fold(lifted.nodes), 300)}"
     for name, said in lifted.failed[:20]:
         yield f"{name} is still cordoned by rollout: {printable(said, 200)}"
     if why:
         which = f" ({printable(fold(known), 200)})" if known else ""
-        yield f"cordons by rollout{which} were not checked: {printable(why, 200)}"
+        yield f"cordons by rollout{which} were not checked: {printable(str(why), 200)}"
     if why or lifted.failed:
         yield f"  lift them by hand: {command}"

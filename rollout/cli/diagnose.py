@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rollout.app.diagnose import diagnose_nodes, together
 from rollout.cli.options import limit_option, session_options
 from rollout.composition.planning import read_fleet, saved_fleet
 from rollout.composition.wiring import Session
+from rollout.core.text import documents
 from rollout.core.text.nodesets import select
 from rollout.errors import UsageError
 from rollout.kubelet import versions
@@ -58,7 +58,7 @@ def diagnose(
         raise UsageError("nothing-to-read", "no log, no events and no nodes to read", hint=hint)
     found = together(tuple(_parts(session, paths, snapshot, (cluster, limit), _minor(kubelet))))
     if session.output == "json":
-        click.echo(json.dumps(diagnosis_document(found), indent=2, ensure_ascii=False))
+        click.echo(documents.page(diagnosis_document(found)))
     else:
         click.echo("\n".join(diagnosis_lines(found)))
 

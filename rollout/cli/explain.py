@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -12,19 +11,15 @@ from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
 from rollout.composition.planning import read_fleet, saved_fleet
 from rollout.composition.wiring import Session
+from rollout.core.text import documents
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_text import (
-    ConfigzAnswer,
-    explanation_document,
-    explanation_lines,
-    on_node_document,
-    on_node_lines,
-)
+from rollout.kubelet.explained.explanation_document import explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import KNOWN
@@ -53,11 +48,11 @@ def explain(
     if node_name:
         here, shown = _on_node(session, cluster, node_name, found, snapshot)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
-        document["onNode"] = on_node_document(here, shown)
+        document = explanation_document(found, on_node_part(here, shown))
     elif cluster or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     if session.output == "json":
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        click.echo(documents.page(document))
     else:
         click.echo("\n".join(lines))
 

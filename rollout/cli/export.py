@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from rollout.core.plans.kubeadm_patches import (
     kubeadm_lines,
     kubeadm_patches,
 )
+from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
@@ -46,7 +46,7 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     if patches is not None:
         _write(patches, found)
     elif session.output == "json":
-        click.echo(json.dumps(kubeadm_document(found), indent=2, sort_keys=True, ensure_ascii=False))
+        click.echo(documents.page(kubeadm_document(found)))
     else:
         click.echo("\n".join(kubeadm_lines(found)))
 

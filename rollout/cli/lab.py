@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from rollout import known_faults
 from rollout.cli.options import limit_option
 from rollout.composition.wiring import cluster_here
 from rollout.core.model.inventory import Inventory
+from rollout.core.text import documents
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
 from rollout.lab import api, control, faults, launch
@@ -81,7 +83,7 @@ def status(output: str, directory: Path) -> None:
     """Show the state of the kubelets, and the faults that are set."""
     found = control.ask(directory, {"op": "status"})
     if output == "json":
-        click.echo(json.dumps({"version": 1, **found}, indent=2))
+        click.echo(documents.page(_status_document(found)))
         return
     click.echo(f"cluster {found['cluster']}, {found['connections']} connections, {found['commands']} commands")
     if found["api"] != "ok":
@@ -184,7 +186,7 @@ def list_faults(output: str, directory: Path) -> None:
     found = control.ask(directory, {"op": "status"})
     orders = cast("list[dict[str, Any]]", found["orders"])
     if output == "json":
-        click.echo(json.dumps({"version": 1, "api": found["api"], "faults": orders}, indent=2))
+        click.echo(documents.page(LabFaultsDocument(str(found["api"]), tuple(map(_fault_part, orders)))))
         return
     if found["api"] != "ok":
         click.echo(f"{API} {found['api']}")
@@ -194,6 +196,54 @@ def list_faults(output: str, directory: Path) -> None:
         click.echo(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
     if not orders and found["api"] == "ok":
         click.echo("no fault is set")
+
+
+@dataclass(frozen=True, slots=True)
+class LabStatusDocument:
+    """A lab: ``states`` of the kubelets and kinds of ``faults`` with their nodes, as nodesets. ``api``: ``ok``, or its fault."""
+
+    cluster: str
+    port: int
+    api: str
+    states: Mapping[str, str]
+    faults: Mapping[str, str]
+    connections: int
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabFaultPart:
+    """A fault on ``nodes`` (a nodeset), from ``after_seconds`` on; ``lasting_seconds`` ``None``: until it is cleared."""
+
+    kind: str
+    at: str
+    after_seconds: float
+    lasting_seconds: float | None
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabFaultsDocument:
+    """The faults that are set. ``api``: ``ok``, or the API server's fault."""
+
+    api: str
+    faults: tuple[LabFaultPart, ...]
+
+
+def _status_document(found: Mapping[str, Any]) -> LabStatusDocument:
+    return LabStatusDocument(
+        cluster=found["cluster"],
+        port=found["port"],
+        api=found["api"],
+        states={state: fold(names) for state, names in found["states"].items()},
+        faults={kind: fold(names) for kind, names in found["faults"].items()},
+        connections=found["connections"],
+        commands=found["commands"],
+    )
+
+
+def _fault_part(order: Mapping[str, Any]) -> LabFaultPart:
+    return LabFaultPart(order["kind"], order["at"], order["after"], order["lasting"], fold(order["nodes"]))
 
 
 def specification(inventory: Inventory, names: list[str], restart_sec: float) -> LabSpec:

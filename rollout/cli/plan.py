@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.text import documents
 from rollout.core.text.nodesets import select
 from rollout.errors import UsageError
 from rollout.kubelet import versions
@@ -108,7 +108,7 @@ def _write(path: Path, content: bytes) -> None:
 def _show(session: Session, made: Plan, path: Path) -> None:
     preflight = check_preflight(made)
     if session.output == "json":
-        click.echo(json.dumps(plan_json(made, str(path)), indent=2, sort_keys=True, ensure_ascii=False))
+        click.echo(documents.page(plan_json(made, str(path))))
         return
     click.echo(plan_text(made))
     if preflight.refused:

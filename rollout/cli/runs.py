@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,6 +50,7 @@ from rollout.core.presentation.nothing_to_do import (
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Phase, RunState
+from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
@@ -196,7 +196,7 @@ def _plan_now(
 def _tell(session: Session, nothing: NothingToDo) -> int:
     """The exit code."""
     if session.output == "json":
-        click.echo(json.dumps(nothing_document(nothing), sort_keys=True))
+        click.echo(documents.line(nothing_document(nothing)))
     else:
         click.echo("\n".join(nothing_lines(nothing)))
     return nothing.exit_code

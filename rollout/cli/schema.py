@@ -6,11 +6,14 @@ import json
 
 import click
 
+from rollout.cli.documents import documents_schema
 from rollout.core.reading.schemas import SCHEMAS
+
+_ALL = {**SCHEMAS, "documents": documents_schema}
 
 
 @click.command()
-@click.argument("what", type=click.Choice(sorted(SCHEMAS)))
+@click.argument("what", type=click.Choice(sorted(_ALL)))
 def schema(what: str) -> None:
-    """Print the JSON Schema of an inventory or a playbook, for editors; `rollout check` finds more."""
-    click.echo(json.dumps(SCHEMAS[what](), indent=2, ensure_ascii=False))
+    """Print a JSON Schema: of an inventory or a playbook, for editors (`rollout check` finds more), or of what `-o json` prints."""
+    click.echo(json.dumps(_ALL[what](), indent=2, ensure_ascii=False))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -12,12 +10,14 @@ import click
 from rollout.app.simulate import foreseen_document, foreseen_lines
 from rollout.composition.planning import plan_in
 from rollout.core.model.plan import Plan
+from rollout.core.text import documents
 from rollout.core.text.nodesets import Names
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.play import PlayOutcome
+from rollout.simulator.play_documents import play_document, tally_document
 from rollout.simulator.rehearsal import PlanRehearsal
 from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
@@ -65,7 +65,7 @@ def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
         raise UsageError("nothing-to-rehearse", f"{path} changes no node")
     found = PlanRehearsal(plan, faults_of(said, _names(plan))).run()
     if output == "json":
-        click.echo(json.dumps(foreseen_document(found), sort_keys=True))
+        click.echo(documents.page(foreseen_document(found)))
     else:
         click.echo("\n".join(foreseen_lines(found)))
     return found.exit_code or 0
@@ -83,10 +83,7 @@ def _names(plan: Plan) -> Names:
 def _tell(outcome: PlayOutcome, output: str) -> int:
     drawn = outcome.scenario
     if output == "json":
-        story = [asdict(told) for told in outcome.story]
-        faults = [asdict(fault) for fault in drawn.faults]
-        told = {"version": 1, "seed": drawn.seed, "broken": outcome.broken, "ending": outcome.ending}
-        click.echo(json.dumps(told | {"faults": faults, "story": story}, sort_keys=True))
+        click.echo(documents.page(play_document(outcome)))
     else:
         click.echo(f"seed {drawn.seed}: {len(drawn.order.nodes)} nodes, {outcome.controllers} controllers")
         for fault in drawn.faults:
@@ -102,7 +99,7 @@ def _count(first: int, count: int, write: Path | None, output: str) -> int:
     if write is not None:
         write.write_text(page(tally, f"make simulate SEEDS={count}"))
     if output == "json":
-        click.echo(json.dumps({"version": 1} | asdict(tally), sort_keys=True))
+        click.echo(documents.page(tally_document(tally)))
     else:
         for name, number in rows(tally):
             click.echo(f"{number:>12} {name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 
@@ -25,6 +24,7 @@ from rollout.composition.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -48,7 +48,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     finally:
         nodes.close()
     if session.output == "json":
-        click.echo(json.dumps(drift_document(found, unread), indent=2, sort_keys=True))
+        click.echo(documents.page(drift_document(found, unread)))
     else:
         click.echo("\n".join(drift_lines(found, unread)))
     return DRIFTED if has_drift(found) else 4 if unread else 0

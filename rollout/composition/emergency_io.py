@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
@@ -27,6 +26,7 @@ from rollout.core.presentation.emergency_text import proof_documents, proof_line
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
+from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
 
@@ -141,7 +141,7 @@ class EmergencyTerminal:
 
     def tell(self, what: Told) -> None:
         if self.session.output == "json":
-            _print(json.dumps(self._document(what), sort_keys=True))
+            _print(documents.line(self._document(what)))
         else:
             for line in self._lines(what):
                 _print(line)
@@ -162,18 +162,18 @@ class EmergencyTerminal:
         assert_never(what)
 
     @staticmethod
-    def _document(what: Told) -> Mapping[str, Any]:
+    def _document(what: Told) -> object:
         match what:
             case Emergency():
                 return text.seen_document(what.seen, what.picked, what.already)
             case TimeBack():
                 return text.predicted_document(what)
             case Waiting():
-                return text.nodes_document("Waiting", what.owed, seconds=what.seconds)
+                return text.waiting_document(what.owed, what.seconds)
             case LeftTo():
-                return text.nodes_document("LeftTo", what.nodes)
+                return text.left_document(what.nodes)
             case Unfinished():
-                return text.nodes_document("Unfinished", what.owed, picked=list(what.picked))
+                return text.unfinished_document(what.picked, what.owed)
         assert_never(what)
 
     def prove(self, proofs: Sequence[NodeProof]) -> None:
@@ -222,7 +222,7 @@ def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
     """Print one proof per node, at the end."""
     if session.output == "json":
         for document in proof_documents(proofs):
-            _print(json.dumps(document, sort_keys=True))
+            _print(documents.line(document))
     elif proofs:
         for line in proof_lines(proofs):
             _print(line)

@@ -219,7 +219,7 @@ def test_the_next_run_takes_over_claims_of_a_refused_run(site: Site) -> None:
 
 def test_a_refused_run_has_no_pending_recovery(site: Site) -> None:
     turned_away(site)
-    assert summarize(replay(site.journal, "r1")).owed == ""
+    assert summarize(replay(site.journal, "r1")).pending_recovery.nodes == ""
 
 
 def test_its_claims_can_be_ended_without_another_run(site: Site) -> None:

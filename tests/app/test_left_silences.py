@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +14,13 @@ from rollout.app.following import replay, silences_left
 from rollout.app.ports import Worker
 from rollout.app.runs import Tools, start_apply
 from rollout.cli.main import run
-from rollout.core.presentation.left_silences import LeftSilence, left_silences_document, left_silences_lines
+from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.run.commands import Command, OpenWave
 from rollout.core.run.state import Phase, RunState, Verb
+from rollout.core.text.terminal import wall
 from tests.app.site import ACCESS, SMALL, KilledError, Site
 from tests.app.test_wave_gates import SILENCING, Around, alerts
+from tests.documents import only
 
 URL = "http://alerts.example:9093"
 PLAN = replace(SMALL, gates=(*SMALL.gates, alerts(replace(SILENCING, url=URL))))
@@ -67,9 +68,8 @@ def test_a_silence_lasts_as_long_as_its_gate_says_from_when_it_was_set(journal: 
     assert site.at < left.until < site.at + SECONDS, "it was set before now"
     assert silences_left(journal, "r1", left.until - 1.0) == (left,)
     assert silences_left(journal, "r1", left.until) == (), "Alertmanager has ended it"
-    until = left_silences_document([left])[0]["until"]
     (said,) = lines([left], left.until - 200.0)
-    assert said.startswith(f"  alerts of wave canary stay silenced until {until} (3 min 20 s from now): ")
+    assert said.startswith(f"  alerts of wave canary stay silenced until {wall(left.until)} (3 min 20 s from now): ")
     assert said.endswith(f"silence s1 at {URL}; a resumed run lifts it at its end")
 
 
@@ -123,11 +123,11 @@ def test_status_and_report_show_the_silence_of_a_dead_controller_until_it_expire
         assert run(["status", "--state", str(folder)]) == 0
         assert ("alerts of wave canary stay silenced until 2096-" in capsys.readouterr().out) is told
         assert run(["status", "-o", "json", "--state", str(folder)]) == 0
-        document = json.loads(capsys.readouterr().out)
+        document = only(capsys.readouterr().out)
         assert [each["identity"] for each in document["silences"]] == (["s1"] if told else [])
         assert run(["report", "--state", str(folder)]) == 0
         assert ("alerts of wave canary stay silenced until 2096-" in capsys.readouterr().out) is told
         page = tmp_path / f"{run_id}.html"
         assert run(["report", "--html", str(page), "-o", "json", "--state", str(folder)]) == 0
-        assert json.loads(capsys.readouterr().out)["silences"] == document["silences"]
+        assert only(capsys.readouterr().out)["silences"] == document["silences"]
         assert ("alerts of wave canary stay silenced until 2096-" in page.read_text()) is told

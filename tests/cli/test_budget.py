@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rollout.cli.main import run
+from tests.documents import only
 
 POD = """\
 apiVersion: v1
@@ -60,7 +61,7 @@ def test_one_kubelet_a_limit_and_an_upgrade(capsys: pytest.CaptureFixture[str]) 
 
 def test_the_kubelet_of_the_second_incident_is_older_than_every_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["budget", "--pod", "pod.yaml", "--kubelet", "1.13.2", "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = only(capsys.readouterr().out)
     assert document["budgets"][0] == {
         "kubelets": "up to 1.21",
         "seconds": 7,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from rollout.cli.check import check
+from tests.documents import only
 from tests.places import ROOT
 
 
@@ -55,9 +55,9 @@ def test_json(folder: Path) -> None:
     (folder / "inventories" / "d.yaml").write_text("cluster: d\napiServer: v1.23.17\nnodes: {'n[': }\n")
     (folder / "inventories" / "a b.yaml").write_text("")
     result = CliRunner().invoke(check, ["-o", "json"])
-    document = json.loads(result.stdout)
+    document = only(result.stdout)
     assert (result.exit_code, result.stderr) == (2, "")
-    assert (document["version"], document["ok"]) == (1, False)
+    assert (document["kind"], document["ok"]) == ("Check", False)
     assert document["inventories"] == [{"cluster": "c", "nodes": 1}]
     assert document["problems"][1] == {
         "file": "inventories/d.yaml",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from rollout.cli.check import check
 from rollout.errors import UsageError
+from tests.documents import only
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 RIGHT, MISSPELT, BROKEN = "right.yaml", "misspelt.yaml", "broken.yaml"
@@ -30,7 +30,7 @@ def run(*words: str) -> Result:
 
 
 def documents(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+    return [only(line) for line in result.stdout.splitlines()]
 
 
 def test_one_object_per_line_in_the_given_order() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from rollout.cli.main import run
 from rollout.core.plans import snapshot_codec
+from tests.documents import only
 from tests.kubelet.diagnosis.logs import RECORDED, event_list, klog, lines, pulls
 from tests.kubelet.nodes import fleet, inventory, kubeadm
 
@@ -36,8 +36,8 @@ def test_the_text_names_cause_lines_fix_and_risk(capsys: pytest.CaptureFixture[s
 
 def test_the_document_has_the_names_of_the_issue(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diagnose", "--logs", str(LOG), "--events", str(EVENTS), "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert list(document) == ["findings", "unreadLines"]
+    document = only(capsys.readouterr().out)
+    assert list(document) == ["apiVersion", "kind", "findings", "unreadLines"]
     for each in document["findings"]:
         assert list(each) == ["id", "confidence", "nodes", "since", "evidence", "cause", "proposal", "fetchNext"]
         assert each["evidence"]
@@ -56,7 +56,7 @@ def test_any_mix_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     events = tmp_path / "events.json"
     events.write_text(event_list(pulls("web:1", "web-1", 0, 7500, "pull QPS exceeded")))
     assert run(["diagnose", "--logs", str(packed), str(LOG), "--events", str(events), "-o", "json"]) == 0
-    ids = {each["id"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    ids = {each["id"] for each in only(capsys.readouterr().out)["findings"]}
     assert ids >= {"pleg-unhealthy", "slow-termination", "serial-pull-queue", "pull-qps-exceeded"}
 
 

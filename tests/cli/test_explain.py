@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from rollout.cli.main import run
+from tests.documents import only
 
 
 def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,8 +28,12 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_flag_is_accepted_with_and_without_dashes(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("--registry-qps", "registry-qps"):
         assert run(["explain", name, "-o", "json"]) == 0
-        document = json.loads(capsys.readouterr().out)
-        assert (document["version"], document["name"], document["twins"]) == (1, "--registry-qps", ["registryPullQPS"])
+        document = only(capsys.readouterr().out)
+        assert (document["kind"], document["name"], document["twins"]) == (
+            "Explanation",
+            "--registry-qps",
+            ["registryPullQPS"],
+        )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_a_flag_is_accepted_with_and_without_dashes(capsys: pytest.CaptureFixtur
 )
 def test_a_runtime_name_may_contain_a_dash(runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "imagePullProgressDeadline", "--runtime", runtime, "-o", "json"]) == 0
-    homes = json.loads(capsys.readouterr().out)["homes"]
+    homes = only(capsys.readouterr().out)["homes"]
     assert {home["runtime"] for home in homes} == {"cri-dockerd" if "dockerd" in runtime else "CRI-O"}
 
 

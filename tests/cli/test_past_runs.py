@@ -19,6 +19,7 @@ from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import RULES
 from tests.core.presentation import journals
+from tests.documents import only
 
 RUN, LATER = "r20251119-100000-0001", "r20251120-100000-0002"
 PLAN, PLAY = journals.halted()
@@ -72,12 +73,15 @@ def test_a_run_with_other_rules_is_shown_by_its_summary(
 @pytest.mark.parametrize("command", ["status", "report"])
 def test_json_shows_the_same(journal: SqlJournal, capsys: pytest.CaptureFixture[str], command: str) -> None:
     write(journal, BEGUN, run_summary(PLAY.state))
-    document = json.loads(told(capsys, command, "-o", "json"))
+    document = only(told(capsys, command, "-o", "json"))
     summary = run_summary(PLAY.state)
-    assert (document["run"], document["ending"], document["exit_code"]) == (RUN, "halted", 3)
+    assert (document["run"], document["ending"], document["exitCode"]) == (RUN, "halted", 3)
     assert document["anotherVersion"] == {"rollout": "0.0.9", "rules": RULES - 1}
     assert document["counts"] == {state: found.count for state, found in summary.nodes.items()}
-    assert document["nodes"] == {state: found.nodes for state, found in summary.nodes.items()}
+    assert {state: found["nodes"] for state, found in document["nodes"].items()} == {
+        state: found.nodes for state, found in summary.nodes.items()
+    }
+    assert document["began"] == "2026-11-20T16:00:00.000Z"
 
 
 def test_a_missing_summary_is_reported(journal: SqlJournal, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +94,7 @@ def test_a_missing_summary_is_reported(journal: SqlJournal, capsys: pytest.Captu
         "finish it with the version of rollout that began it, or run: rollout rollback --cluster rno --emergency"
         in said
     )
-    assert json.loads(told(capsys, "status", "-o", "json"))["ending"] is None
+    assert only(told(capsys, "status", "-o", "json"))["ending"] is None
 
 
 def test_a_run_that_continued_after_its_summary_is_not_reported_as_ended(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.run.journal_codec import encode_event, encode_order
 from tests.core.presentation import journals
+from tests.documents import only
 from tests.plays import Drive
 
 
@@ -45,7 +45,7 @@ def test_the_newest_run_is_reported_as_text(kept: Path, capsys: pytest.CaptureFi
 
 def test_a_named_run_is_reported_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "r20261119-100000-0001", "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = only(capsys.readouterr().out)
     assert (document["summary"]["run"], document["summary"]["ending"]) == ("r20261119-100000-0001", "done")
 
 

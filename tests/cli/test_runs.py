@@ -66,8 +66,10 @@ def test_a_run_from_its_confirmation_to_its_later_reports(pair: Site) -> None:
     assert "1 nodes of small will be changed" in done.out or "1 node of small will be changed" in done.out
     assert pair.is_new("small-001")
     first = pair.rollout("status", "-o", "json").json()
-    assert (first["version"], first["cluster"], first["goal"], first["ending"]) == (1, "small", "apply", "done")
-    assert (first["exit_code"], first["counts"], first["troubles"], first["owed"]) == (0, {"confirmed": 1}, [], "")
+    assert (first["kind"], first["cluster"], first["goal"], first["ending"]) == ("Status", "small", "apply", "done")
+    assert (first["exitCode"], first["counts"], first["troubles"]) == (0, {"confirmed": 1}, [])
+    assert first["pendingRecovery"] == {"nodes": "", "changes": "", "cordons": ""}
+    assert (first["reason"], first["controller"], first["age"] > 0) == ("pulls time out", None, True)
     assert [(wave["name"], wave["total"]) for wave in first["waves"]] == [("canary", 1)]
 
     over = pair.rollout("resume", first["run"], "--yes")
@@ -157,8 +159,8 @@ def test_with_json_output_every_line_is_json(pair: Site) -> None:
     nothing = pair.rollout("apply", "--cluster", "small", "--yes", "-o", "json", "--limit", "small-001")
     assert (nothing.code, nothing.err) == (0, "")
     said = nothing.json()
-    assert (said["version"], said["event"], said["why"]) == (1, "NothingToDo", "as-wanted")
-    assert (said["cluster"], said["runs"], said["left_out"], said["exit_code"]) == ("small", [], [], 0)
+    assert (said["kind"], said["why"]) == ("NothingToDo", "as-wanted")
+    assert (said["cluster"], said["runs"], said["leftOut"], said["exitCode"]) == ("small", [], [], 0)
     back = pair.rollout(
         "rollback", "--cluster", "small", "--emergency", "--limit", "small-[001-002]", "--yes", "-o", "json"
     )
@@ -179,14 +181,14 @@ def test_applying_a_plan_twice_is_no_failure(pair: Site) -> None:
     assert (told.code, told.err) == (0, "")
     digest = json.loads((pair.folder / "p.json").read_bytes())["digest"]
     assert told.json() == {
-        "version": 1,
-        "event": "NothingToDo",
+        "apiVersion": "rollout/v1",
+        "kind": "NothingToDo",
         "cluster": "small",
         "plan": digest,
         "why": "already-applied",
         "runs": [run],
-        "left_out": [],
-        "exit_code": 0,
+        "leftOut": [],
+        "exitCode": 0,
     }
     assert pair.rollout("status", "-o", "json").json()["run"] == run, "no run was begun"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import os
+import socket
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from rollout.cli.main import run
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Verb
+from tests.documents import only, printed
 from tests.orders import make_order
 
 HEADER = RunHeader("r1", "test", "apply", encode_order(make_order({"a": 3})), 1, b"", 1.0, "ann@desk", "OPS-7")
@@ -35,7 +39,7 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 def document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     assert run(["status", "-o", "json", "--state", str(tmp_path / "state")]) == 0
-    controller: dict[str, object] = json.loads(capsys.readouterr().out)["controller"]
+    controller: dict[str, object] = only(capsys.readouterr().out)["controller"]
     return controller
 
 
@@ -44,7 +48,9 @@ def test_a_live_controller_is_not_mentioned(
 ) -> None:
     journal.acquire("test", "r1")
     assert "no controller" not in told(tmp_path, capsys)
-    assert document(tmp_path, capsys)["alive"] is True
+    found = document(tmp_path, capsys)
+    assert (found["alive"], found["host"], found["pid"]) == (True, socket.gethostname(), os.getpid())
+    assert abs(datetime.fromisoformat(str(found["heartbeat"])).timestamp() - time.time()) < 3600
 
 
 def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
@@ -52,7 +58,18 @@ def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
 ) -> None:
     out = told(tmp_path, capsys)
     assert "  no controller is at work on this run\n  To continue: rollout resume r1\n" in out
-    assert document(tmp_path, capsys) == {"alive": False, "host": "", "silent": None}
+    assert document(tmp_path, capsys) == {"alive": False, "host": None, "pid": None, "heartbeat": None}
+
+
+def test_json_has_the_age_of_the_run_and_who_began_it(
+    journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = time.time()
+    assert run(["status", "-o", "json", "--state", str(tmp_path / "state")]) == 0
+    found = only(capsys.readouterr().out)
+    assert (found["kind"], found["who"], found["reason"]) == ("Status", "ann@desk", "OPS-7")
+    assert found["began"] == "1970-01-01T00:00:01.000Z"
+    assert before - 1.0 <= found["age"] <= time.time() - 1.0
 
 
 def test_an_impossible_event_in_the_journal_is_a_state_error(
@@ -83,8 +100,9 @@ def test_a_killed_controller_is_not_alive(
     assert run(["watch", "--state", at]) == 5
     assert "no controller is at work on this run: the last heartbeat came " in capsys.readouterr().err
     assert run(["watch", "--state", at, "-o", "json"]) == 5
-    last = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (last["event"], last["run"], last["controller"]["alive"]) == ("NoController", "r1", False)
+    last = printed(capsys.readouterr().out)[-1]
+    assert (last["kind"], last["run"], last["controller"]["alive"]) == ("NoController", "r1", False)
+    assert last["controller"]["pid"] != os.getpid()
     assert run(["report", "--state", at]) == 0
     assert "no controller is at work on this run: the last heartbeat came " in capsys.readouterr().out
     assert run(["report", "--state", at, "--html", str(tmp_path / "run.html")]) == 0
@@ -103,6 +121,6 @@ def test_json_has_the_newest_notes_on_the_cluster_of_the_run(
         journal.note("test", Note(float(number), "ann@desk", f"exec {number}"))
     journal.note("other", Note(200.0, "ann@desk", "elsewhere"))
     assert run(["status", "-o", "json", "--state", str(tmp_path / "state")]) == 0
-    notes = json.loads(capsys.readouterr().out)["notes"]
+    notes = only(capsys.readouterr().out)["notes"]
     assert len(notes) == 100
-    assert notes[-1] == {"at": 149.0, "who": "ann@desk", "text": "exec 149"}
+    assert notes[-1] == {"at": "1970-01-01T00:02:29.000Z", "who": "ann@desk", "text": "exec 149"}

@@ -15,6 +15,7 @@ from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.text import documents
 from tests.hostile.property import LONGEST_LINE
 from tests.kubelet import nodes
 from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm
@@ -49,8 +50,7 @@ def told_beside(snapshot: Snapshot | Unread, settings: Mapping[str, Setting]) ->
     assert dict(_shares(made)) == _shares_without(tuple(settings.items())), "another node is planned differently"
     assert plan_codec.decode(plan_codec.encode(made), "p.json") == made
     check_preflight(made)
-    document = plan_json(made, "p.json")
-    json.dumps(document, allow_nan=False).encode()
+    json.dumps(documents.values(plan_json(made, "p.json")), allow_nan=False).encode()
     return *_shown(made), *_said_of_enemy(made)
 
 

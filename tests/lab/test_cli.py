@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from rollout.cli.lab import lab
 from rollout.errors import RolloutError, StateError, UsageError
+from tests.documents import only
 from tests.places import ROOT
 
 pytestmark = pytest.mark.process
@@ -48,13 +48,14 @@ def test_up_status_fault_down(here: Path) -> None:
             "  fault refuse 1: tess-node-0002",
         ]
         assert rollout_lab("fault", "@all", "--clear").output == "cleared: tess-node-[0001-0003]\n"
-        status = json.loads(rollout_lab("status", "-o", "json").output)
-        assert (status["version"], status["faults"]) == (1, {})
+        status = only(rollout_lab("status", "-o", "json").output)
+        assert (status["states"], status["faults"]) == ({"running": "tess-node-[0001-0003]"}, {})
         assert rollout_lab("faults").output == "no fault is set\n"
         assert rollout_lab("fault", "api", "api-down").output == "api-down: api\n"
         assert rollout_lab("faults").output == "api api-down\n"
         assert rollout_lab("fault", "tess-node-0001", "reboots").output == "reboot: tess-node-0001\n"
-        assert json.loads(rollout_lab("faults", "-o", "json").output) == {"version": 1, "api": "api-down", "faults": []}
+        listed = only(rollout_lab("faults", "-o", "json").output)
+        assert (listed["api"], [each["nodes"] for each in listed["faults"]]) == ("api-down", [])
         for words in (("tess-node-0001",), ("tess-node-0001", "refuse", "--clear"), ("nobody", "refuse")):
             assert isinstance(rollout_lab("fault", *words).exception, UsageError), words
     finally:

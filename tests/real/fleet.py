@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from rollout.app.following import attendance, replay
+from rollout.app.following import replay
+from rollout.app.run_documents import status_document
 from rollout.composition.wiring import Session
-from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import status_document
 from tests.bed.bed import Bed
 from tests.bed.node import Node
 from tests.controllers import Done, Process, at_work, finished
+from tests.documents import as_printed
 from tests.places import ROOT
 
 PLAYBOOK = """\
@@ -90,10 +91,7 @@ class Fleet:
         """The newest run, by its journal: what ``rollout status -o json`` prints, without a process."""
         journal = Session(self.folder / ".rollout", None, accept_new=False, output="json").past()
         newest, *_ = journal.runs()
-        document = status_document(
-            summarize(replay(journal, newest.run)), attendance(journal, newest.cluster, newest.run)
-        )
-        return json.loads(json.dumps(document))
+        return as_printed(status_document(journal, replay(journal, newest.run), time.time()))
 
     def fires(self, node: Node) -> None:
         """The timer of its guard elapses now: systemd starts the guard."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -27,6 +26,7 @@ from rollout.errors import InputError
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.rehearsal import PlanRehearsal
 from tests.core.presentation.journals import plan_of
+from tests.documents import only
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, mixed
 from tests.places import ROOT
 
@@ -72,10 +72,10 @@ def test_unhealthy_nodes_halt_it_at_the_budget_and_are_reverted(plan: Plan) -> N
     begins = next(moment.at for moment in rehearse(plan).moments if f"wave {wave} begins" in moment.words)
     at = round(begins) + 10
     found = rehearse(replace(plan, on_failure=RevertScope.WAVE), f"rack02: 50% unhealthy at {at}s")
-    assert (found.ending, found.halted_in, found.exit_code) == ("halted", wave, 3)
-    assert "budget" in found.halt
-    assert found.halted_at is not None
-    assert found.halted_at > at
+    assert found.halt is not None
+    assert (found.ending, found.halt.wave, found.exit_code) == ("halted", wave, 3)
+    assert "budget" in found.halt.message
+    assert found.halt.after_seconds > at
     assert any(plan.nodes[name].rack == "rack02" for name in expand(found.reverted))
 
 
@@ -96,7 +96,8 @@ def test_an_unreachable_node_is_pending_recovery(plan: Plan) -> None:
 def test_unreachable_gates_halt_it(plan: Plan) -> None:
     gate = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "pull errors")
     found = rehearse(replace(plan, gates=(*plan.gates, gate)), "prometheus: unreachable at 2m")
-    assert (found.ending, "unknown" in found.halt) == ("halted", True)
+    assert found.halt is not None
+    assert (found.ending, "unknown" in found.halt.message) == ("halted", True)
 
 
 WRONG = [
@@ -159,5 +160,6 @@ def test_the_command_prints_text_or_json_and_exits_as_asked(plan: Plan, tmp_path
     told = CliRunner().invoke(
         simulate, [str(file), "--fault", "rack02: broken", "--exit-code", "-o", "json"], standalone_mode=False
     )
-    found = json.loads(told.output)
-    assert (found["version"], found["ending"], found["exit_code"], told.return_value) == (1, "halted", 3, 3)
+    found = only(told.output)
+    assert (found["kind"], found["ending"], found["exitCode"], told.return_value) == ("Forecast", "halted", 3, 3)
+    assert found["halt"]["wave"] in {wave.name for wave in plan.waves}

@@ -21,6 +21,7 @@ from rollout.adapters.journal import SqlJournal
 from tests.adapters.journal.test_contract import header
 from tests.adapters.ssh.sshd import Sshd, make_key, public, require
 from tests.controllers import PATIENCE, Done, at_work, finished, until
+from tests.documents import printed
 
 pytestmark = pytest.mark.process
 
@@ -102,9 +103,9 @@ def test_several_words_are_a_program_with_arguments_and_json_is_a_line_for_each_
         "exec", "n[1,6]", "--timeout", "5m", "-o", "json", "--", "printf", "%s|", "a b", "$HOME", "\x1b[2J"
     )
     assert done.code == 0, done.all
-    found = [json.loads(line) for line in done.out.splitlines()]
+    found = printed(done.out)
     assert sorted(line["node"] for line in found) == ["n1", "n6"]
-    assert {(line["status"], line["stdout"], line["stderr"], line["cut"]) for line in found} == {
+    assert {(line["exitStatus"], line["stdout"], line["stderr"], line["cut"]) for line in found} == {
         (0, "a b|$HOME|\x1b[2J|", "", False)
     }
     assert "\x1b" not in done.out
@@ -124,7 +125,7 @@ def test_two_racks_run_side_by_side_unless_in_flight_is_lowered(real: Real) -> N
     assert real.rollout("exec", "n[1,6]", "--timeout", "5m", "--", line).code == 0
     (real.folder / "begun").unlink()
     done = real.rollout("exec", "n[1,6]", "--timeout", "4s", "--in-flight", "1", "-o", "json", "--", line)
-    first, _ = map(json.loads, done.out.splitlines())
+    first, _ = printed(done.out)
     assert (done.code, first["node"], first["reference"]) == (4, "n1", "deadline"), done.all
 
 

@@ -251,7 +251,11 @@ def test_a_drain_waits_for_an_unreachable_api_server(few: Site) -> None:
     with begun(few, *APPLY) as process:
         until(lambda: drained_now(few) and cordons(few), PATIENCE, "the canary is drained")
         few.fault("api", "api-down")
-        until(lambda: "the request to the API server failed" in where(few)["draining"], PATIENCE, "the error is shown")
+        until(
+            lambda: "the request to the API server failed" in where(few)["draining"]["waitsFor"],
+            PATIENCE,
+            "the error is shown",
+        )
         few.fault(FIRST, "--clear")
         few.fault("api", "--clear")
         assert process.wait(PATIENCE) == 0, said(few)

@@ -5,7 +5,6 @@ The tests compare the nodes' files at the end, byte for byte, and check that eve
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from typing import Any
 import pytest
 
 from tests.controllers import PATIENCE, Done, Process, at_work, finished, until
+from tests.documents import only, printed
 from tests.places import ROOT
 from tests.story.conftest import Site
 from tests.story.silent import silent
@@ -120,7 +120,7 @@ def without_journal(few: Site) -> None:
 
 
 def documents(done: Done) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in done.out.splitlines()]
+    return printed(done.out)
 
 
 def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: Site, other: Elsewhere) -> None:
@@ -139,7 +139,7 @@ def test_another_operator_on_another_machine_needs_the_inventory_and_a_key(few: 
         [*other.command("status", "-o", "json")[:-4], "--state", str(other.home / "state")],
         cwd=other.home, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
-    assert json.loads(status.stdout)["counts"] == {"reverted": 6}, status.stderr
+    assert only(status.stdout)["counts"] == {"reverted": 6}, status.stderr
 
 
 def test_unreachable_nodes_stay_pending_and_are_reverted_when_they_answer(few: Site, other: Elsewhere) -> None:
@@ -303,18 +303,18 @@ def test_the_proof_names_nodes_that_are_unhealthy_with_their_old_files_and_unkno
     back = few.rollout(*emergency("-o", "json"))
     assert back.code == 4, back.out + back.err
     told = documents(back)
-    proofs = {line["node"]: line for line in told if line["event"] == "NodeProof"}
+    proofs = {line["node"]: line for line in told if line["kind"] == "NodeProof"}
     well = [name for name in FEW if name not in ("small-002", "small-062")]
     assert {name for name, line in proofs.items() if line["proof"] == "proven"} == set(well)
     assert proofs["small-002"]["proof"] == "wrong"
     assert proofs["small-062"]["proof"] == "unknown"
     assert "pending recovery" in proofs["small-062"]["evidence"][0]
-    assert told[-2] == {"event": "Proof", "proven": 4, "unknown": 1, "wrong": 1, "version": 1}
+    assert (told[-2]["kind"], told[-2]["proven"], told[-2]["unknown"], told[-2]["wrong"]) == ("Proof", 4, 1, 1)
     for name in well:
         assert proofs[name]["files"] == {
             path: _digest(few.node(name) / path.lstrip("/")) for path in proofs[name]["files"]
         }
-    names = [line["event"] for line in told]
+    names = [line["kind"] for line in told]
     assert names[:2] == ["OnNodes", "Predicted"]
 
 

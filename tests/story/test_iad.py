@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.controllers import Done
+from tests.documents import printed
 from tests.places import ROOT
 from tests.story.conftest import Site, in_memory, lab_up
 
@@ -122,7 +123,7 @@ def test_the_control_plane_is_last_and_one_node_at_a_time_if_the_playbook_includ
     assert (made["waves"][-1]["nodes"], made["waves"][-1]["atOnce"]) == ("iad-cp-[1-3]", 1)
     done = iad.rollout("apply", "p.json", "--yes", "-o", "json")
     assert done.code == 0, done.out + done.err
-    lines = [json.loads(line) for line in done.out.splitlines()]
+    lines = printed(done.out)
     states = dict.fromkeys(names(iad), "pending")
     most = 0
     for line in lines:

@@ -93,7 +93,7 @@ def test_bytes_that_others_wrote_since_are_refused_unless_forced_and_kept_on_the
         assert "failed (1) small-002: /etc/default/kubelet [foreign-bytes]" in back.out
         assert few.everything("small-002") == edited, "no byte was changed"
         assert [name for name in FEW if few.is_new(name)] == ["small-002"]
-    assert where(few)["owed"] == "small-002"
+    assert where(few)["pendingRecovery"]["nodes"] == "small-002"
     forced = few.rollout(*emergency(few, "--force"))
     assert forced.code == 0, forced.out + forced.err
     assert few.everything(*FEW) == before

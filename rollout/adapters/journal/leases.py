@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rollout.adapters.journal.database import AWAY, Database
-from rollout.adapters.journal.owner import is_alive, is_here, machine_of, this_process
+from rollout.adapters.journal.owner import is_alive, is_here, machine_of, process_of, this_process
 from rollout.adapters.journal.tables import LEASES
 from rollout.app.ports import Holder
 from rollout.errors import StateError
@@ -85,6 +85,7 @@ class Leases:
             silent=held.silent,
             alive=is_alive(held.owner, held.silent),
             here=is_here(held.owner),
+            pid=process_of(held.owner),
         )
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:

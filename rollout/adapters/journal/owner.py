@@ -35,6 +35,12 @@ def machine_of(owner: str) -> str:
     return owner.partition(":")[0]
 
 
+def process_of(owner: str) -> int | None:
+    """The owner's process id on its machine; ``None``: another version recorded none."""
+    pid = owner.rpartition(":")[0].rpartition(":")[2]
+    return int(pid) if pid.isascii() and pid.isdigit() else None
+
+
 def _here() -> str:
     """The host, its boot and its process table: a container has its own."""
     boot = _read("/proc/sys/kernel/random/boot_id").strip()

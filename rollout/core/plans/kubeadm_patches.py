@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
@@ -64,7 +63,6 @@ def _flags(change: Change) -> tuple[str, ...]:
     return tuple(argument for argument in change.arguments if not argument.startswith(_LOCATING))
 
 
-VERSION = 1
 _CONFIG_MAP = (
     "# For every node: put these fields into the key `kubelet` of the ConfigMap, which is text;",
     "#     kubectl -n kube-system edit configmap kubelet-config        (kubelet-config-1.N before 1.24)",
@@ -89,19 +87,38 @@ def kubeadm_lines(patches: Sequence[KubeadmPatch]) -> Iterator[str]:
         yield from patch.text.splitlines()
 
 
-def kubeadm_document(patches: Sequence[KubeadmPatch]) -> dict[str, Any]:
-    """The same as JSON values."""
-    return {
-        "version": VERSION,
-        "configMap": {"namespace": "kube-system", "name": "kubelet-config", "key": "kubelet"},
-        "patches": [
-            {
-                "file": PATCH_FILE,
-                "fields": dict(patch.fields),
-                "flags": list(patch.flags),
-                "count": len(patch.nodes),
-                "nodes": nodesets.fold(patch.nodes),
-            }
-            for patch in patches
-        ],
-    }
+@dataclass(frozen=True, slots=True)
+class ConfigMapKey:
+    namespace: str
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPart:
+    """The ``fields`` for ``nodes`` (a nodeset), as a patch file of this name; ``flags`` are arguments that they need too."""
+
+    file: str
+    fields: Mapping[str, object]
+    flags: tuple[str, ...]
+    count: int
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class KubeadmPatchesDocument:
+    """What kubeadm's ConfigMap or its patches must contain to keep a plan's change."""
+
+    config_map: ConfigMapKey
+    patches: tuple[PatchPart, ...]
+
+
+def kubeadm_document(patches: Sequence[KubeadmPatch]) -> KubeadmPatchesDocument:
+    """The same for programs."""
+    return KubeadmPatchesDocument(
+        config_map=ConfigMapKey("kube-system", "kubelet-config", "kubelet"),
+        patches=tuple(
+            PatchPart(PATCH_FILE, each.fields, each.flags, len(each.nodes), nodesets.fold(each.nodes))
+            for each in patches
+        ),
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
+from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import (
     ChangeGroup,
     Consequence,
@@ -14,154 +15,284 @@ from rollout.core.model.plan import (
     PlannedDrain,
     RegistryLoad,
     Remark,
+    Standing,
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import Limits
+from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, Limits, RevertScope, Share
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.text import diff, nodesets
 
-VERSION = 1
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """One file of a change. ``before`` and ``after`` are hex SHA-256; ``before`` ``None``: the file does not exist yet."""
+
+    path: str
+    before: str | None
+    after: str
+    reasons: tuple[str, ...]
+    diff: tuple[str, ...]
 
 
-def plan_json(plan: Plan, file: str) -> dict[str, Any]:
-    """Plain values; ``file`` is where the plan was written. Secrets in diffs are redacted as in the text."""
+@dataclass(frozen=True, slots=True)
+class NodesPart:
+    """A stable reference with its text, and the nodes (a nodeset) that it is about."""
+
+    reference: str
+    text: str
+    count: int
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPart:
+    """Nodes that get the same change. ``hangups`` are units that get SIGHUP before any restart.
+
+    For ``settle_seconds`` after the restart a node counts as unavailable.
+    """
+
+    name: str
+    label: str
+    count: int
+    nodes: str
+    files: tuple[FilePart, ...]
+    units: tuple[str, ...]
+    reload: bool
+    disruption: Disruption
+    hangups: tuple[str, ...]
+    consequences: tuple[NodesPart, ...]
+    arguments: tuple[str, ...]
+    settle_seconds: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WavePart:
+    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length."""
+
+    name: str
+    count: int
+    nodes: str
+    soak_seconds: float
+    hold: bool
+    at_once: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPart:
+    """Selected nodes that the plan leaves alone."""
+
+    standing: Standing
+    reference: str
+    reason: str
+    count: int
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPart:
+    """How long drained nodes have, and the kinds of pods that are evicted although that loses them."""
+
+    within_seconds: float
+    evict_too: frozenset[EvictToo]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedPart:
+    """``seconds`` is ``None`` where the ``slowest`` pod has no bound; ``kubelet`` is the version that this is for."""
+
+    node: str
+    pods: int
+    slowest: str
+    seconds: float | None
+    why: str
+    kubelet: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """A sum over nodes, before the plan and after it."""
+
+    before: Sum
+    after: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryPart:
+    """``registry`` is ``None`` for any registry, ``zone`` for the whole fleet; ``unbounded`` counts nodes without a bound."""
+
+    registry: str | None
+    zone: str | None
+    nodes: int
+    unknown: int
+    parallel_pulls: StepPart
+    qps: StepPart
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsPart:
+    """``pace``: restarts per second."""
+
+    in_flight: int
+    pace: float
+    per_rack: Share
+    per_zone: Share | None
+    preflight: Share
+
+
+@dataclass(frozen=True, slots=True)
+class GatePart:
+    name: str
+    kind: GateKind
+    scope: GateScope
+
+
+@dataclass(frozen=True, slots=True)
+class PullsPart:
+    """How long a node waits for its image pulls, and what happens ``then``."""
+
+    within_seconds: float
+    then: Busy
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """The plan that was written to ``file``. ``changed`` counts its nodes, ``seconds`` is its expected length.
+
+    ``limit`` is the nodeset expression that selected the nodes; ``""``: all. ``left``: nodes that it leaves alone.
+    """
+
+    file: str
+    digest: str
+    cluster: str
+    playbook: str
+    taken: str
+    limit: str
+    changed: int
+    seconds: float
+    groups: tuple[GroupPart, ...]
+    waves: tuple[WavePart, ...]
+    left: tuple[LeftPart, ...]
+    remarks: tuple[NodesPart, ...]
+    drain: DrainPart
+    drained: tuple[DrainedPart, ...]
+    registries: tuple[RegistryPart, ...]
+    limits: LimitsPart
+    budgets: tuple[Budget, ...]
+    gates: tuple[GatePart, ...]
+    guard_seconds: float
+    pulls_in_flight: PullsPart
+    rehearsal: bool
+    on_failure: RevertScope
+
+
+def plan_json(plan: Plan, file: str) -> PlanDocument:
+    """``file`` is where the plan was written. Secrets in diffs are redacted as in the text."""
     members: dict[str, list[str]] = {group.name: [] for group in plan.groups}
     for node in plan.nodes.values():
         members[node.group].append(node.name)
-    return {
-        "version": VERSION,
-        "file": file,
-        "digest": plan_codec.digest(plan),
-        "cluster": plan.cluster,
-        "playbook": plan.playbook,
-        "taken": plan.taken,
-        "limit": plan.limit,
-        "changed": len(plan.nodes),
-        "seconds": estimate.total(plan),
-        "groups": [_group(plan, group, members[group.name]) for group in plan.groups],
-        "waves": [_wave(plan, wave) for wave in plan.waves],
-        "left": [_left(entry, names) for entry, names in folded_left(plan)],
-        "remarks": [_remark(remark) for remark in plan.remarks],
-        "drain": {"within": plan.drain.within, "evictToo": sorted(plan.drain.evict_too)},
-        "drained": [_drained(node.name, node.drain) for node in plan.nodes.values() if node.drain],
-        "registries": [_registry_load(load) for load in plan.loads],
-        "limits": _limits(plan.limits),
-        "budgets": [
-            {"scope": budget.scope.value, "causes": sorted(budget.causes), "share": str(budget.share)}
-            for budget in plan.budgets
-        ],
-        "gates": [{"name": gate.name, "kind": gate.kind.value, "scope": gate.scope.value} for gate in plan.gates],
-        "guard": plan.guard,
-        "pullsInFlight": {"within": plan.pulls.within, "then": plan.pulls.then.value},
-        "rehearsal": plan.rehearsal,
-        "onFailure": plan.on_failure.value,
-    }
+    return PlanDocument(
+        file=file,
+        digest=plan_codec.digest(plan),
+        cluster=plan.cluster,
+        playbook=plan.playbook,
+        taken=plan.taken,
+        limit=plan.limit,
+        changed=len(plan.nodes),
+        seconds=estimate.total(plan),
+        groups=tuple(_group(plan, group, members[group.name]) for group in plan.groups),
+        waves=tuple(_wave(plan, wave) for wave in plan.waves),
+        left=tuple(_left(entry, names) for entry, names in folded_left(plan)),
+        remarks=tuple(_remark(remark) for remark in plan.remarks),
+        drain=DrainPart(plan.drain.within, plan.drain.evict_too),
+        drained=tuple(_drained(node.name, node.drain) for node in plan.nodes.values() if node.drain),
+        registries=tuple(_registry_load(load) for load in plan.loads),
+        limits=_limits(plan.limits),
+        budgets=plan.budgets,
+        gates=tuple(_gate(gate) for gate in plan.gates),
+        guard_seconds=plan.guard,
+        pulls_in_flight=PullsPart(plan.pulls.within, plan.pulls.then),
+        rehearsal=plan.rehearsal,
+        on_failure=plan.on_failure,
+    )
 
 
-def _wave(plan: Plan, wave: Wave) -> dict[str, Any]:
-    return {
-        "name": wave.name,
-        "count": len(wave.nodes),
-        "nodes": nodesets.fold(wave.nodes),
-        "soak": wave.soak,
-        "hold": wave.hold,
-        "atOnce": wave.at_once,
-        "seconds": estimate.of_wave(plan, wave),
-    }
+def _wave(plan: Plan, wave: Wave) -> WavePart:
+    return WavePart(
+        name=wave.name,
+        count=len(wave.nodes),
+        nodes=nodesets.fold(wave.nodes),
+        soak_seconds=wave.soak,
+        hold=wave.hold,
+        at_once=wave.at_once,
+        seconds=estimate.of_wave(plan, wave),
+    )
 
 
-def _left(entry: ExcludedNode, names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "standing": entry.standing.value,
-        "reference": entry.reference,
-        "reason": entry.reason,
-        "count": len(names),
-        "nodes": nodesets.fold(names),
-    }
+def _left(entry: ExcludedNode, names: Sequence[str]) -> LeftPart:
+    return LeftPart(entry.standing, entry.reference, entry.reason, len(names), nodesets.fold(names))
 
 
-def _remark(remark: Remark) -> dict[str, Any]:
-    return {
-        "reference": remark.reference,
-        "text": remark.text,
-        "count": len(remark.nodes),
-        "nodes": nodesets.fold(remark.nodes) if remark.nodes else "",
-    }
+def _remark(remark: Remark) -> NodesPart:
+    return NodesPart(remark.reference, remark.text, len(remark.nodes), nodesets.fold(remark.nodes))
 
 
-def _drained(name: str, drain: PlannedDrain) -> dict[str, Any]:
-    """``seconds`` is null where the slowest pod has no bound."""
-    return {
-        "node": name,
-        "pods": drain.pods,
-        "slowest": drain.pod,
-        "seconds": drain.seconds,
-        "why": drain.why,
-        "kubelet": f"1.{drain.minor}",
-    }
+def _drained(name: str, drain: PlannedDrain) -> DrainedPart:
+    return DrainedPart(name, drain.pods, drain.pod, drain.seconds, drain.why, f"1.{drain.minor}")
 
 
-def _limits(limits: Limits) -> dict[str, Any]:
-    return {
-        "inFlight": limits.in_flight,
-        "pace": limits.pace,
-        "perRack": str(limits.per_rack),
-        "perZone": str(limits.per_zone) if limits.per_zone else None,
-        "preflight": str(limits.preflight),
-    }
+def _limits(limits: Limits) -> LimitsPart:
+    return LimitsPart(limits.in_flight, limits.pace, limits.per_rack, limits.per_zone, limits.preflight)
 
 
-def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> dict[str, Any]:
+def _gate(gate: Gate) -> GatePart:
+    return GatePart(gate.name, gate.kind, gate.scope)
+
+
+def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> GroupPart:
     change = group.change
-    return {
-        "name": group.name,
-        "label": group.label,
-        "count": len(names),
-        "nodes": nodesets.fold(names),
-        "files": [_file(plan, file) for file in change.files],
-        "units": list(change.units),
-        "reload": change.reload,
-        "disruption": change.disruption.value,
-        "hangups": list(change.hangups),
-        "consequences": [_consequence(each, names) for each in plan.consequences if each.group == group.name],
-        "arguments": [diff.redacted(argument) for argument in change.arguments],
-        "settle": change.settle,
-        "notes": list(change.notes),
-    }
+    return GroupPart(
+        name=group.name,
+        label=group.label,
+        count=len(names),
+        nodes=nodesets.fold(names),
+        files=tuple(_file(plan, file) for file in change.files),
+        units=change.units,
+        reload=change.reload,
+        disruption=change.disruption,
+        hangups=change.hangups,
+        consequences=tuple(_consequence(each, names) for each in plan.consequences if each.group == group.name),
+        arguments=tuple(diff.redacted(argument) for argument in change.arguments),
+        settle_seconds=change.settle,
+        notes=change.notes,
+    )
 
 
-def _consequence(found: Consequence, members: list[str]) -> dict[str, Any]:
+def _consequence(found: Consequence, members: list[str]) -> NodesPart:
     names = list(found.nodes) or members
-    return {"reference": found.reference, "text": found.text, "count": len(names), "nodes": nodesets.fold(names)}
+    return NodesPart(found.reference, found.text, len(names), nodesets.fold(names))
 
 
-def _registry_load(load: RegistryLoad) -> dict[str, Any]:
-    """``registry`` is null for any registry, ``zone`` for the whole fleet; ``unbounded`` counts nodes without a bound."""
-    return {
-        "registry": load.registry or None,
-        "zone": load.zone or None,
-        "nodes": load.nodes,
-        "unknown": load.unknown,
-        "parallelPulls": _step(load.parallel_before, load.parallel_after),
-        "qps": _step(load.qps_before, load.qps_after),
-    }
+def _registry_load(load: RegistryLoad) -> RegistryPart:
+    return RegistryPart(
+        registry=load.registry or None,
+        zone=load.zone or None,
+        nodes=load.nodes,
+        unknown=load.unknown,
+        parallel_pulls=StepPart(load.parallel_before, load.parallel_after),
+        qps=StepPart(load.qps_before, load.qps_after),
+    )
 
 
-def _step(before: Sum, after: Sum) -> dict[str, Any]:
-    def said(found: Sum) -> dict[str, int]:
-        return {"total": found.total, "unbounded": found.unbounded}
-
-    return {"before": said(before), "after": said(after)}
-
-
-def _file(plan: Plan, file: FileChange) -> dict[str, Any]:
+def _file(plan: Plan, file: FileChange) -> FilePart:
     before = plan.blobs[file.before] if file.before else None
-    return {
-        "path": file.path,
-        "before": file.before,
-        "after": file.after,
-        "reasons": list(file.reasons),
-        "diff": list(diff.unified(before, plan.blobs[file.after], file.path)),
-    }
+    return FilePart(
+        path=file.path,
+        before=file.before or None,
+        after=file.after,
+        reasons=file.reasons,
+        diff=tuple(diff.unified(before, plan.blobs[file.after], file.path)),
+    )

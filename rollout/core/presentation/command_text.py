@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from rollout.core.model.command_result import CommandResult
 from rollout.core.text.message_folding import for_all, nameless
@@ -38,18 +38,32 @@ def command_lines(results: Sequence[CommandResult], unstarted: Sequence[str], li
     yield _counts(results, unstarted)
 
 
-def command_document(result: CommandResult) -> dict[str, Any]:
-    """One node, for ``-o json``. Bytes that are not UTF-8 are replaced."""
-    return {
-        "node": result.node,
-        "status": result.status,
-        "stdout": result.stdout.decode("utf-8", "replace"),
-        "stderr": result.stderr.decode("utf-8", "replace"),
-        "started": result.started,
-        "cut": result.cut,
-        "reference": result.reference,
-        "message": printable(result.message, _LONGEST),
-    }
+@dataclass(frozen=True, slots=True)
+class CommandResultDocument:
+    """One node's result of ``exec``. ``exit_status`` is ``None`` without an answer; ``cut``: its output was longer."""
+
+    node: str
+    exit_status: int | None
+    stdout: str
+    stderr: str
+    started: bool
+    cut: bool
+    reference: str
+    message: str
+
+
+def command_document(result: CommandResult) -> CommandResultDocument:
+    """Bytes that are not UTF-8 are replaced."""
+    return CommandResultDocument(
+        node=result.node,
+        exit_status=result.status,
+        stdout=result.stdout.decode("utf-8", "replace"),
+        stderr=result.stderr.decode("utf-8", "replace"),
+        started=result.started,
+        cut=result.cut,
+        reference=result.reference,
+        message=printable(result.message, _LONGEST),
+    )
 
 
 def not_started(node: str) -> CommandResult:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
 
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import HINTS, Drift
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-
-VERSION = 1
 
 
 def has_drift(found: Mapping[str, Sequence[Drift]]) -> bool:
@@ -40,15 +38,32 @@ def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) 
     yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {len(found) - well} drifted, {len(unread)} not read"
 
 
-def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> dict[str, Any]:
-    """The same as JSON values."""
-    return {
-        "version": VERSION,
-        "drifted": {
-            name: [{"reference": d.reference, "place": d.place, "evidence": printable(d.evidence, 500)} for d in drifts]
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """A node that could not be read, and why."""
+
+    node: str
+    reference: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriftDocument:
+    """What ``verify`` found. ``drifted``: node → its differences; ``as_wanted``: nodes without any."""
+
+    drifted: Mapping[str, tuple[Drift, ...]]
+    as_wanted: tuple[str, ...]
+    not_asked: tuple[NotAsked, ...]
+
+
+def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> DriftDocument:
+    """The same for programs."""
+    return DriftDocument(
+        drifted={
+            name: tuple(replace(drift, evidence=printable(drift.evidence, 500)) for drift in drifts)
             for name, drifts in found.items()
             if drifts
         },
-        "asWanted": sorted(name for name, drifts in found.items() if not drifts),
-        "notAsked": {entry.node: f"{printable(entry.message, 300)} [{entry.reference}]" for entry in unread},
-    }
+        as_wanted=tuple(sorted(name for name, drifts in found.items() if not drifts)),
+        not_asked=tuple(NotAsked(each.node, each.reference, printable(each.message, 300)) for each in unread),
+    )

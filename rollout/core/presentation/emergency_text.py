@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
@@ -13,9 +13,6 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
 # A rollback's proof in print: nodes folded for people, one line per node for programs.
-
-
-PROOF_VERSION = 1
 
 
 def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
@@ -35,26 +32,38 @@ def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
         yield f"  {word} ({len(names)}) {printable(fold(names), 400)}: {printable(for_all(text, names), 400)}"
 
 
-def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class NodeProofDocument:
+    """One node, read again after its revert. ``files``: path → digest, ``""`` where the file is absent, as it was before."""
+
+    node: str
+    proof: Proven
+    evidence: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofDocument:
+    """How many nodes have which proof: the line after those of the nodes."""
+
+    proven: int
+    wrong: int
+    unknown: int
+
+
+def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[NodeProofDocument | ProofDocument]:
     """One line per node, then one for all."""
     for proof in proofs:
-        yield {
-            "version": PROOF_VERSION,
-            "event": "NodeProof",
-            "node": proof.node,
-            "proof": proof.proven.value,
-            "evidence": [printable(text, 400) for text in proof.evidence],
-            "files": {printable(path, 400): digest for path, digest in proof.files},
-        }
-    counts = {str(kind.value): sum(proof.proven is kind for proof in proofs) for kind in Proven}
-    yield {"version": PROOF_VERSION, "event": "Proof", **counts}
+        evidence = tuple(printable(text, 400) for text in proof.evidence)
+        files = {printable(path, 400): digest for path, digest in proof.files}
+        yield NodeProofDocument(proof.node, proof.proven, evidence, files)
+    yield ProofDocument(*(sum(proof.proven is kind for proof in proofs) for kind in Proven))
 
 
 def all_proven(proofs: Sequence[NodeProof]) -> bool:
     return all(proof.proven is Proven.PROVEN for proof in proofs)
 
 
-VERSION = 1
 MOST_RUNS = 6
 """At most this many other runs are named; the rest are only counted."""
 
@@ -107,24 +116,35 @@ def _held(each: RunOnNodes) -> str:
     return f"run {each.run} on {counted(len(each.holding), 'node')} {printable(fold(each.holding), 200)}"
 
 
-def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str]) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "event": "OnNodes",
-        "picked": list(picked),
-        "back": sorted(back),
-        "runs": [
-            {
-                "run": each.run,
-                "holding": fold(each.holding),
-                "back": fold(each.back),
-                "under": fold(each.under),
-                "doubted": each.doubted,
-            }
-            for each in seen.runs
-        ],
-        "silent": _reasons(seen.silent),
-    }
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """A run as the nodes report it, in nodesets: ``holding`` its change, ``reverted``, or ``under`` a newer run's. ``doubted``: its counter is impossible."""
+
+    run: str
+    holding: str
+    reverted: str
+    under: str
+    doubted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OnNodesDocument:
+    """What an emergency rollback found: ``picked`` runs are reverted, ``reverted`` is the nodeset that is already.
+
+    ``silent``: node → why it did not answer.
+    """
+
+    picked: tuple[str, ...]
+    reverted: str
+    runs: tuple[RunSeen, ...]
+    silent: Mapping[str, str]
+
+
+def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str]) -> OnNodesDocument:
+    runs = tuple(
+        RunSeen(each.run, fold(each.holding), fold(each.back), fold(each.under), each.doubted) for each in seen.runs
+    )
+    return OnNodesDocument(picked, fold(back), runs, _reasons(seen.silent))
 
 
 def predicted_lines(time: TimeBack) -> Iterator[str]:
@@ -135,15 +155,18 @@ def predicted_lines(time: TimeBack) -> Iterator[str]:
     yield PULLS
 
 
-def predicted_document(time: TimeBack) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "event": "Predicted",
-        "nodes": time.nodes,
-        "seconds": round(time.seconds, 1),
-        "perNode": round(time.each.seconds, 1),
-        "why": time.each.why,
-    }
+@dataclass(frozen=True, slots=True)
+class PredictedDocument:
+    """How long reverting ``count`` nodes will take; ``why``: where the time of one node is from."""
+
+    count: int
+    seconds: float
+    node_seconds: float
+    why: str
+
+
+def predicted_document(time: TimeBack) -> PredictedDocument:
+    return PredictedDocument(time.nodes, round(time.seconds, 1), round(time.each.seconds, 1), time.each.why)
 
 
 def waiting_lines(owed: Mapping[str, str], seconds: float) -> Iterator[str]:
@@ -163,9 +186,39 @@ def unfinished_lines(cluster: str, picked: tuple[str, ...], owed: Mapping[str, s
     yield f"To continue, from any machine: rollout rollback {' '.join(picked)} --cluster {cluster} --emergency --until-done"
 
 
-def nodes_document(event: str, nodes: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """Nodes that are pending recovery or left to another run, each with the reason."""
-    return {"version": VERSION, "event": event, "nodes": _reasons(nodes), **more}
+@dataclass(frozen=True, slots=True)
+class WaitingDocument:
+    """Nodes that are pending recovery, with the reason; in ``seconds`` they are tried again."""
+
+    nodes: Mapping[str, str]
+    seconds: float
+
+
+def waiting_document(owed: Mapping[str, str], seconds: float) -> WaitingDocument:
+    return WaitingDocument(_reasons(owed), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToDocument:
+    """Nodes that are left to another run, with the reason."""
+
+    nodes: Mapping[str, str]
+
+
+def left_document(nodes: Mapping[str, str]) -> LeftToDocument:
+    return LeftToDocument(_reasons(nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedDocument:
+    """The rollback stops before its end: nodes that are still pending recovery, with the reason."""
+
+    nodes: Mapping[str, str]
+    picked: tuple[str, ...]
+
+
+def unfinished_document(picked: tuple[str, ...], owed: Mapping[str, str]) -> UnfinishedDocument:
+    return UnfinishedDocument(_reasons(owed), picked)
 
 
 def _reasons(nodes: Mapping[str, str]) -> dict[str, str]:

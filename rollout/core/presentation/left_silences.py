@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from rollout.core.model.gates import AlertQuery, BackEnd, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened
 from rollout.core.run.state import RunState
+from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import printable, seconds_text, wall
 
 Step = tuple[Event, RunState, RunState]
@@ -18,12 +18,12 @@ Step = tuple[Event, RunState, RunState]
 
 @dataclass(frozen=True, slots=True)
 class LeftSilence:
-    """``until``: seconds since the epoch. ``identity`` is ``""`` where the controller ended before it could record one, if it set one."""
+    """``identity`` is ``""`` where the controller ended before it could record one, if it set one."""
 
     identity: str
     url: str
     wave: str
-    until: float
+    until: Moment
 
 
 def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSilence, ...]:
@@ -80,7 +80,3 @@ def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> It
                 f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set "
                 f"silences; {BackEnd.ALERTS} shows them with the comment `rollout {run}, wave {wave}`"
             )
-
-
-def left_silences_document(left: Iterable[LeftSilence]) -> list[dict[str, Any]]:
-    return [{**asdict(each), "until": wall(each.until)} for each in left]

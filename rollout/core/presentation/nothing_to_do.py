@@ -1,19 +1,16 @@
-"""An apply that begins no run because there is nothing to do: as lines for people and as a JSON document."""
+"""An apply that begins no run because there is nothing to do: as lines for people and as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.run.order import left_out
+from rollout.core.run.state import LeftOut
 from rollout.core.text.terminal import printable
-
-VERSION = 1
-"""Of the JSON document."""
 
 
 class Why(StrEnum):
@@ -56,15 +53,21 @@ def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
         yield f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
 
 
-def nothing_document(nothing: NothingToDo) -> dict[str, Any]:
-    """The only line of such an apply; a run prints one line per event."""
-    return {
-        "version": VERSION,
-        "event": "NothingToDo",
-        "cluster": nothing.plan.cluster,
-        "plan": plan_codec.digest(nothing.plan),
-        "why": nothing.why,
-        "runs": list(nothing.runs),
-        "left_out": [asdict(left) for left in left_out(nothing.plan)],
-        "exit_code": nothing.exit_code,
-    }
+@dataclass(frozen=True, slots=True)
+class NothingToDoDocument:
+    """The only line of such an apply. ``plan``: its digest; ``runs``: the runs that applied it, newest first."""
+
+    cluster: str
+    plan: str
+    why: Why
+    runs: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    exit_code: int
+
+
+def nothing_document(nothing: NothingToDo) -> NothingToDoDocument:
+    plan = nothing.plan
+    runs = tuple(nothing.runs)
+    return NothingToDoDocument(
+        plan.cluster, plan_codec.digest(plan), nothing.why, runs, left_out(plan), nothing.exit_code
+    )

@@ -1,18 +1,15 @@
-"""A run of another version of rollout, shown from its summary: as lines for people and as a JSON document."""
+"""A run of another version of rollout, shown from its summary: as lines for people, and its facts for a document."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from rollout.core.presentation.summary import RunSummary
-from rollout.core.presentation.summary_text import since_document, since_lines
+from rollout.core.presentation.summary import NodeCount, RunSummary
+from rollout.core.presentation.summary_text import RolledBack, rolled_back, since_lines
 from rollout.core.run.state import Goal
+from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import printable, wall
-
-VERSION = 1
-"""Of the JSON document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +73,66 @@ def _without_summary(past: PastRun) -> Iterator[str]:
     yield f"  if it has not ended: finish it with {version} that began it, or run: rollout rollback --cluster {past.cluster} --emergency"
 
 
-def past_run_document(past: PastRun) -> dict[str, Any]:
-    """The same as JSON values. Times are seconds since the epoch; fields of the summary are ``null`` without one."""
+@dataclass(frozen=True, slots=True)
+class AnotherVersion:
+    """The version of rollout and of its rules; ``None``: not recorded."""
+
+    rollout: str | None
+    rules: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNodes:
+    """A nodeset: a version of other rules does not know what is pending there."""
+
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastRunFacts:
+    """``plan``: its digest, ``None`` for a rollback. From ``ended`` to ``cordoned`` all are ``None`` without a summary.
+
+    ``why``: the message of the halt, ``""`` without one; ``nodes``: node state → how many, and a nodeset.
+    """
+
+    run: str
+    cluster: str
+    goal: str
+    who: str
+    reason: str
+    another_version: AnotherVersion
+    plan: str | None
+    began: Moment
+    ended: Moment | None
+    ending: str | None
+    exit_code: int | None
+    why: str | None
+    counts: Mapping[str, int] | None
+    nodes: Mapping[str, NodeCount] | None
+    pending_recovery: PendingNodes | None
+    cordoned: str | None
+    rolled_back: tuple[RolledBack, ...]
+
+
+def past_run_facts(past: PastRun) -> PastRunFacts:
+    """The same for programs."""
     summary = past.summary
-    return {
-        "version": VERSION,
-        "anotherVersion": {"rollout": past.version or None, "rules": past.rules},
-        "run": past.run,
-        "cluster": past.cluster,
-        "goal": past.goal,
-        "who": past.who,
-        "reason": past.reason,
-        "plan": past.plan or None,
-        "began": past.began,
-        "ended": summary.ended if summary else None,
-        "ending": summary.ending if summary else None,
-        "exit_code": summary.exit_code if summary else None,
-        "halt": summary.why if summary else None,
-        "counts": {state: found.count for state, found in summary.nodes.items()} if summary else None,
-        "nodes": {state: found.nodes for state, found in summary.nodes.items()} if summary else None,
-        "owed": summary.owed if summary else None,
-        "cordoned": summary.cordoned if summary else None,
-        "rolledBack": since_document(past.rolled_back),
-    }
+    return PastRunFacts(
+        run=past.run,
+        cluster=past.cluster,
+        goal=past.goal,
+        who=past.who,
+        reason=past.reason,
+        another_version=AnotherVersion(past.version or None, past.rules),
+        plan=past.plan or None,
+        began=past.began,
+        ended=summary.ended if summary else None,
+        ending=summary.ending if summary else None,
+        exit_code=summary.exit_code if summary else None,
+        why=summary.why if summary else None,
+        counts={state: found.count for state, found in summary.nodes.items()} if summary else None,
+        nodes=summary.nodes if summary else None,
+        pending_recovery=PendingNodes(summary.owed) if summary else None,
+        cordoned=summary.cordoned if summary else None,
+        rolled_back=rolled_back(past.rolled_back),
+    )

@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rollout.core.model.playbook import EMERGENCY_LIMITS
-from rollout.core.presentation.waiting import baselines, drains, pulls
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Scope
+from rollout.core.presentation.waiting_nodes import (
+    WaitingForBaselines,
+    WaitingForDrains,
+    WaitingForPulls,
+    draining,
+    pulling,
+    without_baseline,
+)
 from rollout.core.run import drain_rounds
-from rollout.core.run.budgets import nearest
+from rollout.core.run.budgets import nearest, place_words
 from rollout.core.run.order import predicted_seconds
-from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, Rehearsal, RunState
+from rollout.core.run.state import Ending, Goal, Halt, LeftOut, NodeState, Phase, Rehearsal, RunState
+from rollout.core.text.documents import Moment
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, seconds_text
+from rollout.core.text.terminal import counted, printable, seconds_text
 
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 _EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
@@ -40,17 +48,100 @@ class WaveSummary:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSummary:
-    """The place of a scope that is nearest to halting the run: at ``left`` more failed nodes."""
+    """The place of a scope that is nearest to halting the run: at ``left`` more failed nodes.
 
-    where: str
+    ``name`` is the wave's or the rack's; ``""``: the fleet.
+    """
+
+    scope: Scope
+    name: str
     wrong: int
     limit: int
     left: int
 
+    @property
+    def place(self) -> str:
+        return printable(place_words(self.scope, self.name), 60)
+
+
+@dataclass(frozen=True, slots=True)
+class HaltSummary:
+    """Why nothing new is released, and since when."""
+
+    reference: str
+    message: str
+    at: Moment
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.reference}]"
+
+
+@dataclass(frozen=True, slots=True)
+class PauseSummary:
+    """``held``: a wave of the playbook holds, else ``by`` paused the run."""
+
+    held: bool
+    by: str
+    reason: str
+    at: Moment
+
+    def __str__(self) -> str:
+        if self.held:
+            return f"it {self.reason}"
+        return f"paused by {self.by}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecovery:
+    """Nodesets. ``changes``: the change is still to be applied or reverted there; ``cordons``: only the cordon is still
+    to be lifted; ``nodes``: both.
+    """
+
+    nodes: str
+    changes: str
+    cordons: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a run could not remove; ``node`` ``None``: it is on no node."""
+
+    node: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.text}" if self.node else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """``done`` of ``nodes`` were reverted once and healthy, ``reverting`` are being reverted. Seconds are the longest measured; 0: none.
+
+    ``fleet_seconds`` is how long an emergency rollback of every node of the run would take at that time per node.
+    """
+
+    nodes: int
+    done: int
+    reverting: int
+    revert_seconds: float
+    apply_seconds: float
+    fleet_seconds: float
+
+    def __str__(self) -> str:
+        if not self.done:
+            return f"rehearsal: {self.reverting} of {counted(self.nodes, 'node')} being reverted"
+        took = f", in at most {seconds_text(self.revert_seconds)} per node" if self.revert_seconds else ""
+        fleet = (
+            f"; an emergency rollback of all nodes would take about {seconds_text(self.fleet_seconds)}"
+            if self.fleet_seconds
+            else ""
+        )
+        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended."""
+    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended; ``cancelled`` and ``cordoned`` are nodesets."""
 
     run: str
     cluster: str
@@ -58,28 +149,27 @@ class Summary:
     phase: Phase
     wave: str
     ending: Ending | None
-    halt: str
-    paused: str
-    rehearsal: str
+    exit_code: int | None
+    halt: HaltSummary | None
+    paused: PauseSummary | None
+    rehearsal: Rehearsed | None
     budgets: tuple[BudgetSummary, ...]
     counts: Mapping[str, int]
     waves: tuple[WaveSummary, ...]
     troubles: tuple[Trouble, ...]
     left_out: tuple[LeftOut, ...]
-    owed: str
-    leftovers: tuple[str, ...]
-    pulling: str  # nodes that wait for their pulls or baseline before the change
+    pending_recovery: PendingRecovery
+    leftovers: tuple[Leftover, ...]
+    pulling: WaitingForPulls | None
+    baselines: WaitingForBaselines | None
+    draining: WaitingForDrains | None
     cancelled: str  # nodes that were changed while they pulled images
-    draining: str  # nodes that are being drained, and what the drain waits for
     cordoned: str  # nodes not in flight that may still have the run's cordon
-    owed_cordons: str  # nodes pending recovery for which only a cordon must be lifted
-    owed_changes: str  # all other nodes pending recovery
-    exit_code: int | None
 
 
 def summarize(state: RunState) -> Summary:
     """Fold a state."""
-    order = state.order
+    order, running, pause = state.order, state.phase is Phase.RUNNING, state.paused
     return Summary(
         run=order.run,
         cluster=order.cluster,
@@ -87,29 +177,28 @@ def summarize(state: RunState) -> Summary:
         phase=state.phase,
         wave=order.waves[min(state.wave, len(order.waves) - 1)].name if order.waves else "",
         ending=state.ending,
-        halt=f"{state.halt.message} [{state.halt.reference}]" if state.halt else "",
-        paused=_paused(state),
-        rehearsal=str(rehearsed(state) or ""),
+        exit_code=exit_code(state),
+        halt=halt_summary(state.halt),
+        paused=PauseSummary(pause.held, pause.who, pause.reason, pause.at) if pause else None,
+        rehearsal=rehearsed(state),
         budgets=tuple(
-            BudgetSummary(each.place, each.wrong, each.limit, each.left)
+            BudgetSummary(each.scope, each.name, each.wrong, each.limit, each.left)
             for each in nearest(order, state.nodes, state.wave)
         ),
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
         left_out=order.left_out,
-        owed=fold(owed_nodes(state)),
+        pending_recovery=_pending_recovery(state),
         leftovers=(
-            *state.leftovers,
-            *(f"{name}: {left}" for name, record in state.nodes.items() for left in record.leftovers),
+            *(Leftover(None, left) for left in state.leftovers),
+            *(Leftover(name, left) for name, record in state.nodes.items() for left in record.leftovers),
         ),
-        pulling=_waiting(state) if state.phase is Phase.RUNNING else "",
+        pulling=pulling(state, state.now) if running else None,
+        baselines=without_baseline(state, state.now) if running else None,
+        draining=draining(state, state.now) if running else None,
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
-        draining=drains(state, state.now) if state.phase is Phase.RUNNING else "",
         cordoned=fold(cordons(state)),
-        owed_cordons=fold(name for name in owed_nodes(state) if drain_rounds.owes_a_cordon(state.nodes[name])),
-        owed_changes=fold(name for name in owed_nodes(state) if not drain_rounds.owes_a_cordon(state.nodes[name])),
-        exit_code=exit_code(state),
     )
 
 
@@ -120,17 +209,14 @@ def owed_nodes(state: RunState) -> tuple[str, ...]:
     return tuple(name for name, record in state.nodes.items() if record.owed)
 
 
-def _waiting(state: RunState) -> str:
-    return "; ".join(filter(None, (pulls(state, state.now), baselines(state, state.now))))
+def halt_summary(halt: Halt | None) -> HaltSummary | None:
+    return HaltSummary(halt.reference, halt.message, halt.at) if halt else None
 
 
-def _paused(state: RunState) -> str:
-    pause = state.paused
-    if pause is None:
-        return ""
-    if pause.held:
-        return f"it {pause.reason}"
-    return f"paused by {pause.who}" + (f": {pause.reason}" if pause.reason else "")
+def _pending_recovery(state: RunState) -> PendingRecovery:
+    owed = owed_nodes(state)
+    only_cordon = {name for name in owed if drain_rounds.owes_a_cordon(state.nodes[name])}
+    return PendingRecovery(fold(owed), fold(name for name in owed if name not in only_cordon), fold(only_cordon))
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
@@ -205,10 +291,10 @@ def run_summary(state: RunState) -> RunSummary:
         ended=state.now,
         ending=state.ending.value if state.ending else "",
         exit_code=exit_code(state) or 0,
-        why=told.halt,
+        why=str(told.halt or ""),
         counter=max(state.counter, state.highest),
         nodes={kind.value: _nodes(together[kind.value]) for kind in NodeState if kind.value in together},
-        owed=told.owed,
+        owed=told.pending_recovery.nodes,
         cordoned=fold(name for name, record in state.nodes.items() if record.cordoned),
         reverted={run: fold(names) for run, names in reverted(state).items()},
     )
@@ -228,30 +314,6 @@ def _nodes(names: list[str]) -> NodeCount:
     return NodeCount(len(names), fold(names))
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsed:
-    """``done`` of ``nodes`` were reverted once and healthy. Seconds are the longest measured; 0: none.
-
-    ``fleet`` is how long an emergency rollback of every node of the run would take at that time per node.
-    """
-
-    nodes: int
-    done: int
-    back: int
-    revert_seconds: float
-    apply_seconds: float
-    fleet: float
-
-    def __str__(self) -> str:
-        if not self.done:
-            return f"rehearsal: {self.back} of {counted(self.nodes, 'node')} being reverted"
-        took = f", in at most {seconds_text(self.revert_seconds)} per node" if self.revert_seconds else ""
-        fleet = (
-            f"; an emergency rollback of all nodes would take about {seconds_text(self.fleet)}" if self.fleet else ""
-        )
-        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
-
-
 def rehearsed(state: RunState) -> Rehearsed | None:
     """``None``: nothing was rehearsed (yet)."""
     if not state.order.rehearsal or not state.order.waves:
@@ -266,10 +328,10 @@ def rehearsed(state: RunState) -> Rehearsed | None:
     return Rehearsed(
         nodes=len(records),
         done=len(done),
-        back=back,
+        reverting=back,
         revert_seconds=longest,
         apply_seconds=max((record.apply_seconds for record in records), default=0.0),
-        fleet=predicted_seconds(hurried, longest) if longest else 0.0,
+        fleet_seconds=predicted_seconds(hurried, longest) if longest else 0.0,
     )
 
 

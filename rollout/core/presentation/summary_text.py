@@ -1,21 +1,17 @@
-"""A summary as lines for people and as a JSON document, from the same values."""
+"""A summary as lines for people and as a document, from the same values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rollout.core.model.pods import BY_HAND
-from rollout.core.presentation.left_silences import LeftSilence, left_silences_document, left_silences_lines
+from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import Summary
 from rollout.core.run.state import Ending, Goal, Phase
-from rollout.core.text import json_text
+from rollout.core.text.documents import Inline, Moment
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-
-VERSION = 1
-"""Of the JSON document."""
 
 _RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
@@ -25,13 +21,13 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     what = "rollback" if summary.goal is Goal.REVERT else "run"
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
-        yield f"  why: {printable(summary.halt, 400)}"
+        yield f"  why: {printable(str(summary.halt), 400)}"
     if summary.paused:
-        yield f"  waits: {printable(summary.paused, 300)}; `rollout continue {summary.run}` continues it, `rollout abort {summary.run}` ends it"
+        yield f"  waits: {printable(str(summary.paused), 300)}; `rollout continue {summary.run}` continues it, `rollout abort {summary.run}` ends it"
     if summary.draining:
-        yield f"  waits: {printable(summary.draining, 500)}"
-    if summary.pulling:
-        yield f"  waits: {printable(summary.pulling, 400)}"
+        yield f"  waits: {printable(str(summary.draining), 500)}"
+    if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
+        yield f"  waits: {printable(waiting, 400)}"
     yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
@@ -45,11 +41,15 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """Whether a controller works on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease."""
+    """Whether a controller works on a run that has not ended. ``silent``: seconds since its last heartbeat; ``None``: it has no lease.
+
+    ``pid``: of its process on that host; ``None``: not known.
+    """
 
     alive: bool
     host: str = ""
     silent: float | None = None
+    pid: int | None = None
 
 
 def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
@@ -74,15 +74,11 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         yield f"  since then run {run} rolled it back on {nodes}"
 
 
-def since_document(since: Mapping[str, tuple[str, ...]]) -> list[dict[str, Any]]:
-    return [{"run": run, "nodes": fold(names), "count": len(names)} for run, names in since.items()]
-
-
 def _budgets(summary: Summary) -> Iterator[str]:
     """How far a run that has not ended is from halting."""
     if summary.budgets and summary.ending is None:
-        parts = " · ".join(f"{each.where} {each.wrong} of {each.limit}" for each in summary.budgets)
-        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].where}"
+        parts = " · ".join(f"{each.place} {each.wrong} of {each.limit}" for each in summary.budgets)
+        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].place}"
 
 
 def _troubles(summary: Summary) -> Iterator[str]:
@@ -94,11 +90,12 @@ def _troubles(summary: Summary) -> Iterator[str]:
 def _not_done(summary: Summary) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
-    if summary.owed_changes:
-        yield f"  pending recovery (the change is still to be applied or reverted there): {summary.owed_changes}"
-    if summary.owed_cordons:
-        yield f"  pending recovery (only the cordon is still to be lifted there): {summary.owed_cordons}"
-    if summary.owed and summary.ending is Ending.DONE:
+    pending = summary.pending_recovery
+    if pending.changes:
+        yield f"  pending recovery (the change is still to be applied or reverted there): {pending.changes}"
+    if pending.cordons:
+        yield f"  pending recovery (only the cordon is still to be lifted there): {pending.cordons}"
+    if pending.nodes and summary.ending is Ending.DONE:
         yield f"  To recover them, once they answer: rollout recover {summary.run}"
     if summary.cancelled:
         yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
@@ -106,7 +103,7 @@ def _not_done(summary: Summary) -> Iterator[str]:
         nodes = printable(summary.cordoned, 200)
         yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts the cordon, or run `{BY_HAND}`"
     for leftover in summary.leftovers[:20]:
-        yield f"  left behind: {printable(leftover, 200)}"
+        yield f"  left behind: {printable(str(leftover), 200)}"
 
 
 def _how_to_go_on(summary: Summary) -> Iterator[str]:
@@ -127,20 +124,6 @@ def _where(summary: Summary) -> str:
 
 def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
-
-
-def summary_document(summary: Summary) -> dict[str, Any]:
-    """The same as JSON values, with a ``version``."""
-    return {"version": VERSION, **json_text.encode(summary)}
-
-
-def status_document(summary: Summary, attendance: Attendance) -> dict[str, Any]:
-    """What ``rollout status`` prints: the summary, and the ``controller``, which is ``None`` once the run has ended."""
-    return {**summary_document(summary), "controller": controller_document(summary, attendance)}
-
-
-def controller_document(summary: Summary, attendance: Attendance) -> dict[str, Any] | None:
-    return None if summary.phase is Phase.ENDED else json_text.encode(attendance)
 
 
 # What a run's own events do not show: whether a controller still works on it, what it left behind, what was rolled
@@ -167,10 +150,56 @@ def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
     yield from since_lines(after.rolled_back)
 
 
-def afterwards_document(summary: Summary, after: Afterwards) -> dict[str, Any]:
-    """``controller`` is ``None`` once the run has ended."""
-    return {
-        "controller": controller_document(summary, after.controller),
-        "silences": left_silences_document(after.silences),
-        "rolledBack": since_document(after.rolled_back),
-    }
+# For programs.
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDocument:
+    """A run in a few lines: the last line that ``apply``, ``resume``, ``recover``, ``rollback`` and ``watch`` print."""
+
+    summary: Inline[Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """``alive``: it may still act. The others are ``None`` for a controller that has released its lease."""
+
+    alive: bool
+    host: str | None
+    pid: int | None
+    heartbeat: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A later rollback, and the nodes (a nodeset) on which it reverted the run."""
+
+    run: str
+    nodes: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SinceThen:
+    """What a run's own events do not show. ``controller`` is ``None`` once the run has ended."""
+
+    controller: Controller | None
+    silences: tuple[LeftSilence, ...]
+    rolled_back: tuple[RolledBack, ...]
+
+
+def since_then(summary: Summary, after: Afterwards) -> SinceThen:
+    controller = controller_of(summary, after.controller, after.now)
+    return SinceThen(controller, after.silences, rolled_back(after.rolled_back))
+
+
+def controller_of(summary: Summary, found: Attendance, now: float) -> Controller | None:
+    """``None`` once the run has ended."""
+    if summary.phase is Phase.ENDED:
+        return None
+    heartbeat = None if found.silent is None else now - found.silent
+    return Controller(found.alive, found.host or None, found.pid, heartbeat)
+
+
+def rolled_back(since: Mapping[str, tuple[str, ...]]) -> tuple[RolledBack, ...]:
+    return tuple(RolledBack(run, fold(names), len(names)) for run, names in since.items())

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rollout.core.model.playbook import Busy
 from rollout.core.presentation.remaining import passed_rounds
+from rollout.core.presentation.waiting_nodes import draining, pulling, without_baseline
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
 from rollout.core.run.moving import GRACE
-from rollout.core.run.postponed import BASELINE_WITHIN
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -83,8 +82,8 @@ def _running(state: RunState, now: float) -> str:
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be reverted and applied again"
     brake = _brake(state, now, wave.nodes) if state.paused is None else ""
-    parts = (_moving(state), drains(state, now), pulls(state, now), baselines(state, now), brake)
-    return "; ".join(part for part in parts if part) or "the next clock tick"
+    parts = (_moving(state), draining(state, now), pulling(state, now), without_baseline(state, now), brake)
+    return "; ".join(str(part) for part in parts if part) or "the next clock tick"
 
 
 def _moving(state: RunState) -> str:
@@ -128,57 +127,6 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     racks = {state.order.nodes[name].rack for name in pending}
     full = f"{rack_words(next(iter(racks)))} is at its" if len(racks) == 1 else f"{len(racks)} racks are at their"
     return f"{waiting}: {full} concurrency limit{_settling(state, now)}"
-
-
-def baselines(state: RunState, now: float) -> str:
-    """Nodes that wait for their baseline, and for how long at most; ``""`` when none does."""
-    waiting = {
-        name: found
-        for name, record in state.nodes.items()
-        if (found := record.unseen) and record.state is not NodeState.REFUSED
-    }
-    if not waiting:
-        return ""
-    left = max(0.0, max(found.since for found in waiting.values()) + BASELINE_WITHIN - now)
-    which = f"{counted(len(waiting), 'node')} ({printable(fold(waiting), 60)})"
-    return f"{which}: no baseline from the API server; asked again for {seconds_text(left)} at most, then left alone"
-
-
-def pulls(state: RunState, now: float) -> str:
-    """Nodes that wait for their pulls, for how long at most, and what happens then; ``""`` when none does."""
-    waiting = {
-        name: found
-        for name, record in state.nodes.items()
-        if (found := record.pulling) and record.state is not NodeState.REFUSED
-    }
-    if not waiting:
-        return ""
-    images = list(dict.fromkeys(image for found in waiting.values() for image in found.images))
-    said = ", ".join(printable(image, 60) for image in images[:_MOST_IMAGES]) or "images not known"
-    more = f" and {len(images) - _MOST_IMAGES} more" if len(images) > _MOST_IMAGES else ""
-    left = max(found.since for found in waiting.values()) + state.order.pulls.within - now
-    then = "left alone" if state.order.pulls.then is Busy.SKIP else "changed anyway"
-    until = (
-        f"asked again for {seconds_text(left)} at most, then {then}" if left > 0 else f"asked once more, then {then}"
-    )
-    verb = "pulls" if len(waiting) == 1 else "pull"
-    return f"{counted(len(waiting), 'node')} {verb} images ({printable(fold(waiting), 60)}): {said}{more}; {until}"
-
-
-_MOST_IMAGES = 3
-
-
-def drains(state: RunState, now: float) -> str:
-    """Nodes that are being drained, what the longest drain waits for, and until when; ``""`` when there is none."""
-    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
-    if not there:
-        return ""
-    longest = min(there, key=lambda name: there[name].since)
-    left = there[longest].since + state.order.nodes[longest].drain - now
-    until = f"{seconds_text(left)} left, then left alone" if left > 0 else "its time limit has passed"
-    why = printable(there[longest].waits, 300) or "the eviction of its pods"
-    verb = "is" if len(there) == 1 else "are"
-    return f"{counted(len(there), 'node')} {verb} being drained ({printable(fold(there), 60)}): {longest} waits for {why}; {until}"
 
 
 def extended(state: RunState, name: str) -> str:

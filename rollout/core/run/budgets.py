@@ -39,15 +39,22 @@ def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
 
 
 def scope_members(order: Order, scope: Scope, wave: int) -> Mapping[str, tuple[str, ...]]:
-    """The groups of nodes that a scope's budget applies to, by a name for messages."""
+    """The groups of nodes that a scope's budget applies to: name of the wave or rack → nodes; the fleet's name is ``""``."""
     if scope is Scope.FLEET:
-        return {"the fleet": tuple(order.nodes)}
+        return {"": tuple(order.nodes)}
     if scope is Scope.WAVE:
-        return {f"wave {waved.name!r}": waved.nodes for waved in order.waves[wave : wave + 1]}
+        return {waved.name: waved.nodes for waved in order.waves[wave : wave + 1]}
     racks: dict[str, list[str]] = {}
     for node in order.nodes.values():
         racks.setdefault(node.rack, []).append(node.name)
-    return {rack_words(rack): tuple(names) for rack, names in racks.items()}
+    return {rack: tuple(names) for rack, names in racks.items()}
+
+
+def place_words(scope: Scope, name: str) -> str:
+    """A place that a budget applies to, for messages."""
+    if scope is Scope.RACK:
+        return rack_words(name)
+    return "the fleet" if scope is Scope.FLEET else f"wave {name!r}"
 
 
 def rack_words(rack: str) -> str:
@@ -57,10 +64,13 @@ def rack_words(rack: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far a budget is from halting the run: ``wrong`` of ``total`` nodes of ``where`` are charged, ``limit`` halts."""
+    """How far a budget is from halting the run: ``wrong`` of ``total`` nodes of the place are charged, ``limit`` halts.
+
+    ``name`` is the wave's or the rack's; ``""``: the fleet.
+    """
 
     scope: Scope
-    where: str
+    name: str
     wrong: int
     limit: int
     total: int
@@ -79,20 +89,20 @@ class Distance:
     @property
     def place(self) -> str:
         """The place that the budget applies to."""
-        return printable(self.where, 60)
+        return printable(place_words(self.scope, self.name), 60)
 
     def __str__(self) -> str:
         causes = ", ".join(sorted(self.budget.causes))
-        words = f"{self.wrong} of {self.total} nodes of {self.where} failed ({causes})"
+        words = f"{self.wrong} of {self.total} nodes of {place_words(self.scope, self.name)} failed ({causes})"
         return f"{words}; its budget is {self.limit} ({self.budget.share})"
 
 
 def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Iterator[Distance]:
     """Every budget in every place it applies to, in the order in which they halt."""
     for budget in order.budgets:
-        for where, members in scope_members(order, budget.scope, wave).items():
+        for name, members in scope_members(order, budget.scope, wave).items():
             bad = charged((nodes[member] for member in members), budget)
-            yield Distance(budget.scope, where, bad, budget.share.of(len(members)), len(members), budget)
+            yield Distance(budget.scope, name, bad, budget.share.of(len(members)), len(members), budget)
 
 
 def nearest(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> tuple[Distance, ...]:

@@ -1,36 +1,57 @@
-"""A diagnosis for people and as JSON."""
+"""A diagnosis for people and as a document."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
-from rollout.kubelet.diagnosis.finding import Finding
+from rollout.kubelet.diagnosis.facts import Where
+from rollout.kubelet.diagnosis.finding import Confidence, Finding
 
 _WIDTH = 118
 _LONGEST = 220
 
 
-def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
-    return {"findings": [_finding(each) for each in found.findings], "unreadLines": found.unread_lines}
+@dataclass(frozen=True, slots=True)
+class FindingPart:
+    """``nodes`` is a nodeset. The risk is a comment behind the command, so that the proposal can be pasted into a shell."""
+
+    id: str
+    confidence: Confidence
+    nodes: str
+    since: str
+    evidence: tuple[Where, ...]
+    cause: str
+    proposal: str
+    fetch_next: str
 
 
-def _finding(each: Finding) -> dict[str, Any]:
-    """The risk is a comment behind the command, so that the proposal can be pasted into a shell."""
-    proposal = f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal
-    return {
-        "id": each.id,
-        "confidence": each.confidence.value,
-        "nodes": each.nodeset,
-        "since": each.since,
-        "evidence": [{"file": line.file, "line": line.line, "text": line.text} for line in each.evidence],
-        "cause": each.cause,
-        "proposal": proposal,
-        "fetchNext": each.fetch_next,
-    }
+@dataclass(frozen=True, slots=True)
+class DiagnosisDocument:
+    """What logs, events and nodes show, the surest first."""
+
+    findings: tuple[FindingPart, ...]
+    unread_lines: int
+
+
+def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
+    return DiagnosisDocument(tuple(_finding(each) for each in found.findings), found.unread_lines)
+
+
+def _finding(each: Finding) -> FindingPart:
+    return FindingPart(
+        id=each.id,
+        confidence=each.confidence,
+        nodes=each.nodeset,
+        since=each.since,
+        evidence=each.evidence,
+        cause=each.cause,
+        proposal=f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal,
+        fetch_next=each.fetch_next,
+    )
 
 
 def diagnosis_lines(found: Diagnosis) -> Iterator[str]:

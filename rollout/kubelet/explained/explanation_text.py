@@ -1,11 +1,10 @@
-"""The output of ``rollout explain NAME``, for people and for programs."""
+"""The output of ``rollout explain NAME`` for people."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Value
@@ -14,9 +13,9 @@ from rollout.kubelet import fields
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.on_node import NOWHERE, OnNode
 from rollout.kubelet.runtimes.description import Row
-from rollout.kubelet.runtimes.known import covered, dotted
+from rollout.kubelet.runtimes.known import covered
 
-# The additional output of ``rollout explain NAME --node NODE``, for people and for programs.
+# The additional output of ``rollout explain NAME --node NODE``.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +47,6 @@ def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
     yield f"  /configz: {_shown(shown)}"
 
 
-def on_node_document(here: OnNode, shown: ConfigzAnswer) -> dict[str, Any]:
-    """The same as JSON values."""
-    return {
-        "node": here.node,
-        "kubelet": here.kubelet,
-        "runtime": here.runtime,
-        "field": here.field or None,
-        "home": here.home or None,
-        "value": here.value,
-        "notLoaded": list(here.late),
-        "layers": [
-            {"layer": each.layer.value, "where": each.where, "value": each.value, "wins": each.wins}
-            for each in here.layers
-        ],
-        "configz": {"value": shown.value, "agrees": shown.agrees, "notAsked": shown.not_asked or None},
-    }
-
-
 def _shown(shown: ConfigzAnswer) -> str:
     if shown.not_asked:
         return f"was not read: {printable(shown.not_asked, 300)}"
@@ -80,7 +61,6 @@ def _text(value: Value) -> str:
     return printable(value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False), 300)
 
 
-VERSION = 1
 _OLDEST = fields.known_minors()[0]
 
 
@@ -102,30 +82,6 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
         yield f"  trap: {trap}"
     if found.source:
         yield f"  source: {found.source}"
-
-
-def explanation_document(found: Explanation) -> dict[str, Any]:
-    """The same as JSON values; minors are numbers, ``27`` is 1.27."""
-    return {
-        "version": VERSION,
-        "name": found.name,
-        "what": found.what.value,
-        "type": found.kind,
-        "purpose": found.purpose,
-        "since": found.since,
-        "last": found.last,
-        "gone": found.gone,
-        "here": found.here,
-        "defaults": [{"since": since, "text": text} for since, text in found.defaults],
-        "lives": found.lives,
-        "homes": [_home_document(row) for row in found.homes],
-        "twins": list(found.twins),
-        "disruption": found.disruption.value,
-        "mayRejectPods": found.may_drain,
-        "notOurs": found.not_ours,
-        "traps": [*found.traps, *(f"on {runtime}: {trap}" for runtime, trap in found.home_traps)],
-        "source": found.source,
-    }
 
 
 def _kind(found: Explanation) -> str:
@@ -166,18 +122,3 @@ def _change(found: Explanation) -> str:
         return "see its home"
     stricter = "; a stricter value can reject running pods (drain-and-restart)" if found.may_drain else ""
     return f"restarts kubelet.service ({found.disruption.value}){stricter}"
-
-
-def _home_document(row: Row) -> dict[str, Any]:
-    """Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home."""
-    return {
-        "runtime": row.runtime.value,
-        "from": dotted(row.since),
-        "before": dotted(row.before),
-        "key": row.key,
-        "place": row.place,
-        "unit": row.unit,
-        "disruption": row.disruption.value,
-        "default": row.default,
-        "refusal": row.refusal,
-    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rollout.core.model.pods import LeavingPod
 from rollout.core.text.terminal import printable, seconds_text
@@ -63,22 +62,49 @@ def pod_budget_lines(found: PodBudget) -> Iterator[str]:
     yield "  Not counted: unmounting and network teardown, until the pod leaves the API."
 
 
-def pod_budget_document(found: PodBudget) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "pod": found.pod.name,
-        "terminationGracePeriodSeconds": found.pod.grace,
-        "limitSeconds": found.limit,
-        "budgets": [
-            {
-                "kubelets": each.kubelets,
-                "seconds": each.end.seconds,
-                "withinLimit": None if found.limit is None else _within(each.end, found.limit),
-                "parts": [{"seconds": seconds, "rule": rule} for seconds, rule in each.end.parts],
-            }
+@dataclass(frozen=True, slots=True)
+class BudgetPart:
+    """Seconds and the rule that adds them."""
+
+    seconds: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class RangePart:
+    """The end of the pod on kubelets of a range. ``seconds`` ``None``: no bound; ``within_limit`` ``None``: no limit was named."""
+
+    kubelets: str
+    seconds: float | None
+    within_limit: bool | None
+    parts: tuple[BudgetPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodBudgetDocument:
+    """How long the end of a pod may take."""
+
+    pod: str
+    termination_grace_period_seconds: int
+    limit_seconds: float | None
+    budgets: tuple[RangePart, ...]
+
+
+def pod_budget_document(found: PodBudget) -> PodBudgetDocument:
+    return PodBudgetDocument(
+        pod=found.pod.name,
+        termination_grace_period_seconds=found.pod.grace,
+        limit_seconds=found.limit,
+        budgets=tuple(
+            RangePart(
+                kubelets=each.kubelets,
+                seconds=each.end.seconds,
+                within_limit=None if found.limit is None else _within(each.end, found.limit),
+                parts=tuple(BudgetPart(seconds, rule) for seconds, rule in each.end.parts),
+            )
             for each in found.ranges
-        ],
-    }
+        ),
+    )
 
 
 def _length(end: Termination) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -16,6 +15,7 @@ from click.testing import CliRunner
 from rollout.cli.check import check
 from rollout.cli.options import given_password
 from rollout.errors import UsageError
+from tests.documents import only
 
 
 def private(folder: Path, text: str, mode: int = 0o600) -> Path:
@@ -120,7 +120,7 @@ def test_check_lists_unsupported_ways_to_reach_nodes(
     (tmp_path / "config").write_text(text.format(made=tmp_path / "made"))
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(check, ["--ssh-config", "config", "-o", "json"])
-    problems = json.loads(result.stdout)["problems"]
+    problems = only(result.stdout)["problems"]
     assert result.exit_code == 2
     assert {problem["reference"] for problem in problems} == {reference}
     assert any(says in problem["message"] for problem in problems)

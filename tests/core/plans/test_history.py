@@ -92,7 +92,7 @@ def test_nodes_that_only_the_inventory_or_only_the_api_has() -> None:
         ("not-in-api", (N4,)),
         ("not-in-inventory", ("stranger",)),
     ]
-    assert plan_json(plan, "p.json")["remarks"][0]["nodes"] == N4
+    assert plan_json(plan, "p.json").remarks[0].nodes == N4
 
 
 def test_another_cluster_s_api_server_is_one_remark() -> None:

@@ -10,6 +10,7 @@ from rollout.app.plan import build_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
 from rollout.core.plans.kubeadm_patches import kubeadm_document, kubeadm_lines, kubeadm_patches
+from tests.documents import as_printed
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, plain, settings
 
 FOUND = inventory(3)
@@ -54,7 +55,7 @@ def test_flags_are_named_with_their_place() -> None:
     assert (list(patch.fields), patch.flags) == (["serializeImagePulls"], ("--image-pull-progress-deadline=5m",))
     said = "# A flag, not a field: --image-pull-progress-deadline=5m belongs in nodeRegistration.kubeletExtraArgs."
     assert said in kubeadm_lines([patch])
-    assert kubeadm_document([patch])["patches"][0]["flags"] == ["--image-pull-progress-deadline=5m"]
+    assert as_printed(kubeadm_document([patch]))["patches"][0]["flags"] == ["--image-pull-progress-deadline=5m"]
 
 
 def test_the_plan_warns_that_kubeadm_rewrites_its_own_file_only() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from rollout.core.model.command_result import CommandResult
 from rollout.core.presentation.command_text import (
     command_document,
@@ -13,6 +11,8 @@ from rollout.core.presentation.command_text import (
     recorded_end,
     recorded_start,
 )
+from rollout.core.text import documents
+from tests.documents import as_printed
 
 KEPT = 64 * 1024
 
@@ -92,13 +92,14 @@ def test_nodes_that_were_not_started_are_named() -> None:
 
 
 def test_a_line_of_json_is_safe_for_a_terminal_and_has_everything() -> None:
-    document = command_document(CommandResult("a-1", 0, b"\x1b[2J\xff", b"e", cut=True))
-    assert "\x1b" not in json.dumps(document)
-    assert document == {
-        "node": "a-1", "status": 0, "stdout": "\x1b[2J\ufffd", "stderr": "e", "started": True, "cut": True,
+    found = command_document(CommandResult("a-1", 0, b"\x1b[2J\xff", b"e", cut=True))
+    assert documents.line(found).isprintable()
+    assert as_printed(found) == {
+        "apiVersion": "rollout/v1", "kind": "CommandResult",
+        "node": "a-1", "exitStatus": 0, "stdout": "\x1b[2J\ufffd", "stderr": "e", "started": True, "cut": True,
         "reference": "", "message": "",
     }  # fmt: skip
-    assert command_document(not_started("a-2"))["reference"] == "not-started"
+    assert command_document(not_started("a-2")).reference == "not-started"
 
 
 def test_the_record_has_the_nodes_the_command_and_how_each_ended() -> None:

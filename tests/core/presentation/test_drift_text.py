@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Drift
 from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
+from tests.documents import as_printed
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 EDITED = Drift("content-differs", CONFIG, "bbbb, transaction t1 left aaaa")
@@ -38,11 +39,13 @@ def test_a_file_rewritten_by_kubeadm_is_printed_with_the_command_that_prevents_i
 
 
 def test_json_has_every_difference_of_every_node() -> None:
-    document = drift_document(FOUND, SILENT)
-    assert document["version"] == 1
+    document = as_printed(drift_document(FOUND, SILENT))
+    assert document["kind"] == "Drift"
     assert set(document["drifted"]) == {"n2", "n3", "n4"}
     assert document["drifted"]["n4"][0] == {
         "reference": "content-differs", "place": CONFIG, "evidence": EDITED.evidence,
     }  # fmt: skip
     assert document["asWanted"] == ["n1"]
-    assert document["notAsked"] == dict.fromkeys(("n5", "n6"), "no banner [no-banner]")
+    assert document["notAsked"] == [
+        {"node": name, "reference": "no-banner", "message": "no banner"} for name in ("n5", "n6")
+    ]

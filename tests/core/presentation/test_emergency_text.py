@@ -7,16 +7,19 @@ from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
 from rollout.core.presentation.emergency_text import (
     MOST_RUNS,
     PULLS,
+    left_document,
     left_lines,
-    nodes_document,
     predicted_document,
     predicted_lines,
     seen_document,
     seen_lines,
+    unfinished_document,
     unfinished_lines,
+    waiting_document,
     waiting_lines,
 )
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack
+from tests.documents import as_printed
 
 SILENT = {
     "n1": "no banner within 10 s [no-banner]",
@@ -66,13 +69,9 @@ def test_the_predicted_time_and_the_effect_on_pulls_are_printed_before_any_chang
     ]
     nothing = TimeBack(0, 0.0, 0.0, TIME.each, 10.0)
     assert list(predicted_lines(nothing)) == ["nothing to revert"]
-    document = predicted_document(TIME)
-    assert (document["event"], document["nodes"], document["seconds"], document["perNode"]) == (
-        "Predicted",
-        40,
-        33.0,
-        4.1,
-    )
+    document = as_printed(predicted_document(TIME))
+    found = (document["kind"], document["count"], document["seconds"], document["nodeSeconds"])
+    assert found == ("Predicted", 40, 33.0, 4.1)
 
 
 def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:
@@ -85,8 +84,8 @@ def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:
 
 
 def test_json_has_every_run_and_every_node_without_an_answer() -> None:
-    document = seen_document(seen(held(9, "n4", "n5"), held(3, "n6")), ("r9",), ("n8", "n7"))
-    assert (document["event"], document["picked"], document["back"]) == ("OnNodes", ["r9"], ["n7", "n8"])
+    document = as_printed(seen_document(seen(held(9, "n4", "n5"), held(3, "n6")), ("r9",), ("n8", "n7")))
+    assert (document["kind"], document["picked"], document["reverted"]) == ("OnNodes", ["r9"], "n[7-8]")
     assert [(run["run"], run["holding"], run["doubted"]) for run in document["runs"]] == [
         ("r9", "n[4-5]", False),
         ("r3", "n6", False),
@@ -96,10 +95,6 @@ def test_json_has_every_run_and_every_node_without_an_answer() -> None:
 
 def test_texts_from_a_node_are_made_printable() -> None:
     odd = {"n1": "gone\x1b[2J"}
-    assert nodes_document("Owed", odd, seconds=30) == {
-        "version": 1,
-        "event": "Owed",
-        "nodes": {"n1": "gone"},
-        "seconds": 30,
-    }
+    for document in (waiting_document(odd, 30.0), left_document(odd), unfinished_document(("r9",), odd)):
+        assert as_printed(document)["nodes"] == {"n1": "gone"}
     assert not any("\x1b" in line for line in (*waiting_lines(odd, 1), *left_lines(odd)))

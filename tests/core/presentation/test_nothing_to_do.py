@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from rollout.core.model.plan import ExcludedNode, Standing
@@ -15,6 +14,7 @@ from rollout.core.presentation.nothing_to_do import (
     nothing_to_change,
 )
 from tests.app.site import SMALL
+from tests.documents import as_printed
 
 EMPTY = replace(SMALL, nodes={}, groups=(), waves=())
 SHORT = replace(EMPTY, left=(ExcludedNode("n9", "r1", Standing.REFUSED, "no-home", "no home"),))
@@ -31,16 +31,16 @@ def test_each_reason_has_its_text() -> None:
 
 
 def test_the_document_has_the_same_facts_and_exit_code_4_if_nodes_were_left_out() -> None:
-    document = json.loads(json.dumps(nothing_document(nothing_to_change(SHORT))))
+    document = as_printed(nothing_document(nothing_to_change(SHORT)))
     left = {"what": "refused", "reason": "no home [no-home]", "nodes": "n9", "count": 1}
     assert document == {
-        "version": 1,
-        "event": "NothingToDo",
+        "apiVersion": "rollout/v1",
+        "kind": "NothingToDo",
         "cluster": SHORT.cluster,
         "plan": plan_codec.digest(SHORT),
         "why": "none-can-be-changed",
         "runs": [],
-        "left_out": [left],
-        "exit_code": 4,
+        "leftOut": [left],
+        "exitCode": 4,
     }
-    assert nothing_document(nothing_to_change(EMPTY))["exit_code"] == 0
+    assert nothing_document(nothing_to_change(EMPTY)).exit_code == 0

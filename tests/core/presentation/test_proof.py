@@ -20,6 +20,7 @@ from rollout.core.model.snapshot import (
 )
 from rollout.core.model.verification import Binary, Expected, Verification
 from rollout.core.presentation.emergency_text import all_proven, proof_documents, proof_lines
+from tests.documents import as_printed
 
 CONFIG, ADDED = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"
 OLD, OTHER = "a" * 64, "b" * 64
@@ -162,11 +163,11 @@ def test_without_a_proven_node_there_is_no_list() -> None:
 
 
 def test_json_has_a_line_per_node_and_the_counts() -> None:
-    *nodes, last = proof_documents(PROOFS)
+    *nodes, last = map(as_printed, proof_documents(PROOFS))
     assert [(each["node"], each["proof"]) for each in nodes] == [(each.node, each.proven.value) for each in PROOFS]
     assert nodes[0]["files"] == {CONFIG: OLD}
     assert "\x1b" not in nodes[2]["evidence"][1]
-    assert last == {"version": 1, "event": "Proof", "proven": 2, "wrong": 3, "unknown": 1}
+    assert last == {"apiVersion": "rollout/v1", "kind": "Proof", "proven": 2, "wrong": 3, "unknown": 1}
 
 
 def test_all_are_proven_only_if_each_is() -> None:

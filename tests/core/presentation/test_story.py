@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.sections import next_steps, taken_back
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.pages.text import report_document, report_lines
+from rollout.core.presentation.pages.text import report_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
 from rollout.core.run.state import Goal, NodeState, Phase
 from tests.core.presentation import journals
 from tests.core.presentation.journals import story_of
+from tests.documents import as_printed
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
 
@@ -152,11 +153,12 @@ def test_the_text_has_the_story_without_the_log(halted: Story) -> None:
 
 
 def test_the_document_has_the_same_facts(gate_failed: Story) -> None:
-    document = json.loads(json.dumps(report_document(gate_failed)))
-    assert (document["version"], document["who"], document["summary"]["ending"]) == (1, "ann@ops", "halted")
+    document = as_printed(report_document(gate_failed, NOTHING_SINCE))
+    assert (document["kind"], document["who"], document["summary"]["ending"]) == ("Report", "ann@ops", "halted")
     assert {gate["verdict"] for gate in document["gates"]} == {"pass", "fail"}
     assert document["next"][0]["command"] == "rollout resume r20261120-160000-ab12"
-    assert document["moments"][0]["at"] == 0
+    assert document["moments"][0]["at"] == document["began"] == "2026-11-20T16:00:00.000Z"
+    assert document["ended"] > document["gates"][-1]["at"] > document["began"]
 
 
 NUMBERS = [

@@ -8,8 +8,10 @@ import pytest
 
 from rollout.core.model.playbook import Cause, Limits, RevertScope, Share
 from rollout.core.presentation.summary import exit_code, summarize
-from rollout.core.presentation.summary_text import summary_document, summary_lines
+from rollout.core.presentation.summary_text import SummaryDocument, summary_lines
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
+from rollout.core.text.documents import instant
+from tests.documents import as_printed
 from tests.orders import make_order
 from tests.plays import Play
 
@@ -77,7 +79,11 @@ def test_a_halted_run_shows_why() -> None:
     assert "run r1 on test: halted, exit code 3" in text
     assert "; its budget is " in text
     assert "the run halted [taken-back-with-others]" in text
-    assert summary_document(summarize(end))["version"] == 1
+    document = as_printed(SummaryDocument(summarize(end)))
+    assert end.halt is not None
+    assert document["halt"] == {
+        "reference": end.halt.reference, "message": end.halt.message, "at": instant(end.halt.at),
+    }  # fmt: skip
 
 
 def test_leftovers_are_printed_without_terminal_escapes() -> None:
@@ -97,8 +103,12 @@ def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
     ]
     assert line == "  budgets: wave 'all' 1 of 1 · the fleet 1 of 1 · rack a 1 of 2: halts at 0 more in wave 'all'"
     assert not [line for line in summary_lines(summarize(finished())) if line.startswith("  budgets: ")]
-    document = summary_document(summarize(finished(None)))
-    assert document["budgets"][0] == {"where": "wave 'all'", "wrong": 0, "limit": 1, "left": 1}
+    document = as_printed(SummaryDocument(summarize(finished(None))))
+    assert document["budgets"] == [
+        {"scope": "wave", "name": "all", "wrong": 0, "limit": 1, "left": 1},
+        {"scope": "fleet", "name": "", "wrong": 0, "limit": 1, "left": 1},
+        {"scope": "rack", "name": "a", "wrong": 0, "limit": 2, "left": 2},
+    ]
 
 
 def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
@@ -109,5 +119,8 @@ def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
     assert "  pending recovery (only the cordon is still to be lifted there): a-1" in lines
     assert "  pending recovery (the change is still to be applied or reverted there): a-2" in lines
     assert any("rollout recover" in line for line in lines)
+    document = as_printed(SummaryDocument(summarize(finished(a_1=held, a_2=gone))))
+    assert document["pendingRecovery"] == {"nodes": "a-[1-2]", "changes": "a-2", "cordons": "a-1"}
+    assert document["leftovers"] == [{"node": name, "text": left[0]} for name in ("a-1", "a-2")]
     alone = list(summary_lines(summarize(finished(a_1=held))))
     assert not any("the change is still" in line for line in alone)

@@ -312,7 +312,7 @@ def test_the_rehearsal_shows_its_time_and_the_time_for_the_fleet() -> None:
     times = {n: replace(r, revert_seconds=12.0) for n, r in state.nodes.items()}
     found = seen(replace(state, nodes=times)).rehearsal
     assert found is not None
-    assert (found.nodes, found.done, found.back, found.revert_seconds) == (2, 2, 0, 12.0)
+    assert (found.nodes, found.done, found.reverting, found.revert_seconds) == (2, 2, 0, 12.0)
     assert str(found).startswith(
         "rehearsal: 2 of 2 nodes reverted once, healthy, in at most 12 s per node; an emergency"
     )

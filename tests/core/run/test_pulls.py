@@ -12,7 +12,8 @@ import pytest
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, Scope, Share
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import summary_lines
-from rollout.core.presentation.waiting import pulls, waits_for
+from rollout.core.presentation.waiting import waits_for
+from rollout.core.presentation.waiting_nodes import pulling
 from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.journal_codec import decode_event, encode_event
@@ -259,7 +260,7 @@ def test_the_run_shows_which_nodes_it_waits_for_and_until_when() -> None:
     said = waits_for(state, state.now)
     assert f"3 nodes pull images (a-[3-5]): {IMAGES[0]}, {IMAGES[1]}; asked again for " in said
     assert said.endswith("at most, then left alone")
-    assert f"  waits: {pulls(state, state.now)}" in summary_lines(summarize(state))
+    assert f"  waits: {pulling(state, state.now)}" in summary_lines(summarize(state))
     override = replace(state, order=replace(state.order, pulls=OVERRIDE))
     assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed anyway")
     unknown = replace(state.nodes["a-3"], pulling=replace(state.nodes["a-3"].pulling, images=()))  # type: ignore[type-var]

@@ -16,6 +16,7 @@ from rollout.app.maintenance import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.core.presentation.drift_text import drift_document, drift_lines
+from rollout.core.text import documents
 from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
 from rollout.kubelet.agent import sudo
@@ -119,7 +120,7 @@ def _verified(data: bytes) -> tuple[str, ...]:
     traces: list[str] = []
     found, unread = verify_fleet(access_to("n1"), Agents(said), known, kept_in(traces))
     assert not traces, traces[0]
-    json.dumps(drift_document(found, unread), allow_nan=False).encode()
+    json.dumps(documents.values(drift_document(found, unread)), allow_nan=False).encode()
     return tuple(drift_lines(found, unread))
 
 

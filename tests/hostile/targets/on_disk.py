@@ -12,6 +12,7 @@ from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.order import apply_order
+from rollout.core.text import documents
 from tests.core.run.test_journal_codec import EVENTS
 from tests.hostile.property import CANARY, Target
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
@@ -54,7 +55,7 @@ def _read_sealed_plan(data: bytes) -> tuple[str, ...]:
         return ()
     plan = plan_codec.decode(sealed, "p.json")
     apply_order("r1", plan)
-    plan_json(plan, "p.json")
+    documents.page(plan_json(plan, "p.json"))
     text = plan_text(plan)
     does_lines(plan)
     read_plan(sealed, "p.json")

@@ -9,9 +9,11 @@ from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_text import ConfigzAnswer, on_node_document, on_node_lines
+from rollout.kubelet.explained.explanation_document import explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.node import sources
+from tests.documents import as_printed
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, kubeadm, node, regular, with_file
 
 DROP_INS = "/etc/kubernetes/kubelet.conf.d"
@@ -133,7 +135,8 @@ def test_the_text_and_the_document() -> None:
         "    flag: 20 (--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet), wins",
         "  /configz: 110, which differs from the computed value: was the kubelet restarted since?",
     ]
-    document = on_node_document(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
+    part = on_node_part(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
+    document = as_printed(explanation_document(explain("maxPods"), part))["onNode"]
     assert document["configz"] == {"value": None, "agrees": None, "notAsked": "no kubeconfig is named"}
     assert document["layers"][-1] == {
         "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
@@ -148,7 +151,7 @@ def test_edited_but_not_loaded_values_are_distinguished_from_values_in_force() -
         "  not in force until a restart: registryPullQPS: unknown → 60",
         "  in the files: 60",
     ]
-    assert on_node_document(found_, ConfigzAnswer())["notLoaded"] == ["registryPullQPS: unknown → 60"]
+    assert on_node_part(found_, ConfigzAnswer()).not_loaded == ("registryPullQPS: unknown → 60",)
     assert here(replace(node, stale=stale), "maxPods").late == ()
 
 

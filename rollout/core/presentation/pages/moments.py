@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rollout.core.presentation.pages.story import Story, Wrong
 from rollout.core.presentation.summary import rehearsed
@@ -19,12 +20,19 @@ MOST_KINDS = 40
 WITH_OTHERS = "taken-back-with-others"
 
 
+class MomentKind(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+    HALT = "halt"
+    PLAIN = "plain"
+
+
 @dataclass(frozen=True, slots=True)
 class StoryMoment:
-    """``at`` is seconds since the run began; ``kind`` is ``good``, ``bad``, ``halt`` or ``plain``."""
+    """``at`` is seconds since the run began."""
 
     at: float
-    kind: str
+    kind: MomentKind
     text: str
 
 
@@ -59,28 +67,32 @@ def fallen(story: Story) -> tuple[Fallen, ...]:
 def moments(story: Story) -> tuple[StoryMoment, ...]:
     """Everything worth a sentence, in order."""
     found = [*_falls(story), *_words(story), *_waves(story), *_phases(story)]
-    ranked = sorted(enumerate(found), key=lambda pair: (pair[1].at, pair[1].kind == "halt", pair[0]))
+    ranked = sorted(enumerate(found), key=lambda pair: (pair[1].at, pair[1].kind == MomentKind.HALT, pair[0]))
     return tuple(moment for _, moment in ranked)
 
 
 def _phases(story: Story) -> Iterator[StoryMoment]:
     order, state = story.past.order, story.state
     yield StoryMoment(
-        0.0, "plain", f"began: {counted(len(order.nodes), 'node')} to be claimed with token {story.past.counter}"
+        0.0,
+        MomentKind.PLAIN,
+        f"began: {counted(len(order.nodes), 'node')} to be claimed with token {story.past.counter}",
     )
     closings = [span for span in story.spans if span.kind == Phase.CLOSING]
     for span, names in zip(closings, story.not_left, strict=True):
         yield StoryMoment(
-            span.began - story.began, "bad" if names else "plain", _left_as_found(len(order.nodes), names)
+            span.began - story.began,
+            MomentKind.BAD if names else MomentKind.PLAIN,
+            _left_as_found(len(order.nodes), names),
         )
     for at, halt in story.halts:
         what = "halted" if state.order.goal is Goal.APPLY else "stopped"
-        yield StoryMoment(at - story.began, "halt", f"{what}: {halt.message} [{halt.reference}]")
+        yield StoryMoment(at - story.began, MomentKind.HALT, f"{what}: {halt.message} [{halt.reference}]")
     if state.phase is Phase.ENDED:
         counts: dict[str, int] = {}
         for record in state.nodes.values():
             counts[str(record.state)] = counts.get(str(record.state), 0) + 1
-        kind = "good" if state.ending == "done" else "plain"
+        kind = MomentKind.GOOD if state.ending == "done" else MomentKind.PLAIN
         yield StoryMoment(story.ended - story.began, kind, f"ended: {counts_text(counts)}")
 
 
@@ -98,13 +110,13 @@ def _falls(story: Story) -> Iterator[StoryMoment]:
         reference = f" [{found.reference}]" if found.reference else ""
         lasted = f", the last {seconds_text(found.last - found.first)} later" if found.last - found.first >= 1 else ""
         number = f"{counted(len(found.nodes), 'node')} " if len(found.nodes) > 1 else ""
-        kind = "plain" if found.reference == WITH_OTHERS else "bad"
+        kind = MomentKind.PLAIN if found.reference == WITH_OTHERS else MomentKind.BAD
         yield StoryMoment(found.first - story.began, kind, f"{number}{found.state}: {names}: {why}{reference}{lasted}")
 
 
 def _words(story: Story) -> Iterator[StoryMoment]:
     for said in story.said:
-        yield StoryMoment(said.at - story.began, "plain", said.text)
+        yield StoryMoment(said.at - story.began, MomentKind.PLAIN, said.text)
 
 
 def _waves(story: Story) -> Iterator[StoryMoment]:
@@ -118,16 +130,18 @@ def _wave(story: Story, index: int, wave: WaveOrder) -> Iterator[StoryMoment]:
     if not release or story.past.order.goal is Goal.REVERT:
         return
     began, name = release[0].began - story.began, printable(wave.name, 60)
-    yield StoryMoment(began, "plain", f"wave {name} begins: {counted(len(wave.nodes), 'node')}")
+    yield StoryMoment(began, MomentKind.PLAIN, f"wave {name} begins: {counted(len(wave.nodes), 'node')}")
     soak = [span for span in spans if span.kind == Phase.SOAKING]
     if soak:
         took = seconds_text(soak[0].began - release[0].began)
         learnt = rehearsed(story.state) if index == 0 else None
         rehearsal = f"; {learnt}" if learnt else ""
-        yield StoryMoment(soak[0].began - story.began, "plain", f"wave {name} applied in {took}, soaking{rehearsal}")
+        yield StoryMoment(
+            soak[0].began - story.began, MomentKind.PLAIN, f"wave {name} applied in {took}, soaking{rehearsal}"
+        )
     held = [span for span in spans if span.kind == "held"]
     if held:
         took = seconds_text(held[-1].ended - held[0].began)
-        yield StoryMoment(held[0].began - story.began, "plain", f"held after wave {name} for {took}")
+        yield StoryMoment(held[0].began - story.began, MomentKind.PLAIN, f"held after wave {name} for {took}")
     if index < story.state.wave and spans:
-        yield StoryMoment(spans[-1].ended - story.began, "good", f"wave {name} passed")
+        yield StoryMoment(spans[-1].ended - story.began, MomentKind.GOOD, f"wave {name} passed")

@@ -133,10 +133,11 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
     if back := taken_back(story):
         yield None, back
     summary = summarize(state)
-    if summary.owed_changes:
-        yield None, f"Pending recovery, the change is still to be applied or reverted there: {summary.owed_changes}"
-    if summary.owed_cordons:
-        yield None, f"Pending recovery, only the cordon is still to be lifted there: {summary.owed_cordons}"
+    pending = summary.pending_recovery
+    if pending.changes:
+        yield None, f"Pending recovery, the change is still to be applied or reverted there: {pending.changes}"
+    if pending.cordons:
+        yield None, f"Pending recovery, only the cordon is still to be lifted there: {pending.cordons}"
     for leftover in (*summary.leftovers[:10], *state.leftovers[:10]):
         yield None, f"Left behind: {leftover}"
 

@@ -1,22 +1,17 @@
-"""The same story as text for a terminal, and as a JSON document."""
+"""The same story as text for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import clock
-from rollout.core.presentation.pages.moments import fallen, moments
+from rollout.core.presentation.pages.moments import moments
 from rollout.core.presentation.pages.sections import next_steps, taken_back, used_budgets
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import summary_document, summary_lines
-from rollout.core.text.nodesets import fold
+from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.text.terminal import printable, wall
-
-VERSION = 1
-"""Of the JSON document."""
 
 LONGEST = 300
 
@@ -50,46 +45,3 @@ def report_lines(story: Story) -> Iterator[str]:
         yield "What to do next"
     for command, what in steps:
         yield f"  {command}   {what}"
-
-
-def report_document(story: Story) -> dict[str, Any]:
-    """The same as JSON values. Times are seconds: ``began`` since the epoch, all others since the run began."""
-    past = story.past
-    return {
-        "version": VERSION,
-        "summary": summary_document(summarize(story.state)),
-        "who": past.who,
-        "reason": past.reason,
-        "began": past.at,
-        "seconds": story.ended - story.began,
-        "events": story.events,
-        "moments": [{"at": m.at, "kind": m.kind, "text": m.text} for m in moments(story)],
-        "failures": [
-            {
-                "state": kind.state,
-                "reference": kind.reference,
-                "message": kind.message,
-                "nodes": fold(kind.nodes),
-                "count": len(kind.nodes),
-                "first": kind.first - story.began,
-                "last": kind.last - story.began,
-            }
-            for kind in fallen(story)
-        ],
-        "gates": [
-            {
-                "at": judged.at - story.began,
-                "wave": past.order.waves[judged.wave].name,
-                "gate": judged.reading.gate,
-                "verdict": judged.reading.verdict,
-                "evidence": judged.reading.evidence,
-                "baseline": judged.baseline,
-            }
-            for judged in story.judged
-        ],
-        "budgets": [
-            {"where": each.where, "wrong": each.wrong, "limit": each.limit, "causes": sorted(each.budget.causes)}
-            for each in used_budgets(story)
-        ],
-        "next": [{"command": command, "what": what} for command, what in next_steps(story.state)],
-    }

@@ -1,0 +1,89 @@
+"""What ``status``, ``watch`` and ``report`` print of a run for programs, from its journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rollout.app.following import afterwards, attendance
+from rollout.app.ports import Journal, Note
+from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
+from rollout.core.presentation.summary import Summary, summarize
+from rollout.core.presentation.summary_text import Controller, SinceThen, controller_of, since_then
+from rollout.core.run.state import RunState
+from rollout.core.text.documents import Inline, Moment
+
+MOST_NOTES = 100
+"""Newest notes on a cluster that are printed: commands of operators, unlocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalHead:
+    """How many events a run has, and the hash that covers its header and all of them."""
+
+    events: int
+    head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The chain of a run, and the newest notes on its cluster."""
+
+    journal: JournalHead
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDocument:
+    """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave."""
+
+    summary: Inline[Summary]
+    who: str
+    reason: str
+    began: Moment
+    age: float
+    since: Inline[SinceThen]
+    recorded: Inline[Recorded]
+
+
+@dataclass(frozen=True, slots=True)
+class PastRunDocument:
+    """A run of another version of rollout: it can be shown, not resumed."""
+
+    facts: Inline[PastRunFacts]
+    recorded: Inline[Recorded]
+
+
+@dataclass(frozen=True, slots=True)
+class NoControllerDocument:
+    """The last line of ``watch`` for a run that has not ended and has no controller."""
+
+    summary: Inline[Summary]
+    controller: Controller | None
+
+
+def status_document(journal: Journal, state: RunState, now: float) -> StatusDocument:
+    """``now``: seconds since the epoch."""
+    header, summary = journal.header(state.order.run), summarize(state)
+    return StatusDocument(
+        summary=summary,
+        who=header.who,
+        reason=header.reason,
+        began=header.at,
+        age=max(0.0, now - header.at),
+        since=since_then(summary, afterwards(journal, state, now)),
+        recorded=recorded(journal, summary.cluster, summary.run),
+    )
+
+
+def past_run_document(journal: Journal, past: PastRun) -> PastRunDocument:
+    return PastRunDocument(past_run_facts(past), recorded(journal, past.cluster, past.run))
+
+
+def no_controller_document(journal: Journal, state: RunState, now: float) -> NoControllerDocument:
+    summary = summarize(state)
+    found = attendance(journal, summary.cluster, summary.run)
+    return NoControllerDocument(summary, controller_of(summary, found, now))
+
+
+def recorded(journal: Journal, cluster: str, run: str) -> Recorded:
+    return Recorded(JournalHead(*journal.head(run)), journal.notes(cluster)[-MOST_NOTES:])

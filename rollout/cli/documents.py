@@ -1,0 +1,46 @@
+"""Every document that ``-o json`` prints, for its schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollout.app.run_documents import NoControllerDocument, PastRunDocument, StatusDocument
+from rollout.app.simulate import ForecastDocument
+from rollout.cli.check import CheckDocument
+from rollout.cli.check_kubelet import KubeletCheckDocument
+from rollout.cli.cordons import CordonsDocument
+from rollout.cli.lab import LabFaultsDocument, LabStatusDocument
+from rollout.core.plans.kubeadm_patches import KubeadmPatchesDocument
+from rollout.core.plans.plan_json import PlanDocument
+from rollout.core.presentation.command_text import CommandResultDocument
+from rollout.core.presentation.drift_text import DriftDocument
+from rollout.core.presentation.emergency_text import (
+    LeftToDocument,
+    NodeProofDocument,
+    OnNodesDocument,
+    PredictedDocument,
+    ProofDocument,
+    UnfinishedDocument,
+    WaitingDocument,
+)
+from rollout.core.presentation.event_documents import EVENT_DOCUMENTS
+from rollout.core.presentation.nothing_to_do import NothingToDoDocument
+from rollout.core.presentation.pages.document import ReportDocument
+from rollout.core.presentation.summary_text import SummaryDocument
+from rollout.core.text import documents
+from rollout.kubelet.diagnosis.diagnosis_text import DiagnosisDocument
+from rollout.kubelet.explained.explanation_document import ExplanationDocument
+from rollout.kubelet.restarts.pod_budget import PodBudgetDocument
+from rollout.simulator.play_documents import PlayDocument, TallyDocument
+
+DOCUMENTS: tuple[type, ...] = (
+    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
+    ExplanationDocument, ForecastDocument, KubeadmPatchesDocument, KubeletCheckDocument, LabFaultsDocument,
+    LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument, NothingToDoDocument, OnNodesDocument,
+    PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument, PredictedDocument, ProofDocument, ReportDocument,
+    StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, WaitingDocument,
+)  # fmt: skip
+
+
+def documents_schema() -> dict[str, Any]:
+    return documents.schema(DOCUMENTS)

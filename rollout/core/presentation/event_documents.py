@@ -1,0 +1,254 @@
+"""The events of a run for programs: a document of its own kind for each event in the journal, with where the run is then.
+
+These are not the names on disk: see ``journal_codec``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from rollout.core.model.playbook import RevertScope
+from rollout.core.model.verdict import Reading, Verdict
+from rollout.core.presentation.summary import HaltSummary, halt_summary
+from rollout.core.run import events
+from rollout.core.run.events import Event, Trigger
+from rollout.core.run.state import NodeState, Phase, RunState, Verb
+from rollout.core.text.documents import Inline, Moment
+from rollout.core.text.nodesets import fold
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """When an event was, and the run after it. ``wave`` is the name of the wave that it is at."""
+
+    run: str
+    at: Moment
+    phase: Phase
+    wave: str
+    halt: HaltSummary | None
+
+
+@dataclass(frozen=True, slots=True)
+class TickedDocument:
+    """Time passed: nodes may have been released, tried again or given up."""
+
+    step: Inline[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredDocument:
+    """A node's answer to ``verb``, or that there was none; ``state`` is the node's after it.
+
+    ``token`` is the highest counter that it knows, ``serial`` the number of the request, ``seconds`` how long it took.
+    ``pulls``: images that it pulled right before its change. A drain is asked again in ``again_seconds``.
+    ``newer``: a later transaction that a rollback found.
+    """
+
+    step: Inline[Step]
+    node: str
+    serial: int
+    verb: Verb
+    trigger: Trigger
+    state: NodeState
+    reference: str
+    message: str
+    token: int
+    seconds: float
+    leftovers: tuple[str, ...]
+    pulls: tuple[str, ...]
+    again_seconds: float
+    newer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A silence in the alert manager; ``url`` ``""``: the inventory's."""
+
+    identity: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaveOpenedDocument:
+    """The wave gates were checked before a wave. Anything but ``pass`` halts the run."""
+
+    step: Inline[Step]
+    opened: str
+    verdict: Verdict
+    evidence: str
+    silences: tuple[Silence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaveJudgedDocument:
+    """The wave gates were checked in a round of the soak of the wave ``judged``."""
+
+    step: Inline[Step]
+    judged: str
+    verdict: Verdict
+    evidence: str
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SilencesLiftedDocument:
+    """The run's silences were ended, except ``leftovers``."""
+
+    step: Inline[Step]
+    leftovers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CordonsLiftedDocument:
+    """After the end of the run, ``who`` made sure that none of these nodes (a nodeset) has a cordon of the run."""
+
+    step: Inline[Step]
+    nodes: str
+    count: int
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptAskedDocument:
+    """The first Ctrl-C: nodes in flight finish, nothing new is released."""
+
+    step: Inline[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked, and the number of the request in the journal."""
+
+    who: str
+    reason: str
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAskedDocument:
+    """A request to release nothing for now."""
+
+    step: Inline[Step]
+    asked: Inline[Asked]
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueAskedDocument:
+    """A request to continue after a pause, or after a wave that holds."""
+
+    step: Inline[Step]
+    asked: Inline[Asked]
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAskedDocument:
+    """A request to end the run as a halt would; ``revert`` ``None``: as set in the playbook."""
+
+    step: Inline[Step]
+    asked: Inline[Asked]
+    revert: RevertScope | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedDocument:
+    """A new controller took the run over with this token."""
+
+    step: Inline[Step]
+    token: int
+
+
+EVENT_DOCUMENTS = (
+    TickedDocument, AnsweredDocument, WaveOpenedDocument, WaveJudgedDocument, SilencesLiftedDocument,
+    CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
+    ResumedDocument,
+)  # fmt: skip
+
+
+def event_document(event: Event, after: RunState) -> object:
+    """``after``: the state after the event."""
+    step = _step(event, after)
+    match event:
+        case events.Answered():
+            return _answered(step, event, after)
+        case events.WaveOpened() | events.WaveJudged():
+            return _wave_gates(step, event, after)
+        case events.PauseAsked() | events.ContinueAsked() | events.AbortAsked():
+            return _asked(step, event)
+        case events.InterruptAsked():
+            return InterruptAskedDocument(step)
+        case events.Resumed():
+            return ResumedDocument(step, event.counter)
+        case _:
+            return _of_time_or_lifted(step, event)
+
+
+def _step(event: Event, after: RunState) -> Step:
+    return Step(after.order.run, event.at, after.phase, _wave(after, after.wave), halt_summary(after.halt))
+
+
+def _wave(state: RunState, index: int) -> str:
+    """``""`` for a run without nodes."""
+    waves = state.order.waves
+    return waves[min(index, len(waves) - 1)].name if waves else ""
+
+
+def _answered(step: Step, event: events.Answered, after: RunState) -> AnsweredDocument:
+    return AnsweredDocument(
+        step=step,
+        node=event.node,
+        serial=event.serial,
+        verb=event.verb,
+        trigger=event.trigger,
+        state=after.nodes[event.node].state,
+        reference=event.reference,
+        message=event.message,
+        token=event.counter,
+        seconds=event.seconds,
+        leftovers=event.leftovers,
+        pulls=event.pulls,
+        again_seconds=event.again,
+        newer=event.newer,
+    )
+
+
+def _wave_gates(
+    step: Step, event: events.WaveOpened | events.WaveJudged, after: RunState
+) -> WaveOpenedDocument | WaveJudgedDocument:
+    wave = _wave(after, event.wave)
+    if isinstance(event, events.WaveOpened):
+        return WaveOpenedDocument(step, wave, event.verdict, event.evidence, _silences(event.silences))
+    return WaveJudgedDocument(step, wave, event.verdict, event.evidence, event.readings)
+
+
+def _of_time_or_lifted(
+    step: Step, event: events.Ticked | events.SilencesLifted | events.CordonsLifted
+) -> TickedDocument | SilencesLiftedDocument | CordonsLiftedDocument:
+    match event:
+        case events.Ticked():
+            return TickedDocument(step)
+        case events.SilencesLifted():
+            return SilencesLiftedDocument(step, event.leftovers)
+        case events.CordonsLifted():
+            return CordonsLiftedDocument(step, fold(event.nodes), len(event.nodes), event.who, event.reason)
+    assert_never(event)
+
+
+def _silences(said: Iterable[str]) -> tuple[Silence, ...]:
+    """Journals have them as ``IDENTITY URL``."""
+    parts = (each.partition(" ") for each in said)
+    return tuple(Silence(identity, url) for identity, _, url in parts)
+
+
+def _asked(step: Step, event: events.Asked) -> PauseAskedDocument | ContinueAskedDocument | AbortAskedDocument:
+    asked = Asked(event.who, event.reason, event.request)
+    match event:
+        case events.PauseAsked():
+            return PauseAskedDocument(step, asked)
+        case events.ContinueAsked():
+            return ContinueAskedDocument(step, asked)
+        case events.AbortAsked():
+            return AbortAskedDocument(step, asked, event.revert)
+    assert_never(event)

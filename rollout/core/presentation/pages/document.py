@@ -1,0 +1,124 @@
+"""The same story as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout.core.model.playbook import Cause, Scope
+from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.moments import MomentKind, fallen, moments
+from rollout.core.presentation.pages.sections import next_steps, used_budgets
+from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.summary import Summary, summarize
+from rollout.core.presentation.summary_text import Afterwards, SinceThen, since_then
+from rollout.core.run.state import NodeState
+from rollout.core.text.documents import Inline, Moment
+from rollout.core.text.nodesets import fold
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMoment:
+    """Something worth a sentence."""
+
+    at: Moment
+    kind: MomentKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFailure:
+    """Nodes (a nodeset) with the same state, reference and message; when the first and the last of them failed."""
+
+    state: NodeState
+    reference: str
+    message: str
+    nodes: str
+    count: int
+    first: Moment
+    last: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReading:
+    """One reading of a gate; ``baseline``: before the wave."""
+
+    at: Moment
+    wave: str
+    gate: str
+    verdict: Verdict
+    evidence: str
+    baseline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportBudget:
+    """A budget at the halt, or at the end. ``name`` is the wave's or the rack's; ``""``: the fleet."""
+
+    scope: Scope
+    name: str
+    wrong: int
+    limit: int
+    left: int
+    causes: frozenset[Cause]
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command that an operator may run now, and what it does."""
+
+    command: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDocument:
+    """What ``report`` tells of a run. ``seconds``: until the last of its ``events``."""
+
+    summary: Summary
+    who: str
+    reason: str
+    began: Moment
+    ended: Moment
+    seconds: float
+    events: int
+    moments: tuple[ReportMoment, ...]
+    failures: tuple[ReportFailure, ...]
+    gates: tuple[ReportReading, ...]
+    budgets: tuple[ReportBudget, ...]
+    next: tuple[NextStep, ...]
+    since: Inline[SinceThen]
+
+
+def report_document(story: Story, after: Afterwards) -> ReportDocument:
+    past, summary = story.past, summarize(story.state)
+    return ReportDocument(
+        summary=summary,
+        who=past.who,
+        reason=past.reason,
+        began=story.began,
+        ended=story.ended,
+        seconds=story.ended - story.began,
+        events=story.events,
+        moments=tuple(ReportMoment(story.began + each.at, each.kind, each.text) for each in moments(story)),
+        failures=tuple(_failures(story)),
+        gates=tuple(_gates(story)),
+        budgets=tuple(
+            ReportBudget(each.scope, each.name, each.wrong, each.limit, each.left, each.budget.causes)
+            for each in used_budgets(story)
+        ),
+        next=tuple(NextStep(command, what) for command, what in next_steps(story.state)),
+        since=since_then(summary, after),
+    )
+
+
+def _failures(story: Story) -> Iterator[ReportFailure]:
+    for kind in fallen(story):
+        nodes = fold(kind.nodes)
+        yield ReportFailure(kind.state, kind.reference, kind.message, nodes, len(kind.nodes), kind.first, kind.last)
+
+
+def _gates(story: Story) -> Iterator[ReportReading]:
+    for judged in story.judged:
+        wave, reading = story.past.order.waves[judged.wave].name, judged.reading
+        yield ReportReading(judged.at, wave, reading.gate, reading.verdict, reading.evidence, judged.baseline)

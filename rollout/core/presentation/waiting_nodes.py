@@ -1,0 +1,124 @@
+"""Nodes that wait before their change: for the end of a drain, for their image pulls, for their baseline. For people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.playbook import Busy
+from rollout.core.run.postponed import BASELINE_WITHIN
+from rollout.core.run.state import NodeState, RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable, seconds_text
+
+_MOST_IMAGES = 3
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForPulls:
+    """``images``: what they pull; none: not known. In ``seconds_left`` they are asked for the last time; ``then``: what happens."""
+
+    nodes: str
+    count: int
+    images: tuple[str, ...]
+    seconds_left: float
+    then: Busy
+
+    def __str__(self) -> str:
+        said = ", ".join(printable(image, 60) for image in self.images[:_MOST_IMAGES]) or "images not known"
+        more = f" and {len(self.images) - _MOST_IMAGES} more" if len(self.images) > _MOST_IMAGES else ""
+        then = "left alone" if self.then is Busy.SKIP else "changed anyway"
+        left = f"again for {seconds_text(self.seconds_left)} at most" if self.seconds_left else "once more"
+        verb = "pulls" if self.count == 1 else "pull"
+        return f"{_which(self.count, f'{verb} images', self.nodes)}: {said}{more}; asked {left}, then {then}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForDrains:
+    """``longest`` is the node that is being drained for the longest time, ``waits_for`` what it waits for.
+
+    In ``seconds_left`` that node is left alone; 0: its time limit has passed.
+    """
+
+    nodes: str
+    count: int
+    longest: str
+    waits_for: str
+    seconds_left: float
+
+    def __str__(self) -> str:
+        until = (
+            f"{seconds_text(self.seconds_left)} left, then left alone"
+            if self.seconds_left
+            else "its time limit has passed"
+        )
+        why = self.waits_for or "the eviction of its pods"
+        verb = "is" if self.count == 1 else "are"
+        return f"{_which(self.count, f'{verb} being drained', self.nodes)}: {self.longest} waits for {why}; {until}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForBaselines:
+    """Nodes without an answer of the API server. In ``seconds_left`` they are left alone."""
+
+    nodes: str
+    count: int
+    seconds_left: float
+
+    def __str__(self) -> str:
+        asked = f"asked again for {seconds_text(self.seconds_left)} at most, then left alone"
+        return f"{_which(self.count, '', self.nodes)}: no baseline from the API server; {asked}"
+
+
+def _which(count: int, what: str, nodes: str) -> str:
+    return " ".join(filter(None, (counted(count, "node"), what, f"({printable(nodes, 60)})")))
+
+
+def pulling(state: RunState, now: float) -> WaitingForPulls | None:
+    """Nodes that wait for their pulls. ``now`` is in the seconds of the state's events."""
+    waiting = {
+        name: found
+        for name, record in state.nodes.items()
+        if (found := record.pulling) and record.state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return None
+    return WaitingForPulls(
+        nodes=fold(waiting),
+        count=len(waiting),
+        images=tuple(dict.fromkeys(printable(image, _LONGEST) for each in waiting.values() for image in each.images)),
+        seconds_left=_left({name: found.since for name, found in waiting.items()}, state.order.pulls.within, now),
+        then=state.order.pulls.then,
+    )
+
+
+def draining(state: RunState, now: float) -> WaitingForDrains | None:
+    """Nodes that are being drained."""
+    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
+    if not there:
+        return None
+    longest = min(there, key=lambda name: there[name].since)
+    return WaitingForDrains(
+        nodes=fold(there),
+        count=len(there),
+        longest=longest,
+        waits_for=printable(there[longest].waits, _LONGEST),
+        seconds_left=_left({longest: there[longest].since}, state.order.nodes[longest].drain, now),
+    )
+
+
+def without_baseline(state: RunState, now: float) -> WaitingForBaselines | None:
+    """Nodes that wait for their baseline."""
+    waiting = {
+        name: found.since
+        for name, record in state.nodes.items()
+        if (found := record.unseen) and record.state is not NodeState.REFUSED
+    }
+    if not waiting:
+        return None
+    return WaitingForBaselines(fold(waiting), len(waiting), _left(waiting, BASELINE_WITHIN, now))
+
+
+def _left(since: Mapping[str, float], within: float, now: float) -> float:
+    return max(0.0, max(since.values()) + within - now)

@@ -1,0 +1,74 @@
+"""Every document: its schema is shipped, no kind is forgotten, and no number is a time in disguise."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import typing
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from rollout.cli.documents import DOCUMENTS, documents_schema
+from rollout.cli.main import run
+from rollout.core.text.documents import Moment, kind_of
+from tests.places import ROOT
+
+NUMBERS = frozenset({"age", "pace", "percent", "amount", "at"})
+"""Fields that are no length of time in seconds, or (``age``) named as people expect it; ``at`` of a played fault may count."""
+
+
+def test_the_kept_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    kept = json.loads((ROOT / "docs/schemas/documents.json").read_text())
+    assert kept == documents_schema(), "rollout schema documents > docs/schemas/documents.json"
+    Draft202012Validator.check_schema(kept)
+    assert run(["schema", "documents"]) == 0
+    assert json.loads(capsys.readouterr().out) == kept
+
+
+def test_every_document_is_in_the_schema() -> None:
+    files = (ROOT / "rollout").rglob("*.py")
+    named = {name for file in files for name in re.findall(r"^class (\w+)Document:", file.read_text(), re.MULTILINE)}
+    assert named - {"GoYaml"} == {kind_of(each) for each in DOCUMENTS}, "`-o json` prints no GoYamlDocument"
+    assert len({kind_of(each) for each in DOCUMENTS}) == len(DOCUMENTS)
+
+
+def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:
+    """Every field with a type of its own, at any depth."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if kind not in found:
+            found.add(kind)
+            for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+                yield kind, name, hint
+                yield from parts(hint, found)
+        return
+    yield from (each for argument in typing.get_args(kind) for each in parts(argument, found))
+
+
+def test_a_length_of_time_says_its_unit_and_a_time_is_a_time() -> None:
+    unnamed = []
+    seen: set[type] = set()
+    for document in DOCUMENTS:
+        for kind, name, hint in parts(document, seen):
+            hints = (hint, *typing.get_args(hint)) if hint != Moment else ()
+            if float in hints and Moment not in hints and not ("seconds" in name or name in NUMBERS):
+                unnamed.append(f"{kind.__name__}.{name}")
+    assert unnamed == []
+
+
+def test_what_is_one_of_a_few_words_is_an_enum() -> None:
+    """A field that another document has as an enum is not a bare text elsewhere, unless it comes from another program."""
+    words = {"kind", "state", "phase", "verdict", "goal", "ending", "standing", "scope", "disruption"}
+    foreign = {"PastRunFacts", "PlayDocument", "LabFaultPart"}
+    bare = []
+    seen: set[type] = set()
+    for document in DOCUMENTS:
+        for kind, name, hint in parts(document, seen):
+            choices = [each for each in (hint, *typing.get_args(hint)) if isinstance(each, type)]
+            if name in words and kind.__name__ not in foreign and not any(issubclass(each, Enum) for each in choices):
+                bare.append(f"{kind.__name__}.{name}")
+    assert bare == []
