@@ -100,15 +100,15 @@ def _keys(where: str, schema: Mapping[str, Any]) -> Iterator[str]:
     elif "additionalProperties" in schema:
         yield from _keys(f"{where}.*", schema["additionalProperties"])
     else:
-        yield f"{where}: {_value(schema)}"
+        yield from (f"{where}: {each}" for each in _choices(schema))
 
 
-def _value(schema: Mapping[str, Any]) -> str:
-    """``const`` and enums are their values; a value that is printed as it is has no type."""
+def _choices(schema: Mapping[str, Any]) -> list[str]:
+    """The words of an enum, each on a line of its own because more may come; else a type. A value of others has none."""
     if "enum" in schema or "const" in schema:
-        return " | ".join(sorted(str(each) for each in schema.get("enum", [schema.get("const")])))
+        return [json.dumps(each) for each in schema.get("enum", [schema.get("const")])]
     named = schema.get("format", schema.get("type", "any"))
-    return named if isinstance(named, str) else " | ".join(named)
+    return [named if isinstance(named, str) else " | ".join(named)]
 
 
 def _of_agent(pattern: str) -> set[str]:

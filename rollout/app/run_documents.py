@@ -8,7 +8,7 @@ from rollout.app.following import afterwards, attendance
 from rollout.app.ports import Journal, Note
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize
-from rollout.core.presentation.summary_text import Controller, SinceThen, controller_of, since_then
+from rollout.core.presentation.summary_text import ControllerPart, SinceThen, controller_of, since_then
 from rollout.core.run.state import RunState
 from rollout.core.text.documents import Inline, Moment
 
@@ -58,7 +58,7 @@ class NoControllerDocument:
     """The last line of ``watch`` for a run that has not ended and has no controller."""
 
     summary: Inline[Summary]
-    controller: Controller | None
+    controller: ControllerPart | None
 
 
 def status_document(journal: Journal, state: RunState, now: float) -> StatusDocument:

@@ -119,7 +119,7 @@ class InventoryPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
-    """Every mistake, and the files without any. ``not_asked``: inventories whose nodes could not be read, and why."""
+    """Every mistake, and the files without any. ``not_asked``: inventories with nodes that could not be read, and why."""
 
     ok: bool
     problems: tuple[ProblemPart, ...]

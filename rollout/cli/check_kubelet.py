@@ -109,7 +109,7 @@ class Start(StrEnum):
     FAILS = "fails"
 
 
-class Level(StrEnum):
+class VerdictLevel(StrEnum):
     """See ``MessageLevel``; ``error``: the file could not be read."""
 
     FATAL = "fatal"
@@ -122,7 +122,7 @@ class Level(StrEnum):
 class MessagePart:
     """``line`` and ``column`` are ``None`` where they are not known."""
 
-    level: Level
+    level: VerdictLevel
     reference: str
     text: str
     file: str
@@ -157,13 +157,13 @@ def _document(answer: KubeletVerdict) -> KubeletCheckDocument:
 def _unread(answer: KubeletVerdict) -> Iterator[MessagePart]:
     """No verdict is invented for what could not be read."""
     if problem := answer.unread:
-        yield MessagePart(Level.ERROR, problem.reference, problem.message, answer.file, None, None)
+        yield MessagePart(VerdictLevel.ERROR, problem.reference, problem.message, answer.file, None, None)
 
 
 def _message(message: Message, file: str) -> MessagePart:
     place = message.place
     return MessagePart(
-        level=Level(message.level.value),
+        level=VerdictLevel(message.level.value),
         reference=message.reference,
         text=message.text,
         file=place.file if place else file,

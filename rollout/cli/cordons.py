@@ -22,7 +22,7 @@ from rollout.errors import RolloutError, StateError
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class NotAskedWhy:
     """Why the API server was not asked; ``reference`` ``None``: none is named."""
 
     reference: str | None
@@ -39,7 +39,7 @@ class CordonsDocument:
     lifted: str
     count: int
     failed: Mapping[str, str]
-    not_asked: Why | None
+    not_asked: NotAskedWhy | None
 
 
 def by_hand(run: str, spared: Collection[str]) -> str:
@@ -67,13 +67,13 @@ def lift_and_tell(
 
     ``known``: nodes that are cordoned according to the journal.
     """
-    lifted, why = Lifted(), Why(None, "no kubeconfig is named") if known else None
+    lifted, why = Lifted(), NotAskedWhy(None, "no kubeconfig is named") if known else None
     try:
         with cluster_of(inventory, session.kubeconfig) as cluster:
             if cluster is not None:
                 lifted, why = lift_cordons(cluster, names, run, spared), None
     except RolloutError as error:
-        why = Why(error.reference, error.message)
+        why = NotAskedWhy(error.reference, error.message)
     if session.output == "json":
         if lifted.nodes or lifted.failed or why:
             found = CordonsDocument(fold(lifted.nodes), len(lifted.nodes), dict(lifted.failed), why)
@@ -101,7 +101,7 @@ def lift_those_of(
     return lifted
 
 
-def _lines(lifted: Lifted, why: Why | None, known: Collection[str], command: str) -> Iterator[str]:
+def _lines(lifted: Lifted, why: NotAskedWhy | None, known: Collection[str], command: str) -> Iterator[str]:
     if lifted.nodes:
         yield f"cordons lifted: {counted(len(lifted.nodes), 'node')}  {printable(fold(lifted.nodes), 300)}"
     for name, said in lifted.failed[:20]:

@@ -26,6 +26,7 @@ from rollout.core.presentation.emergency_text import (
 from rollout.core.presentation.event_documents import EVENT_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToDoDocument
 from rollout.core.presentation.pages.document import ReportDocument
+from rollout.core.presentation.run_list import RunsDocument
 from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.text import documents
 from rollout.kubelet.diagnosis.diagnosis_text import DiagnosisDocument
@@ -38,7 +39,7 @@ DOCUMENTS: tuple[type, ...] = (
     ExplanationDocument, ForecastDocument, KubeadmPatchesDocument, KubeletCheckDocument, LabFaultsDocument,
     LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument, NothingToDoDocument, OnNodesDocument,
     PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument, PredictedDocument, ProofDocument, ReportDocument,
-    StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, WaitingDocument,
+    RunsDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, WaitingDocument,
 )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class AnsweredDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class SilenceSet:
     """A silence in the alert manager; ``url`` ``""``: the inventory's."""
 
     identity: str
@@ -78,7 +78,7 @@ class WaveOpenedDocument:
     opened: str
     verdict: Verdict
     evidence: str
-    silences: tuple[Silence, ...]
+    silences: tuple[SilenceSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +236,10 @@ def _of_time_or_lifted(
     assert_never(event)
 
 
-def _silences(said: Iterable[str]) -> tuple[Silence, ...]:
+def _silences(said: Iterable[str]) -> tuple[SilenceSet, ...]:
     """Journals have them as ``IDENTITY URL``."""
     parts = (each.partition(" ") for each in said)
-    return tuple(Silence(identity, url) for identity, _, url in parts)
+    return tuple(SilenceSet(identity, url) for identity, _, url in parts)
 
 
 def _asked(step: Step, event: events.Asked) -> PauseAskedDocument | ContinueAskedDocument | AbortAskedDocument:

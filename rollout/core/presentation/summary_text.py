@@ -161,7 +161,7 @@ class SummaryDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerPart:
     """``alive``: it may still act. The others are ``None`` for a controller that has released its lease."""
 
     alive: bool
@@ -183,7 +183,7 @@ class RolledBack:
 class SinceThen:
     """What a run's own events do not show. ``controller`` is ``None`` once the run has ended."""
 
-    controller: Controller | None
+    controller: ControllerPart | None
     silences: tuple[LeftSilence, ...]
     rolled_back: tuple[RolledBack, ...]
 
@@ -193,12 +193,12 @@ def since_then(summary: Summary, after: Afterwards) -> SinceThen:
     return SinceThen(controller, after.silences, rolled_back(after.rolled_back))
 
 
-def controller_of(summary: Summary, found: Attendance, now: float) -> Controller | None:
+def controller_of(summary: Summary, found: Attendance, now: float) -> ControllerPart | None:
     """``None`` once the run has ended."""
     if summary.phase is Phase.ENDED:
         return None
     heartbeat = None if found.silent is None else now - found.silent
-    return Controller(found.alive, found.host or None, found.pid, heartbeat)
+    return ControllerPart(found.alive, found.host or None, found.pid, heartbeat)
 
 
 def rolled_back(since: Mapping[str, tuple[str, ...]]) -> tuple[RolledBack, ...]:

@@ -1,6 +1,6 @@
 """What ``-o json`` prints: frozen dataclasses, their one form in JSON, and the JSON Schema of that form.
 
-A document is a dataclass whose name ends in ``Document``; the rest of the name is its ``kind``. Its JSON begins with
+A document is a dataclass with a name that ends in ``Document``; the rest of the name is its ``kind``. Its JSON begins with
 ``apiVersion`` and ``kind``. Keys are the fields' names in camelCase, and every key is always there: ``null`` is "none".
 Enums are their values, times are RFC 3339 in UTC with milliseconds, and lengths of time are numbers of seconds.
 Keys of mappings stay as they are: they are names of nodes, states and settings. The text is ASCII, so that no character
@@ -144,9 +144,8 @@ def _or_null(found: dict[str, Json]) -> dict[str, Json]:
 
 def _object(kind: Any) -> _Form:
     parts = tuple(_parts(kind))
-    made: dict[str, Json] = {"type": "object"}
-    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
-        made["description"] = _described(kind.__doc__)
+    described = [_described(kind), *(form.schema.get("description", "") for _, key, form in parts if not key)]
+    made: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
     properties: dict[str, Json] = {}
     for _, key, form in parts:
         properties |= {key: form.schema} if key else form.schema["properties"]
@@ -165,9 +164,12 @@ def _object(kind: Any) -> _Form:
     return _Form(write, made)
 
 
-def _described(words: str) -> str:
-    """A docstring for readers of JSON: names of fields as keys, and ``null``."""
-    return _NAMED.sub(lambda name: f"`{'null' if name[1] == 'None' else _camel(name[1])}`", inspect.cleandoc(words))
+def _described(kind: Any) -> str:
+    """Its docstring (``""``: it has none) for readers of JSON: names of fields as keys, and ``null``."""
+    words = inspect.cleandoc(kind.__doc__ or "")
+    if words.startswith(f"{kind.__name__}("):  # what ``dataclass`` writes
+        return ""
+    return _NAMED.sub(lambda name: f"`{'null' if name[1] == 'None' else _camel(name[1])}`", words)
 
 
 _NAMED = re.compile(r"``([^`]+)``")

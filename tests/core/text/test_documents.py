@@ -93,7 +93,7 @@ def test_a_document_fits_its_schema() -> None:
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(documents.values(THING))
     thing = schema["$defs"]["Thing"]
-    assert thing["description"] == "A thing."
+    assert thing["description"] == 'A thing.\n\nBeside `exitCode`, `null` or `""`.'
     assert thing["required"] == list(documents.values(THING))
     assert thing["properties"]["at"] == {"type": "string", "format": "date-time"}
     assert thing["properties"]["colour"] == {"type": ["string", "null"], "enum": ["red", "dark-green", None]}

@@ -1,0 +1,70 @@
+"""Lists runs by their summaries. Only a run without one is replayed, so a hundred ended runs take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rollout.app.following import replay_if_readable
+from rollout.app.ports import Journal, RunHeader
+from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.presentation.summary_text import RolledBack
+from rollout.core.run.state import Goal, Phase
+from rollout.core.text.nodesets import expand
+
+LaterRollbacks = Mapping[str, tuple[RolledBack, ...]]
+"""Run → the later runs that reverted it, the oldest first."""
+
+
+def listed_runs(journal: Journal, cluster: str = "") -> Iterator[ListedRun]:
+    """The newest first; ``cluster`` ``""``: of every cluster."""
+    headers = journal.runs(cluster)
+    clusters = dict.fromkeys(header.cluster for header in headers)
+    holders = (journal.holder(name) for name in clusters)
+    at_work = {holder.run for holder in holders if holder is not None and holder.alive}
+    later: LaterRollbacks = {}
+    for header in headers:
+        summary = None if header.run in at_work else _summary(journal, header.run)
+        standing = RunStanding.AT_WORK if header.run in at_work else _standing(summary)
+        yield _listed(header, summary, standing, later.get(header.run, ()))
+        if header.goal == Goal.REVERT and summary is not None:
+            later = {**later, **_with(later, header.run, summary)}
+
+
+def _summary(journal: Journal, run: str) -> RunSummary | None:
+    """``None``: the run has not ended. Cordons that were lifted after its end make its summary out of date."""
+    found = journal.summary(run)
+    state = replay_if_readable(journal, run) if found is None else None
+    return run_summary(state) if state is not None and state.phase is Phase.ENDED else found
+
+
+def _listed(
+    header: RunHeader, summary: RunSummary | None, state: RunStanding, rolled_back: tuple[RolledBack, ...]
+) -> ListedRun:
+    return ListedRun(
+        run=header.run,
+        cluster=header.cluster,
+        goal=header.goal,
+        began=header.at,
+        ended=summary.ended if summary else None,
+        who=header.who,
+        reason=header.reason,
+        state=state,
+        exit_code=summary.exit_code if summary else None,
+        pending_recovery=summary.owed if summary else "",
+        rolled_back=rolled_back,
+    )
+
+
+def _standing(summary: RunSummary | None) -> RunStanding:
+    if summary is None:
+        return RunStanding.NO_CONTROLLER
+    return RunStanding(summary.ending) if summary.ending in set(RunStanding) else RunStanding.UNKNOWN
+
+
+def _with(known: LaterRollbacks, rollback: str, summary: RunSummary) -> LaterRollbacks:
+    """``rollback`` is older than those that are known."""
+    return {
+        run: (RolledBack(rollback, nodes, len(expand(nodes))), *known.get(run, ()))
+        for run, nodes in summary.reverted.items()
+    }

@@ -1,0 +1,84 @@
+"""The runs of a journal: when each began, who began it, how it ended, and which later runs rolled it back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from rollout.core.presentation.summary_text import RolledBack
+from rollout.core.run.state import Goal
+from rollout.core.text.documents import Moment
+from rollout.core.text.terminal import counted, printable, wall
+
+
+class RunStanding(StrEnum):
+    """Where a run is, from its journal alone. The first two have not ended; the others are how it ended."""
+
+    AT_WORK = "at-work"
+    NO_CONTROLLER = "no-controller"
+    DONE = "done"
+    HALTED = "halted"
+    INTERRUPTED = "interrupted"
+    PREFLIGHT = "preflight"
+    CLAIMED = "claimed"
+    UNKNOWN = "unknown"  # another version of rollout wrote another word
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """``ended`` and ``exit_code`` are ``None`` for a run that has not ended. ``pending_recovery`` is a nodeset.
+
+    ``rolled_back``: the later runs that reverted it and have ended, the oldest first.
+    """
+
+    run: str
+    cluster: str
+    goal: str
+    began: Moment
+    ended: Moment | None
+    who: str
+    reason: str
+    state: RunStanding
+    exit_code: int | None
+    pending_recovery: str
+    rolled_back: tuple[RolledBack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsDocument:
+    """Runs, the newest first."""
+
+    runs: tuple[ListedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """``who``: a part of the name; ``""`` and no states: any. At most ``most`` runs."""
+
+    who: str
+    states: Collection[RunStanding]
+    most: int
+
+    def chosen(self, runs: Iterator[ListedRun]) -> Iterator[ListedRun]:
+        return islice(filter(self._fits, runs), self.most)
+
+    def _fits(self, run: ListedRun) -> bool:
+        return self.who in run.who and (not self.states or run.state in self.states)
+
+
+def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
+    if not runs:
+        yield "no such run"
+    for each in runs:
+        what = "rollback" if each.goal == Goal.REVERT else "run"
+        code = "" if each.exit_code is None else f", exit code {each.exit_code}"
+        yield f"{wall(each.began)}  {what} {each.run} on {each.cluster} by {printable(each.who)}: {each.state}{code}"
+        if each.reason:
+            yield f"  reason: {printable(each.reason, 300)}"
+        if each.pending_recovery:
+            yield f"  pending recovery: {printable(each.pending_recovery, 300)}"
+        for later in each.rolled_back:
+            nodes = f"{counted(later.count, 'node')} {printable(later.nodes, 200)}"
+            yield f"  rolled back by run {later.run} on {nodes}"
