@@ -1,4 +1,4 @@
-"""`rollout runs`: when each run began, who began it, how it ended, and which later runs rolled it back."""
+"""`rollout runs`: when each run began, its operator, how it ended, and which later runs rolled it back."""
 
 from __future__ import annotations
 

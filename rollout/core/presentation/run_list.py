@@ -1,4 +1,4 @@
-"""The runs of a journal: when each began, who began it, how it ended, and which later runs rolled it back."""
+"""The runs of a journal: when each began, its operator, how it ended, and which later runs rolled it back."""
 
 from __future__ import annotations
 
