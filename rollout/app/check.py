@@ -42,6 +42,18 @@ _ANY = dict.fromkeys({*rendering.KUBELET_CONFIG, *rendering.FLAGS_ENV, *renderin
 
 
 @dataclass(frozen=True, slots=True)
+class NodesNotAsked:
+    """An inventory with nodes of an API server that was not read, and why."""
+
+    cluster: str
+    reference: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: its nodes were not read: {self.message} [{self.reference}]"
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The mistakes, in order of file and place, and the files without mistakes."""
 
@@ -49,7 +61,7 @@ class CheckResult:
     inventories: tuple[Inventory, ...]
     playbooks: tuple[Policy, ...]
     templates: tuple[str, ...]
-    not_asked: tuple[str, ...] = ()  # inventories with nodes of an API server that was not read, and why
+    not_asked: tuple[NodesNotAsked, ...] = ()
 
 
 def check(
@@ -67,7 +79,7 @@ def check(
     templates = _try(partial(load_templates, files), problems) or {}
     for name, text in templates.items():
         problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
-    not_asked: list[str] = []
+    not_asked: list[NodesNotAsked] = []
     clusters = names_in(files, INVENTORY_FOLDER)
     inventories = _load(partial(_cluster, sources=sources, not_asked=not_asked), files, clusters, problems)
     playbooks = _load(load_policy, files, names_in(files, PLAYBOOK_FOLDER), problems)
@@ -88,11 +100,11 @@ def check(
     return CheckResult(ordered, inventories, playbooks, tuple(templates), tuple(not_asked))
 
 
-def _cluster(files: Files, name: str, *, sources: NodeSources, not_asked: list[str]) -> Inventory | None:
+def _cluster(files: Files, name: str, *, sources: NodeSources, not_asked: list[NodesNotAsked]) -> Inventory | None:
     try:
         return ask_for_cluster(files, sources, name)
     except RemoteError as error:
-        not_asked.append(f"{name}: its nodes were not read: {error.message} [{error.reference}]")
+        not_asked.append(NodesNotAsked(name, error.reference, error.message))
         return None
 
 

@@ -12,7 +12,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
-from rollout.app.check import CheckResult
+from rollout.app.check import CheckResult, NodesNotAsked
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import answers, asked, tell
@@ -83,7 +83,7 @@ def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple
 
 def _print(checked: CheckResult) -> None:
     for note in checked.not_asked:
-        click.echo(printable(note, _LONGEST_LINE), err=True)
+        click.echo(printable(str(note), _LONGEST_LINE), err=True)
     for problem in checked.problems:
         click.echo(printable(str(problem), _LONGEST_LINE), err=True)
     if checked.problems:
@@ -119,14 +119,14 @@ class InventoryPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
-    """Every mistake, and the files without any. ``not_asked``: inventories with nodes that could not be read, and why."""
+    """Every mistake, and the files without any."""
 
     ok: bool
     problems: tuple[ProblemPart, ...]
     inventories: tuple[InventoryPart, ...]
     playbooks: tuple[str, ...]
     templates: tuple[str, ...]
-    not_asked: tuple[str, ...]
+    not_asked: tuple[NodesNotAsked, ...]
 
 
 def _document(checked: CheckResult) -> CheckDocument:

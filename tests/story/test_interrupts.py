@@ -40,7 +40,7 @@ def test_after_the_first_ctrl_c_nodes_in_flight_finish_and_the_run_can_be_resume
     assert f"rollout resume {where(few)['run']}" in told, "it prints how to continue"
     nothing_left(few, *FEW)
     found = where(few)
-    assert (found["ending"], found["exit_code"]) == ("interrupted", 130)
+    assert (found["ending"], found["exitCode"]) == ("interrupted", 130)
     new = [name for name in FEW if few.is_new(name)]
     assert {"small-001", "small-061"} <= set(new), "nodes in flight finished"
     assert found["counts"] == {"confirmed": len(new), "pending": len(FEW) - len(new)}

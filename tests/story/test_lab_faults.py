@@ -161,7 +161,7 @@ def test_a_node_with_invalid_answers_is_not_planned_and_has_a_pending_recovery_i
     assert troubles(few) == {"small-062": ("unreachable", reference)}
     assert words in done.out + done.err
     assert not set("\x1b\x07\0") & set(done.out + done.err), "its output never reaches the terminal unfiltered"
-    assert where(few)["owed"] == "small-062"
+    assert where(few)["pendingRecovery"]["nodes"] == "small-062"
     assert "healthy yes" not in done.out
     assert [few.is_new(name) for name in FEW] == [True, True, True, True, False, True]
     taken_back(few, before)
@@ -180,11 +180,11 @@ def test_a_node_with_invalid_answers_during_an_apply_reverts_itself(few: Site) -
     done = carried_out(few)
     assert done.code == 4, done.out + done.err
     assert {state for state, _ in troubles(few).values()} == {"unreachable"}
-    assert where(few)["owed"] == "small-[003,062-063]"
+    assert where(few)["pendingRecovery"]["nodes"] == "small-[003,062-063]"
     assert [few.is_new(name) for name in FEW] == [True, True, False, True, False, False]
     few.fault("@all", "--clear")
     caught = few.rollout("recover", "--yes")
     assert caught.code == 4, caught.out + caught.err
-    assert where(few)["owed"] == "", "with valid answers again, their results are known"
+    assert where(few)["pendingRecovery"]["nodes"] == "", "with valid answers again, their results are known"
     assert where(few)["counts"] == {"confirmed": 3, "reverted": 3}
     taken_back(few, before)

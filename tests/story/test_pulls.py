@@ -24,7 +24,7 @@ def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Sit
     few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
     with begun(few, *APPLY) as process:
-        until(lambda: "2 nodes pull images" in where(few).get("pulling", ""), PATIENCE, "both are waited for")
+        until(lambda: (where(few).get("pulling") or {}).get("count") == 2, PATIENCE, "both are waited for")
         assert "waits: 2 nodes pull images (small-[002-003])" in few.rollout("status").out
         until(lambda: where(few)["counts"].get("confirmed") == 4, PATIENCE, "the others go first")
         assert transactions(few, BUSY) == transactions(few, STUCK) == [], "nothing of rollout is on them"
