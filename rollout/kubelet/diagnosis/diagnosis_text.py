@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
-from rollout.kubelet.diagnosis.facts import Where
+from rollout.kubelet.diagnosis.facts import SourceLine
 from rollout.kubelet.diagnosis.finding import Confidence, Finding
 
 _WIDTH = 118
@@ -23,7 +23,7 @@ class FindingPart:
     confidence: Confidence
     nodes: str
     since: str
-    evidence: tuple[Where, ...]
+    evidence: tuple[SourceLine, ...]
     cause: str
     proposal: str
     fetch_next: str
