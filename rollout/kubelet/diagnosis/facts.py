@@ -53,7 +53,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SourceLine:
     """A line of a source; ``line`` counts from 1. For an event of a document: the number of the event."""
 
     file: str
@@ -69,7 +69,7 @@ class Fact:
     at: float | None
     node: str
     clock: str
-    where: Where
+    where: SourceLine
     fields: Mapping[str, str]
     times: int = 1
 
@@ -78,7 +78,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BareFact:
     """A fact without its place: what a reader of messages returns."""
 
     kind: Kind
