@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Nodes, Target
-from rollout.core.model.command_result import CommandResult, result_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
-from rollout.core.model.report import RemoteCommand
+from rollout.core.model.report import CommandResult, RemoteCommand, result_of
 from rollout.core.run.at_once import AtOnce, at_once, may_start
 from rollout.kubelet.agent.sudo import quiet
 

@@ -17,8 +17,8 @@ from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.upkeep import cluster_option
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id, operator
-from rollout.core.model.command_result import CommandResult
 from rollout.core.model.playbook import Limits
+from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import (
     command_document,
     command_lines,

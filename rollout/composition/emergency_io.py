@@ -20,8 +20,8 @@ from rollout.app.rollbacks import Emergency
 from rollout.app.runs import Tools, start_revert
 from rollout.composition.wiring import SecondInterruptError, Session, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.proof import NodeProof
-from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back

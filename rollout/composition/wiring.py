@@ -98,15 +98,14 @@ class Session:
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
         """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
-        from rollout.adapters.remembered_nodes import RecallingSources
+        from rollout.adapters.node_sources import RecallingSources
         from rollout.app.load import load_cluster
 
         sources = RecallingSources(self.sources(), self.state, _say)
         return load_cluster(self.files(), sources, cluster, self.kubeconfig)
 
     def sources(self) -> ApiSources:
-        from rollout.adapters.node_sources import RealSources
-        from rollout.adapters.remembered_nodes import RememberingSources
+        from rollout.adapters.node_sources import RealSources, RememberingSources
 
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 

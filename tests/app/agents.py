@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import digest
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 MACHINE = "0" * 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rollout.app.backends import Backends
-from rollout.app.cordons import Lifted, lift_cordons
+from rollout.app.draining import Lifted, lift_cordons
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom, Plan, PlannedDrain

@@ -16,11 +16,11 @@ from rollout.core.model.live import Lease, LiveNode, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Busy, Disruption, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.model.snapshot import digest
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, JudgeWave
 from rollout.core.run.events import Answered, Trigger, WaveJudged
 from rollout.core.run.state import Verb
-from rollout.core.text.blobs import digest
 from rollout.errors import RemoteError
 
 OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from rollout.core.model.plan import Plan, PlannedDrain, Wave
-from rollout.core.model.playbook import Limits, Scope
-from rollout.core.model.rollback_timing import seconds_to_revert
+from rollout.core.model.playbook import Limits, Scope, seconds_to_revert
 
 NODE_SECONDS = 15.0
 """The assumed time to change one node, until a run has measured it."""

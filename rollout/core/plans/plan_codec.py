@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import digest as content_digest
 from rollout.core.text import json_text
-from rollout.core.text.blobs import digest as content_digest
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem

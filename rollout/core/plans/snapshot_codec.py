@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
+from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread, digest
 from rollout.core.text import json_text
-from rollout.core.text.blobs import digest
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 

@@ -10,8 +10,7 @@ import pytest
 from rollout.app.plan import build_plan
 from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
-from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import folded_left, gates_text, kinds, plan_text
