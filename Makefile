@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes test-apiserver fuzz bench picture lock audit sbom kubelet-tables
+	test-kubelet test-runtimes test-apiserver fuzz bench bench-diagnose picture lock audit sbom kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 
 bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
 	$(BIN)/python -m benchmarks.check_kubelet
+
+bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
+	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
 
 picture: setup ## make the picture of a run in the README anew, by a run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh
