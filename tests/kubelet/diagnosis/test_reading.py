@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact, Facts, Kind, Where
-from rollout.kubelet.diagnosis.sieve import Calendar
 from rollout.kubelet.diagnosis.reading import PIECE, Reading
+from rollout.kubelet.diagnosis.sieve import Calendar
 from tests.kubelet.diagnosis.logs import (
     BEGIN,
     NODE,
