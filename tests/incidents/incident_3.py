@@ -49,7 +49,7 @@ def over_containerd(made: Machine) -> dict[str, Any]:
     with serving(Registry((made.gateway, 0))) as slow, serving(Registry((made.gateway, 0))) as quick:
         for each in (slow, quick):
             plain_http(made, each.host)
-        registries = Registries(slow.host, quick.host, slow.fault.stalled.set, slow.fault.stalled.clear)
+        registries = Registries(slow.host, quick.host, slow.fault.flows.clear, slow.fault.flows.set)
         version = made.node.exec("containerd", "--version").split()[2]
         return _reproduced(made, f"containerd {version}", CONTAINERD, registries)
 
@@ -97,7 +97,7 @@ def _remedy(made: Machine, registries: Registries) -> dict[str, Any]:
     until("it has waited long enough", lambda: time.time() >= first + WATCHED)
     waiting = not ended(made.log(), "web-waits")
     applied = time.time()
-    made.change("{serializeImagePulls: false}")
+    made.change("serializeImagePulls: false")
     done = time.time()
     until("the pull that waited ends", lambda: ended(made.log(), "web-waits"))
     made.pod("web-new", f"{registries.quick}/shop/new:1")
@@ -128,5 +128,7 @@ def diagnosed(made: Machine, log: str) -> dict[str, Any]:
     queue = next((each for each in found if each["id"] == "serial-pull-queue"), None)
     return {
         "ids": sorted({each["id"] for each in found}),
-        **({"confidence": queue["confidence"], "cause": queue["cause"], "proposal": queue["proposal"]} if queue else {}),
+        **(
+            {"confidence": queue["confidence"], "cause": queue["cause"], "proposal": queue["proposal"]} if queue else {}
+        ),
     }

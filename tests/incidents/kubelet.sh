@@ -22,6 +22,7 @@ while read -r switch value; do
 done </opt/kubernetes/switches
 [ -e /dev/kmsg ] || ln -s /dev/null /dev/kmsg
 mount --bind /dev/null /proc/swaps
+# shellcheck disable=SC2016 # the inner shell expands it
 exec unshare --cgroup sh -c '
   while read -r hierarchy group; do
     umount "/sys/fs/cgroup/$hierarchy"

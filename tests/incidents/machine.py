@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from rollout.kubelet.node import packaged
 from tests.bed.bed import Bed
 from tests.bed.bed import why_not as no_bed
 from tests.bed.node import PLAIN_CONFIG, Node
-from tests.kubelet.real_kubelet.kubelets import BINARIES, CGROUPS
+from tests.controllers import until as wait
+from tests.kubelet.real_kubelet.kubelets import BINARIES, CGROUPS, make_group, remove_group
 from tests.kubelet.real_kubelet.kubelets import why_not as no_kubelet
 from tests.kubelet.real_kubelet.room import SWITCHES
 from tests.places import ROOT
@@ -145,20 +146,16 @@ class Machine:
         return self.rollout("apply", "p.json", "--yes", *way)
 
 
-def until(what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> float:
+def until(what: str, holds: Callable[[], object]) -> float:
     """Waits until it holds; returns the time."""
-    end = time.monotonic() + patience
-    while not holds():
-        if time.monotonic() > end:
-            raise TimeoutError(f"not within {patience:.0f} s: {what}")
-        time.sleep(0.02)
+    wait(holds, PATIENCE, what)
     return time.time()
 
 
 @contextmanager
-def machine(folder: Path, registries: tuple[str, ...] = ()) -> Iterator[Machine]:
+def machine(folder: Path) -> Iterator[Machine]:
     """Booted, with all programs; containerd and the runtime of pods run, no kubelet does."""
-    with Bed() as bed, _groups(f"rollout-incidents-{os.getpid()}") as hierarchies:
+    with _groups(f"rollout-incidents-{os.getpid()}") as hierarchies, Bed() as bed:
         programs = bed.folder / "image/opt/kubernetes"
         programs.mkdir(parents=True)
         for name, file in (("kubelet", "kubelet"), ("pods-cri", "pods-cri")):
@@ -197,24 +194,26 @@ def _furnish(made: Machine) -> None:
 
 def plain_http(made: Machine, host: str) -> None:
     """containerd asks this registry without TLS; read at each pull."""
-    made.write(f"etc/containerd/certs.d/{host}/hosts.toml", f'server = "http://{host}"\n[host."http://{host}"]\n  capabilities = ["pull", "resolve"]\n')
+    made.write(
+        f"etc/containerd/certs.d/{host}/hosts.toml",
+        f'server = "http://{host}"\n[host."http://{host}"]\n  capabilities = ["pull", "resolve"]\n',
+    )
 
 
 @contextmanager
 def _groups(name: str) -> Iterator[str]:
     """A control group of cgroup v1 in each hierarchy, for the kubelet, below this process's own; the lines of its file."""
     hierarchies = [path.name for path in sorted(CGROUPS.iterdir()) if (path / "cgroup.sane_behavior").exists()]
-    own = {entry[1].removeprefix("name="): entry[2] for line in Path("/proc/self/cgroup").read_text().splitlines() if (entry := line.split(":"))}
+    own = {
+        entry[1].removeprefix("name="): entry[2]
+        for line in Path("/proc/self/cgroup").read_text().splitlines()
+        if (entry := line.split(":"))
+    }
     groups = [CGROUPS / hierarchy / own.get(hierarchy, "/").strip("/") / name for hierarchy in hierarchies]
     for group in groups:
-        group.mkdir()
-        for file in ("cpuset.cpus", "cpuset.mems"):
-            if (group / file).exists():
-                (group / file).write_text((group.parent / file).read_text())
+        make_group(group)
     try:
         yield "".join(f"{hierarchy} {name}\n" for hierarchy in hierarchies)
     finally:
         for group in groups:
-            for folder in (*sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True), group):
-                with suppress(OSError):
-                    folder.rmdir()
+            remove_group(group)

@@ -9,9 +9,8 @@ import json
 import random
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,13 +18,19 @@ PIECE = 64 * 1024
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
+def _set() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
 @dataclass(slots=True)
 class Fault:
-    """``stalled``: layers stop behind their first half. ``silence``: they go on after so many seconds. ``first``: seconds
-    that the first half takes.
+    """``flows``: while it is not set, layers stop behind their first half. ``silence``: for how many seconds they stop there
+    anyway. ``first``: the seconds that the first half takes.
     """
 
-    stalled: threading.Event = field(default_factory=threading.Event)
+    flows: threading.Event = field(default_factory=_set)
     silence: float = 0.0
     first: float = 0.0
 
@@ -37,7 +42,6 @@ class Registry:
     address: tuple[str, int]
     size: int = 2_000_000
     fault: Fault = field(default_factory=Fault)
-    requests: list[tuple[float, str]] = field(default_factory=list)
     _blobs: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -82,57 +86,69 @@ class Registry:
         return digest
 
 
-def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
-            registry.requests.append((time.time(), self.path))
-            found = registry.answer(self.path)
-            self.send_response(404 if found is None else 200)
-            kind, content = found or ("text/plain", b"")
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            if kind == MANIFEST:
-                self.send_header("Docker-Content-Digest", f"sha256:{hashlib.sha256(content).hexdigest()}")
-            self.end_headers()
-            if self.command == "GET":
-                self._send(content)
+    def do_GET(self) -> None:
+        found = self._registry.answer(self.path)
+        kind, content = found or ("text/plain", b"")
+        self.send_response(404 if found is None else 200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        if kind == MANIFEST:
+            self.send_header("Docker-Content-Digest", f"sha256:{hashlib.sha256(content).hexdigest()}")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        with suppress(ConnectionError):  # a pull was cancelled
+            self._send(content)
 
-        do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
-        def _send(self, content: bytes) -> None:
-            pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
-            layer, half = len(content) > registry.size // 2, len(pieces) // 2
-            for number, piece in enumerate(pieces):
-                if layer and number < half and registry.fault.first:
-                    time.sleep(registry.fault.first / half)
-                if layer and number == half:
-                    self._stall()
-                self.wfile.write(piece)
+    @property
+    def _registry(self) -> Registry:
+        server = self.server
+        assert isinstance(server, _Server)
+        return server.registry
 
-        def _stall(self) -> None:
-            if registry.fault.silence:
-                time.sleep(registry.fault.silence)
-            while registry.fault.stalled.is_set():
-                time.sleep(0.02)
+    def _send(self, content: bytes) -> None:
+        if len(content) < self._registry.size // 2:
+            self.wfile.write(content)
+            return
+        pieces = [content[at : at + PIECE] for at in range(0, len(content), PIECE)]
+        fault, half = self._registry.fault, len(pieces) // 2
+        for number, piece in enumerate(pieces):
+            if number < half:
+                _NEVER.wait(fault.first / half)
+            elif number == half:
+                _NEVER.wait(fault.silence)
+                fault.flows.wait()
+            self.wfile.write(piece)
 
-        def log_message(self, *words: object) -> None:
-            """Nothing: ``requests`` has them."""
+    def log_message(self, *words: object) -> None:
+        """Nothing."""
 
-    return Handler
+
+_NEVER = threading.Event()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry.address, _Handler)
+        self.registry = registry
 
 
 @contextmanager
 def serving(registry: Registry) -> Iterator[Registry]:
-    server = ThreadingHTTPServer(registry.address, _handler(registry))
-    server.daemon_threads = True
+    server = _Server(registry)
     registry.address = (registry.address[0], server.server_port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield registry
     finally:
-        registry.fault.stalled.clear()
+        registry.fault.flows.set()
         server.shutdown()
         server.server_close()
