@@ -103,7 +103,12 @@ def keyed(moment: Moment) -> str:
 def as_json(moment: Moment) -> str:
     """A kubelet from 1.21 on with ``--logging-format=json``."""
     pod = {"name": f"web-{moment.number % 500}", "namespace": "shop"}
-    of = {"pod": pod, "podUID": UID, "containerName": "app", "containerID": {"Type": "containerd", "ID": moment.id}}
+    of: dict[str, object] = {
+        "pod": pod,
+        "podUID": UID,
+        "containerName": "app",
+        "containerID": {"Type": "containerd", "ID": moment.id},
+    }
     messages: tuple[tuple[str, dict[str, object]], ...] = (
         ("SyncLoop DELETE", {"source": "api", "pods": [pod]}),
         ("Running preStop hook", of),

@@ -43,11 +43,11 @@ def main() -> int:
     if reason:
         print(f"NOT TESTED: {reason}", file=sys.stderr)  # noqa: T201 - a program's own words
         return 2
-    found = results()
     for name in [given.only] if given.only else PARTS:
         with tempfile.TemporaryDirectory(prefix="rollout-incidents-") as folder, machine(Path(folder)) as made:
-            found[name] = PARTS[name](made)
-        print(name, json.dumps(found[name], indent=1), flush=True)  # noqa: T201
+            part = PARTS[name](made)
+        print(name, json.dumps(part, indent=1), flush=True)  # noqa: T201
+        found = results() | {name: part}
         RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
         if found.keys() == PARTS.keys():
             PAGE.write_text(page(found))

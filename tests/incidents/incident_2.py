@@ -18,7 +18,7 @@ GRACE, HOOK, STOP = 5, 3, 10
 """Seconds: of the pod, of each hook, and what a container needs after SIGTERM."""
 LIMIT = "30s"
 """What the write-up's scheduler waited."""
-_HOOK = {
+_HOOK: dict[str, object] = {
     "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(HOOK)]}}},
     "env": [{"name": "STOP_SECONDS", "value": str(STOP)}],
 }
@@ -27,7 +27,7 @@ POD = {
     "spec": {"terminationGracePeriodSeconds": GRACE, "containers": [{"name": name, "image": "r.example/krds:1", **_HOOK} for name in ("agent", "krds")]},
 }  # fmt: skip
 _LINE = re.compile(
-    r'^(\S+) \S+ kubelet\[\d+\]: .*\] (SyncLoop \(REMOVE, "file"\): "krds|.*?ContainerDied|Killing container ".*?" with (\d+) second)',
+    r'^(\S+) \S+ kubelet\[\d+\]: .*\] (SyncLoop \(REMOVE, "file"\): "krds|.*?ContainerDied|Killing container ".*?" with a (\d+) second)',
     re.MULTILINE,
 )
 

@@ -55,7 +55,7 @@ def over_containerd(made: Machine) -> dict[str, Any]:
 
 
 def _reproduced(made: Machine, runtime: str, images: str, registries: Registries) -> dict[str, Any]:
-    made.kubelet(PODS, images)
+    made.kubelet(PODS, images, verbosity=3)
     before, finding = _queue(made, registries)
     after = _remedy(made, registries)
     return {"runtime": runtime, "before": before, "finding": finding, "after": after}

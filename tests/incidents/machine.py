@@ -181,6 +181,11 @@ def _furnish(made: Machine) -> None:
     made.write("etc/systemd/system/containerd.service", _UNIT.format(command="/usr/bin/containerd", kill="process"))
     command = "/opt/kubernetes/pods-cri /run/pods-cri.sock /run/stalled"
     made.write("etc/systemd/system/pods-cri.service", _UNIT.format(command=command, kill="process"))
+    made.write(
+        "etc/systemd/journald.conf.d/keep.conf",
+        "[Journal]\nRuntimeMaxUse=300M\nRuntimeKeepFree=10M\nRateLimitBurst=0\n",
+    )
+    node.exec("systemctl", "restart", "systemd-journald")
     node.exec("mkdir", "-p", "/run/stalled")
     node.exec("systemctl", "daemon-reload")
     node.exec("systemctl", "enable", "--now", "containerd", "pods-cri", "kubelet.service", check=False)

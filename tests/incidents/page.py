@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def _of_the_queue(runs: tuple[Part, ...]) -> Iterator[str]:
     yield ""
     yield f"| | {' | '.join(run['runtime'] for run in runs)} |"
     yield f"| --- |{' --- |' * len(runs)}"
-    rows = (
+    rows: tuple[tuple[str, Callable[[Part], str]], ...] = (
         ("the pull that hung took", lambda run: f"{run['before']['blocker']} s"),
         ("pulls that ended while it hung", lambda run: f"{run['before']['ended while it hung']}"),
         ("pulls from the other registry took", lambda run: ", ".join(f"{each} s" for each in run["before"]["waited"])),

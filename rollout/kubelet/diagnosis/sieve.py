@@ -47,7 +47,7 @@ _OF_A_DUMP = (
 )
 """Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
 
-_KEY = 5
+KEY = 5
 """Bytes by which a message is looked up: no beginning is shorter."""
 Label = tuple[str, str]
 """A beginning and a word behind it: the newest lines of each are kept."""
@@ -59,7 +59,7 @@ def _choices() -> dict[bytes, tuple[_Choice, ...]]:
     found: dict[bytes, tuple[_Choice, ...]] = {}
     for begins, words in WANTED.items():
         choice = begins.encode(), tuple((word.encode(), (begins, word)) for word in words)
-        found[choice[0][:_KEY]] = (*found.get(choice[0][:_KEY], ()), choice)
+        found[choice[0][:KEY]] = (*found.get(choice[0][:KEY], ()), choice)
     return found
 
 
@@ -177,9 +177,9 @@ class Sieve:
     def _klog(self, line: bytes, klog: re.Match[bytes]) -> Label | None:
         self.read += 1
         end = klog.end()
-        date = klog.group(1, 2)
-        if date != self._date:
-            self._turn(date, int(date[0]), int(date[1]))
+        month, day = klog.group(1, 2)
+        if (month, day) != self._date:
+            self._turn((month, day), int(month), int(day))
         label = _FATAL if line[klog.start()] == ord("F") else _label(line, end)
         if line.find(b"] ", end) >= 0 and (second := _KLOG.search(line, end)):  # two writers in one line
             return self._klog(line, second) or label
@@ -230,7 +230,7 @@ def _label(line: bytes, start: int) -> Label | None:
     """Of the message at ``start``; in quotes or not."""
     if line[start : start + 1] == b'"':
         start += 1
-    for begins, words in _CHOICES.get(line[start : start + _KEY], ()):
+    for begins, words in _CHOICES.get(line[start : start + KEY], ()):
         if line.startswith(begins, start):
             for word, label in words:
                 if line.find(word, start) >= 0:

@@ -22,7 +22,9 @@ LATER = '"Running preStop hook" ' + POD.replace("0f1e2d3c", "99aa88bb")
 
 
 def slow(pulled: str, times: int) -> str:
-    return event_list([each for at in range(times) for each in pulls(f"{SLOW}{at}", f"w-{at}", at, 311 + at, done=pulled)])
+    return event_list(
+        [each for at in range(times) for each in pulls(f"{SLOW}{at}", f"w-{at}", at, 311 + at, done=pulled)]
+    )
 
 
 LOGS: dict[str, tuple[str, str]] = {

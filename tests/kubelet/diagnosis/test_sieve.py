@@ -43,11 +43,13 @@ def test_no_line_that_is_a_fact_is_dropped(line: str, other: str, cut: int, behi
 
 
 def test_a_beginning_is_long_enough_to_be_looked_up() -> None:
-    assert min(map(len, WANTED)) >= sieves._KEY
+    assert min(map(len, WANTED)) >= sieves.KEY
 
 
 def test_lines_that_show_nothing_are_not_kept() -> None:
-    ready = 'SyncLoop (PLEG): "web-1_shop(0)", event: &pleg.PodLifecycleEvent{ID:"0f", Type:"ContainerStarted", Data:"0f"}'
+    ready = (
+        'SyncLoop (PLEG): "web-1_shop(0)", event: &pleg.PodLifecycleEvent{ID:"0f", Type:"ContainerStarted", Data:"0f"}'
+    )
     assert kept(klog(0, "nothing of note"), klog(0, ready), journal("Connection closed", 1, "sshd[1]")) == []
 
 
