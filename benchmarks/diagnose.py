@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import count, repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.check_kubelet import PROGRAM, machine
@@ -211,15 +212,21 @@ FORMS: dict[str, Line] = {
 }
 
 
+PARTS = 10
+"""A file is a tenth of it, as often: the newest lines of each kind, which are read, are different ones."""
+
+
 def generated(line: Line, size: int) -> Iterator[bytes]:
-    """Blocks of a file of about ``size`` bytes."""
-    written = number = 0
-    while written < size:
-        moments = (Moment(each, BEGIN + timedelta(milliseconds=10 * each)) for each in range(number, number + 1000))
-        block = "".join(f"{line(moment)}\n" for moment in islice(moments, 1000)).encode()
-        number += 1000
-        written += len(block)
-        yield block
+    """A file of about ``size`` bytes, in pieces."""
+    yield f"{line(Moment(0, BEGIN))}\n".encode()
+    texts, written = [], 0
+    for number in count(1):
+        texts.append(f"{line(Moment(number, BEGIN + timedelta(milliseconds=10 * number)))}\n".encode())
+        written += len(texts[-1])
+        if written * PARTS >= size:
+            break
+    part = b"".join(texts)
+    yield from repeat(part, PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,20 +245,25 @@ class Measured:
 
 
 def measured(line: Line, size: int) -> Measured:
-    """One process over one file. A child per file: its largest memory is of it alone."""
+    """One process over one file. Another one writes the file: the kernel counts the memory of a process's parent as its own."""
     with tempfile.NamedTemporaryFile(suffix=".log") as file:
-        lines = 0
-        for block in generated(line, size):
-            lines += block.count(b"\n")
-            file.write(block)
-        file.flush()
+        writer = get_context("fork").Process(target=_write, args=(file.name, line, size))
+        writer.start()
+        writer.join()
+        with Path(file.name).open("rb") as written:
+            lines = sum(1 for _ in written)
         began = time.perf_counter()
         process = subprocess.Popen([PROGRAM, "diagnose", "--logs", file.name, "-o", "json"], stdout=subprocess.DEVNULL)
         status, used = _ended(process)
         if status != 0:
             raise SystemExit(f"rollout ended with {status}")
-        wall = time.perf_counter() - began
-        return Measured(lines, file.tell(), used.ru_utime + used.ru_stime, wall, used.ru_maxrss * 1024)
+        wall, cpu = time.perf_counter() - began, used.ru_utime + used.ru_stime
+        return Measured(lines, Path(file.name).stat().st_size, cpu, wall, used.ru_maxrss * 1024)
+
+
+def _write(path: str, line: Line, size: int) -> None:
+    with Path(path).open("wb") as file:
+        file.writelines(generated(line, size))
 
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
 
-from tests.kubelet.diagnosis.logs import NODE, diagnosis, journal, klog, lines, logrus
+from tests.kubelet.diagnosis.logs import NODE, RECORDED, diagnosis, journal, klog, lines, logrus
 
 START_1_20 = (
     "Version: v1.20.2",
@@ -77,5 +78,16 @@ def test_a_healthy_log_is_silent(keyed: bool) -> None:
     text = [line for _, line in sorted(day(keyed))]
     assert len(text) > 50_000
     told = diagnosis(lines(*text))
+    assert told.findings == ()
+    assert told.unread_lines == 0
+
+
+def test_the_log_of_a_real_kubelet_is_silent() -> None:
+    """A kubelet 1.20.2 at -v=4 that was restarted; `make healthy-log` has recorded it."""
+    text = gzip.decompress((RECORDED / "healthy-1.20.2.log.gz").read_bytes()).decode()
+    assert text.count("\n") > 50_000
+    assert text.count("] Version: v1.20.2\n") > 2, "it was restarted"
+    assert text.count("exited normally") > 100
+    told = diagnosis(text)
     assert told.findings == ()
     assert told.unread_lines == 0
