@@ -289,9 +289,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="forms with these words in their name; the table is only printed")
     given = parser.parse_args()
     head = (
-        "# 1 GB through `rollout diagnose`",
+        "# Large logs through `rollout diagnose`",
         "",
-        f"One process for each file, its start included. {machine()}. Written by `make bench-diagnose`.",
+        f"One process for each file, its start included. Its rules take a few seconds of CPU for any size. {machine()}. Written by `make bench-diagnose`.",
         "",
         "| every line of the file is of | size | lines | CPU | CPU for 1 GB | wall | memory |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -30,11 +30,11 @@ type sandbox struct {
 }
 
 type container struct {
-	config            *cri.ContainerConfig
-	sandbox           string
-	state             cri.ContainerState
-	created, started  int64
-	finished          int64
+	config           *cri.ContainerConfig
+	sandbox          string
+	state            cri.ContainerState
+	created, started int64
+	finished         int64
 }
 
 // runtime holds all pods.
@@ -193,6 +193,9 @@ func (r *runtime) StopContainer(ctx context.Context, request *cri.StopContainerR
 		return nil, err
 	}
 	needs := found.needs()
+	if found.state != cri.ContainerState_CONTAINER_RUNNING {
+		needs = 0
+	}
 	if grace := time.Duration(request.Timeout) * time.Second; grace >= 0 && grace < needs { // SIGKILL
 		needs = grace
 	}
@@ -250,7 +253,14 @@ func (*runtime) ListContainerStats(context.Context, *cri.ListContainerStatsReque
 }
 
 // ExecSync is what a preStop hook and a probe call. `sleep N` takes N seconds; all else succeeds at once.
-func (*runtime) ExecSync(ctx context.Context, request *cri.ExecSyncRequest) (*cri.ExecSyncResponse, error) {
+func (r *runtime) ExecSync(ctx context.Context, request *cri.ExecSyncRequest) (*cri.ExecSyncResponse, error) {
+	r.lock.Lock()
+	found, err := r.of(request.ContainerId)
+	runs := err == nil && found.state == cri.ContainerState_CONTAINER_RUNNING
+	r.lock.Unlock()
+	if !runs {
+		return nil, status.Error(codes.FailedPrecondition, "the container is not running")
+	}
 	if len(request.Cmd) == 2 && request.Cmd[0] == "sleep" {
 		seconds, _ := strconv.ParseFloat(request.Cmd[1], 64)
 		select {
