@@ -106,7 +106,13 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
 
 def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
     """Lines of the kubelet without pod, container or image may be of any."""
-    return all(not said or not known or said == known for known, said in zip(key, told, strict=True))
+    pod, container, image = key
+    to_pod, to_container, to_image = told
+    return (
+        (pod == to_pod or not pod or not to_pod)
+        and (container == to_container or not container or not to_container)
+        and (image == to_image or not image or not to_image)
+    )
 
 
 # The queue.
