@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.incidents import incident_1, incident_2, incident_3
+from tests.incidents import docker, incident_1, incident_2, incident_3
 from tests.incidents.machine import Machine, machine, why_not
 from tests.incidents.page import PAGE, RESULTS, page, results
 
@@ -29,6 +29,7 @@ def _second(made: Machine) -> dict[str, Any]:
 
 PARTS: dict[str, Callable[[Machine], dict[str, Any]]] = {
     "1": _first,
+    "1-docker": docker.reproduced,
     "2": _second,
     "3-stalling-runtime": incident_3.over_pods_cri,
     "3-containerd": incident_3.over_containerd,

@@ -77,7 +77,7 @@ onFailure: {revert: node}
 
 def why_not() -> str:
     """Why the incidents cannot be reproduced here; empty: they can."""
-    missing = [name for name in ("pods-cri", "containerd-trixie") if not (BINARIES / name).exists()]
+    missing = [name for name in ("pods-cri", "containerd-trixie", "dockerd-bookworm") if not (BINARIES / name).exists()]
     return no_bed() or no_kubelet() or (f"there is no {' and no '.join(missing)} in {BINARIES}" if missing else "")
 
 
@@ -96,11 +96,12 @@ class Machine:
 
     def kubelet(self, runtime: str, images: str, *, verbosity: int = 4) -> None:
         """(Re)starts the kubelet over these endpoints."""
-        words = (
-            "/usr/bin/kubelet", f"--config={PLAIN_CONFIG}", "--container-runtime=remote", f"--container-runtime-endpoint={runtime}",
-            f"--image-service-endpoint={images}", f"--v={verbosity}",
-        )  # fmt: skip
-        unit = packaged.kubelet_unit(" \\\n  ".join(words), "1")
+        endpoints = (f"--container-runtime-endpoint={runtime}", f"--image-service-endpoint={images}")
+        self.start_kubelet("--container-runtime=remote", *endpoints, f"--v={verbosity}")
+
+    def start_kubelet(self, *words: str) -> None:
+        command = ("/usr/bin/kubelet", f"--config={PLAIN_CONFIG}", *words)
+        unit = packaged.kubelet_unit(" \\\n  ".join(command), "1")
         self.write("etc/systemd/system/kubelet.service", unit)
         self.node.exec("systemctl", "daemon-reload")
         self.node.exec("systemctl", "restart", "kubelet")
@@ -158,7 +159,7 @@ def machine(folder: Path) -> Iterator[Machine]:
     with _groups(f"rollout-incidents-{os.getpid()}") as hierarchies, Bed() as bed:
         programs = bed.folder / "image/opt/kubernetes"
         programs.mkdir(parents=True)
-        for name, file in (("kubelet", "kubelet"), ("pods-cri", "pods-cri")):
+        for name, file in (("kubelet", "kubelet"), ("pods-cri", "pods-cri"), ("dockerd", "dockerd-bookworm")):
             shutil.copy(BINARIES / file, programs / name)
         shutil.copy(BINARIES / "containerd-trixie", bed.folder / "image/usr/bin/containerd")
         (programs / "hierarchies").write_text(hierarchies)

@@ -40,6 +40,15 @@ def test_incident_1_is_cut_by_the_old_deadline_only() -> None:
     assert "pull-progress-deadline" in found["events"]
 
 
+def test_incident_1_is_cut_by_dockershim_too() -> None:
+    found = results()["1-docker"]
+    assert 60 < found["before"] < 95
+    assert "because of no progress for 1m0s" in found["line"]
+    assert found["finding"]["confidence"] == "certain"
+    assert found["after"] > 74
+    assert found["cancelled after the remedy"] == 0
+
+
 def test_incident_2_is_judged_from_its_log_and_its_arithmetic_holds() -> None:
     found = results()["2"]
     assert {"negative-grace-period", "prestop-twice", "slow-termination"} <= found["log"].keys()
