@@ -84,7 +84,7 @@ def _queue(made: Machine, registries: Registries) -> tuple[dict[str, Any], dict[
             "waited": [round(each.seconds, 1) for each in waited],
             "ended after the blocker": round(max(each.end or 0.0 for each in waited) - (blocker.end or 0.0), 2),
         },
-        diagnosed(made, log),
+        diagnosed(made, began),
     )
 
 
@@ -113,7 +113,7 @@ def _remedy(made: Machine, registries: Registries) -> dict[str, Any]:
         "ended after the restart": round((_last(log, "web-waits").end or 0.0) - restarted, 1),
         "new pull": round(_last(log, "web-new").seconds, 2),
         "the other one still hung": hangs,
-        "finding": diagnosed(made, since(made.log(), restarted)),
+        "finding": diagnosed(made, restarted),
     }
 
 
@@ -121,9 +121,9 @@ def _last(log: str, pod: str) -> Pulled:
     return [each for each in of_pod(log, pod) if each.reason == "Pulled"][-1]
 
 
-def diagnosed(made: Machine, log: str) -> dict[str, Any]:
-    """Of a log alone: the ids of the findings, and what is proposed for the queue."""
-    (made.folder / "kubelet.log").write_text(log)
+def diagnosed(made: Machine, at: float) -> dict[str, Any]:
+    """Of the journal of kubelet and containerd since then: the ids of the findings, and what is proposed for the queue."""
+    (made.folder / "kubelet.log").write_text(since(made.log("kubelet", "containerd"), at))
     found = json.loads(made.rollout("diagnose", "--logs", "kubelet.log", "--cluster", "real", "-o", "json"))["findings"]
     queue = next((each for each in found if each["id"] == "serial-pull-queue"), None)
     return {

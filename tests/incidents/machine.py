@@ -118,8 +118,10 @@ class Machine:
     def remove(self, name: str) -> None:
         (self.node.root / MANIFESTS / f"{name}.json").unlink()
 
-    def log(self, unit: str = "kubelet") -> str:
-        return self.node.exec("journalctl", "-q", "-b", "--no-pager", "-o", "short-iso-precise", "-u", unit)
+    def log(self, *units: str) -> str:
+        """The journal of these units since the boot; without one, of the kubelet."""
+        wanted = [word for unit in units or ("kubelet",) for word in ("-u", unit)]
+        return self.node.exec("journalctl", "-q", "-b", "--no-pager", "-o", "short-iso-precise", *wanted)
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         file = self.node.root / path

@@ -55,12 +55,12 @@ def _of_the_queue(runs: tuple[Part, ...]) -> Iterator[str]:
         ("pulls that ended while it hung", lambda run: f"{run['before']['ended while it hung']}"),
         ("pulls from the other registry took", lambda run: ", ".join(f"{each} s" for each in run["before"]["waited"])),
         ("all of them ended after it within", lambda run: f"{run['before']['ended after the blocker']} s"),
-        ("`diagnose` on the kubelet's log", lambda run: f"`serial-pull-queue`, {run['finding']['confidence']}"),
+        ("`diagnose` on the node's journal", lambda run: f"`serial-pull-queue`, {run['finding']['confidence']}"),
         ("**the remedy**: plan and apply, while a pull hangs again", lambda run: f"{run['after']['apply']} s"),
         ("the pull that waited ended after the kubelet's restart", lambda run: f"{run['after']['ended after the restart']} s"),
         ("a new pull from the other registry took", lambda run: f"{run['after']['new pull']} s"),
         ("the first registry still hung then", lambda run: "yes" if run["after"]["the other one still hung"] else "no"),
-        ("`diagnose` on the log since the restart", lambda run: ", ".join(run["after"]["finding"]["ids"]) or "no finding"),
+        ("`diagnose` on the journal since the restart", lambda run: ", ".join(run["after"]["finding"]["ids"]) or "no finding"),
     )  # fmt: skip
     for what, of in rows:
         yield f"| {what} | {' | '.join(of(run) for run in runs)} |"
