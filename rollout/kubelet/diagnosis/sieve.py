@@ -64,7 +64,7 @@ def _choices() -> dict[bytes, tuple[_Choice, ...]]:
 
 
 _CHOICES = _choices()
-_BEGINNINGS = tuple(begins.encode() for begins in WANTED)
+_KNOWN = (*(begins.encode() for begins in WANTED), *_OF_A_DUMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,22 +205,26 @@ class Sieve:
             return _label(line, logrus.end())
         if known and line.startswith(b"{", start):
             return self._json(number, line, start)
-        if known or line.startswith((*_BEGINNINGS, *_OF_A_DUMP), start) or not line[start:].strip():
+        if known or line.startswith(_KNOWN, start) or not line[start:].strip():
             self.read += 1
             return _label(line, start)
-        self.unread = self.unread.and_(self.file, number, text_of(line))
+        self._count_unread(number, line)
         return None
 
     def _json(self, number: int, line: bytes, start: int) -> Label | None:
         message = _JSON_MESSAGE.search(line, start)
         if message is None:
-            self.unread = self.unread.and_(self.file, number, text_of(line))
+            self._count_unread(number, line)
             return None
         text = line[message.end() :].replace(b'\\"', b'"')
         if message[1] == b"MESSAGE":
             return self._message(number, text, 0, known=True)
         self.read += 1
         return _label(text, 0)
+
+    def _count_unread(self, number: int, line: bytes) -> None:
+        shown = len(self.unread.examples) < SHOWN
+        self.unread = self.unread.and_(self.file, number, text_of(line) if shown else "")
 
     def _turn(self, date: tuple[bytes, bytes], month: int, day: int) -> None:
         self._date, self._midnight = date, self._calendar.midnight(month, day)
