@@ -17,6 +17,8 @@ from rollout.kubelet.restarts.termination import DEDUCTED, FLOOR, OVERRIDDEN
 
 SLACK = 3.0
 """Seconds by which a normal end exceeds its grace period: calls to the runtime, and its own wait after SIGKILL."""
+ANNOUNCED = 0.1
+"""Seconds before a hook in which kubelets up to 1.13 print the grace period; later ones print it when they send SIGTERM."""
 LINGERS = 10.0
 """Seconds from the end of the last container until the pod is gone from the API, from which they are reported."""
 
@@ -226,7 +228,8 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             f"the preStop hook of container {name} ran {len(runs)} times in one end of its pod, "
             f"{seconds_text(span[1] - span[0])} apart. Each run uses up the same grace period."
         )
-        begun_anew = any(fact.kind is Kind.KILL and span[0] < _at(fact) < span[1] for fact in stops[clock, id_])
+        kills = (_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL)
+        begun_anew = any(span[0] < at < span[1] - ANNOUNCED for at in kills)
         yield Finding(
             "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs),
             fetch_next=_ENDED_TWICE if begun_anew else _SIDECAR_PATCH,

@@ -50,6 +50,7 @@ def test_incident_2_from_its_log() -> None:
     )
     assert "a grace period of -3 s" in findings["negative-grace-period"].cause
     assert "agent-kirovpre-krds-ys02 ran 2 times" in findings["prestop-twice"].cause
+    assert "the sidecar patch" in findings["prestop-twice"].fetch_next
 
 
 def test_the_timeline_of_incident_2() -> None:
