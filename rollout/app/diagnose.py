@@ -9,9 +9,9 @@ from typing import Protocol
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 
 class LogFiles(Protocol):
@@ -22,9 +22,9 @@ class LogFiles(Protocol):
     def pieces(self, path: str) -> Iterator[bytes]: ...
 
 
-def diagnose_nodes(fleet: FleetSnapshot, order: Order) -> Diagnosis:
+def diagnose_nodes(fleet: FleetSnapshot, target: ProposalTarget) -> Diagnosis:
     """What is written on nodes and not in force, from what a plan reads of them."""
-    findings, notes = not_in_force(fleet.nodes.values(), order)
+    findings, notes = not_in_force(fleet.nodes.values(), target)
     return Diagnosis(findings, (), notes)
 
 
@@ -36,13 +36,13 @@ def together(found: Sequence[Diagnosis]) -> Diagnosis:
     )
 
 
-def diagnose(files: LogFiles, paths: Sequence[str], order: Order) -> Diagnosis:
+def diagnose(files: LogFiles, paths: Sequence[str], target: ProposalTarget) -> Diagnosis:
     """A file that cannot be opened raises; what cannot be read inside a file is counted."""
     facts, readings = Facts(), []
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
-        reading = Reading("(standard input)" if path == "-" else path)
+        reading = FileReading("(standard input)" if path == "-" else path)
         for fact in reading.of(files.pieces(path), latest):
             facts.add(fact)
         readings.append(reading)
-    return diagnosed(facts, order, readings)
+    return diagnosed(facts, target, readings)

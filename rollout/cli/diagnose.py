@@ -19,7 +19,7 @@ from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 
 
 @click.command()
@@ -68,14 +68,14 @@ def _parts(
 ) -> Iterator[Diagnosis]:
     cluster, limit = nodes
     if paths:
-        yield diagnose_files(DiagnosisFiles(), paths, Order(cluster, minor))
+        yield diagnose_files(DiagnosisFiles(), paths, ProposalTarget(cluster, minor))
     if snapshot:
         saved = saved_fleet(snapshot)
-        yield diagnose_nodes(saved, Order(cluster or saved.cluster, minor))
+        yield diagnose_nodes(saved, ProposalTarget(cluster or saved.cluster, minor))
     elif not paths:
         inventory = session.inventory(cluster)
         selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-        yield diagnose_nodes(read_fleet(session, inventory, selection), Order(cluster, minor))
+        yield diagnose_nodes(read_fleet(session, inventory, selection), ProposalTarget(cluster, minor))
 
 
 def _minor(kubelet: str) -> int | None:

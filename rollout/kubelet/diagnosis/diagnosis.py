@@ -9,11 +9,11 @@ from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.clocks import aligned, named
 from rollout.kubelet.diagnosis.endings import ending_findings
 from rollout.kubelet.diagnosis.facts import MOST_FACTS, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Finding, Order, merged
+from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget, merged
 from rollout.kubelet.diagnosis.node_starts import start_findings
 from rollout.kubelet.diagnosis.pull_failures import back_off_findings, deadline_findings, qps_findings, slow_findings
 from rollout.kubelet.diagnosis.pulls import pulls_of, queue_findings
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 IDS = (
     "cgroup-v1-refused",
@@ -39,7 +39,7 @@ class Diagnosis:
     """The findings, the surest first; what was read; and notes about times and limits."""
 
     findings: tuple[Finding, ...]
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[FileReading, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -47,19 +47,19 @@ class Diagnosis:
         return sum(reading.unread.lines for reading in self.readings)
 
 
-def diagnosed(facts: Facts, order: Order, readings: Sequence[Reading] = ()) -> Diagnosis:
-    """``order.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
+def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = ()) -> Diagnosis:
+    """``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
     here, notes = aligned(named(facts))
-    order = order if order.minor is not None else replace(order, minor=_minor(here))
+    target = target if target.minor is not None else replace(target, minor=_minor(here))
     pulls = pulls_of(here)
     findings = (
-        *queue_findings(here, pulls, order),
-        *deadline_findings(here, pulls, order),
-        *qps_findings(here, pulls, order),
+        *queue_findings(here, pulls, target),
+        *deadline_findings(here, pulls, target),
+        *qps_findings(here, pulls, target),
         *slow_findings(here),
         *back_off_findings(here),
-        *ending_findings(here, order),
-        *start_findings(here, order),
+        *ending_findings(here, target),
+        *start_findings(here, target),
     )
     left_out = facts.left_out + sum(reading.left_out for reading in readings)
     if left_out:

@@ -12,11 +12,11 @@ from typing import Any
 
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
-from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, Where
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, SourceLine
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.messages import container_of
 from rollout.kubelet.diagnosis.pod_events import event_found, shows_something
-from rollout.kubelet.diagnosis.sieve import Unread
+from rollout.kubelet.diagnosis.sieve import UnreadLines
 
 Document = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ class DocumentReader:
     """Events of a JSON or YAML document, one at a time: a long list needs no more memory than a short one."""
 
     file: str
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     left_out: int = 0
 
@@ -163,7 +163,7 @@ def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
                 at,
                 node or found.fields.get("node", ""),
                 API_CLOCK,
-                Where(file, number, text),
+                SourceLine(file, number, text),
                 found.fields,
                 count,
             )
@@ -231,7 +231,7 @@ class TableReader:
         pod = f"{cells.get('namespace', '')}/{name}" if name else ""
         program, _, node = (cells.get("from") or cells.get("source", "")).partition(", ")
         container = container_of(cells.get("subobject", ""))
-        where = Where(self.file, number, printable(line, LONGEST_TEXT))
+        where = SourceLine(self.file, number, printable(line, LONGEST_TEXT))
         for found in event_found(kind.capitalize(), pod, container, cells["reason"], cells["message"]):
             for at in dict.fromkeys(times):
                 yield Fact(

@@ -15,9 +15,9 @@ from datetime import datetime
 
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, Where
+from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.kubelet.diagnosis.messages import found_in
-from rollout.kubelet.diagnosis.sieve import MONTHS, Unread, text_of
+from rollout.kubelet.diagnosis.sieve import MONTHS, UnreadLines, text_of
 
 _KLOG = re.compile(r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?")
 _JOURNAL = re.compile(
@@ -44,7 +44,7 @@ class LogReader:
     """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning."""
 
     file: str
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     _midnight: float | None = None
 
     def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
@@ -129,7 +129,7 @@ class LogReader:
     def _found(
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
     ) -> Iterator[Fact]:
-        where = Where(self.file, number, line[:LONGEST_TEXT])
+        where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         for found in found_in(message, keys):
             node = head.node or found.fields.get("node", "")
             fields = {name: sys.intern(text) for name, text in found.fields.items()}

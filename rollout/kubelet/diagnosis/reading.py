@@ -11,7 +11,7 @@ from itertools import chain
 from rollout.kubelet.diagnosis.event_lists import DocumentReader, TableReader, is_header
 from rollout.kubelet.diagnosis.facts import Fact
 from rollout.kubelet.diagnosis.log_lines import LogReader
-from rollout.kubelet.diagnosis.sieve import Sieve, Unread, text_of
+from rollout.kubelet.diagnosis.sieve import Sieve, UnreadLines, text_of
 
 PIECE = 64 * 1024
 """The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
@@ -22,13 +22,13 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
 
 @dataclass(slots=True)
-class Reading:
+class FileReading:
     """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
     reader of the findings must know about it.
     """
 
     file: str
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     left_out: int = 0
     notes: tuple[str, ...] = ()

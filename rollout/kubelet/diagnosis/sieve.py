@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.facts import MOST_FACTS, Where
+from rollout.kubelet.diagnosis.facts import MOST_FACTS, SourceLine
 from rollout.kubelet.diagnosis.messages import WANTED
 
 SHOWN = 3
@@ -68,19 +68,19 @@ _KNOWN = (*(begins.encode() for begins in WANTED), *_OF_A_DUMP)
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadLines:
     """Lines of a file that are of no known form: how many, and the first of them."""
 
     lines: int = 0
-    examples: tuple[Where, ...] = ()
+    examples: tuple[SourceLine, ...] = ()
 
-    def and_(self, file: str, number: int, text: str) -> Unread:
+    def and_(self, file: str, number: int, text: str) -> UnreadLines:
         if len(self.examples) >= SHOWN:
-            return Unread(self.lines + 1, self.examples)
-        return Unread(self.lines + 1, (*self.examples, Where(file, number, printable(text, 120))))
+            return UnreadLines(self.lines + 1, self.examples)
+        return UnreadLines(self.lines + 1, (*self.examples, SourceLine(file, number, printable(text, 120))))
 
-    def and_those(self, other: Unread) -> Unread:
-        return Unread(self.lines + other.lines, (*self.examples, *other.examples)[:SHOWN])
+    def and_those(self, other: UnreadLines) -> UnreadLines:
+        return UnreadLines(self.lines + other.lines, (*self.examples, *other.examples)[:SHOWN])
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Sieve:
 
     file: str
     latest: datetime
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     left_out: int = 0
     _kept: dict[Label, deque[Kept]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.diagnosis import sieve as sieves
-from rollout.kubelet.diagnosis.facts import MOST_FACTS, MOST_IN_ALL, Fact, Facts, Kind, Where
+from rollout.kubelet.diagnosis.facts import MOST_FACTS, MOST_IN_ALL, Fact, Facts, Kind, SourceLine
 from rollout.kubelet.diagnosis.log_lines import LogReader
 from rollout.kubelet.diagnosis.messages import WANTED
 from rollout.kubelet.diagnosis.sieve import Sieve
@@ -74,7 +74,7 @@ def test_facts_of_all_kinds_have_a_limit() -> None:
     facts, kinds = Facts(), list(Kind)[: MOST_IN_ALL // MOST_FACTS + 1]
     for kind in kinds:
         for number in range(MOST_FACTS):
-            facts.add(Fact(kind, float(number), "", "a", Where("a", number, str(number)), {}))
+            facts.add(Fact(kind, float(number), "", "a", SourceLine("a", number, str(number)), {}))
     assert sum(1 for _ in facts) == MOST_IN_ALL
     assert facts.left_out == MOST_FACTS
     assert len(facts.of(kinds[-1])) >= MOST_FACTS * 9 // 10
