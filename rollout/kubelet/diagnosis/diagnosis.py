@@ -61,8 +61,9 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
         *ending_findings(here, target),
         *start_findings(here, target),
     )
-    if facts.left_out:
-        notes = (*notes, f"{facts.left_out} older facts were not used: only the newest {MOST_FACTS} of a kind are")
+    left_out = facts.left_out + sum(reading.left_out for reading in readings)
+    if left_out:
+        notes = (*notes, f"{left_out} older facts were not used: only the newest {MOST_FACTS} of a kind are")
     return Diagnosis(merged(findings), tuple(readings), notes)
 
 

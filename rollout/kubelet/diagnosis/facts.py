@@ -14,7 +14,9 @@ from enum import StrEnum, auto
 API_CLOCK = "the API server"
 """The clock of events with timestamps. Each log file has a clock of its own, its name."""
 MOST_FACTS = 10_000
-"""Facts of one kind that are kept: the newest. It bounds the memory for any log."""
+"""Facts of one kind that are kept: the newest."""
+MOST_IN_ALL = 120_000
+"""Facts of all kinds that are kept. It bounds the memory for any files: a fact has about 700 bytes."""
 _MOST_SEEN = 10 * MOST_FACTS
 LONGEST_TEXT = 300
 """Characters of a line that are kept as evidence."""
@@ -102,6 +104,9 @@ class Facts:
         if len(self._seen) >= _MOST_SEEN:
             self._seen.clear()
         self._seen.add(key)
+        if len(kept) < MOST_FACTS and sum(map(len, self.by_kind.values())) >= MOST_IN_ALL:
+            max(self.by_kind.values(), key=len).popleft()
+            self.left_out += 1
         self.left_out += len(kept) == MOST_FACTS
         kept.append(fact)
 

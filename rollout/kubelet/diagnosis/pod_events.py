@@ -35,6 +35,11 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
             return
 
 
+def shows_something(reason: str) -> bool:
+    """Whether an event with this reason may be a fact."""
+    return reason in _REASONS or _REJECTIONS.fullmatch(reason) is not None
+
+
 _EVENTS = (
     ("Pulling", Kind.QUEUED, _PULLING),
     ("Pulled", Kind.PULLED, _PULLED),
@@ -43,3 +48,4 @@ _EVENTS = (
     ("Killing", Kind.CHANGED, _DEFINITION),
     ("Killing", Kind.CHANGED, _SPEC_HASH),
 )
+_REASONS = frozenset({"Starting", *(reason for reason, _, _ in _EVENTS)})

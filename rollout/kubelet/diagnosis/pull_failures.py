@@ -45,6 +45,8 @@ def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarge
     first = lines[0]
     deadline = go_seconds(first["deadline"])
     silence = silences.get(first.node, 0.0)
+    if silence < (deadline or 0.0):  # of the pull that was cancelled: its silence would have been longer
+        silence = 0.0
     said = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
     progress = f', at "{first["progress"].strip()}"' if first["progress"].strip() else ""
     images = sorted({fact["image"] for fact in lines if fact["image"]})

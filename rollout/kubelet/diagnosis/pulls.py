@@ -1,8 +1,8 @@
 """Pulls, put together from their beginnings and ends; and the queue that holds them up (the convoy rule).
 
 A kubelet with ``serializeImagePulls: true`` pulls one image at a time. A pull that hangs holds up all others, and when it
-ends they leave the queue at once: their starts are spread over minutes, their ends fall together behind the first. The
-``Pulling`` event is written when a pull enters the queue, so the wait is in no log while it lasts.
+ends they leave the queue: their starts are spread over minutes, their ends fall together behind the first. If they fail
+they end at once; if they succeed they end in the order of their starts, and each takes its own time. The ``Pulling`` event is written when a pull enters the queue, so the wait is in no log while it lasts.
 
 ``pull QPS exceeded`` is decided when a pull leaves the queue, before the runtime is called (pkg/kubelet/images/helpers.go,
 puller.go). So the time between ``Pulling`` and that error is waiting and nothing else.
@@ -28,6 +28,10 @@ WHOLE_SECONDS = 2.0
 """The same for events, which have whole seconds."""
 BEHIND = 2
 """Pulls that must end together behind the first, before their starts and ends prove anything."""
+
+DRAINED = 0.5
+"""The ends of pulls that leave a queue one by one take at most this share of the time over which they began. Slow pulls that
+ran side by side end as far apart as they began."""
 
 _OLDEST = 200
 """Open pulls, the oldest first, among which the pull of a line without its pod or image is looked for."""
@@ -102,7 +106,13 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
 
 def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
     """Lines of the kubelet without pod, container or image may be of any."""
-    return all(not said or not known or said == known for known, said in zip(key, told, strict=True))
+    pod, container, image = key
+    to_pod, to_container, to_image = told
+    return (
+        (pod == to_pod or not pod or not to_pod)
+        and (container == to_container or not container or not to_container)
+        and (image == to_image or not image or not to_image)
+    )
 
 
 # The queue.
@@ -110,7 +120,7 @@ def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Convoy:
-    """Pulls of one node that ended together. ``blocker``: the one in front."""
+    """Pulls of one node that ended behind the same one. ``blocker``: the one in front."""
 
     blocker: Pull
     behind: tuple[Pull, ...]
@@ -118,6 +128,11 @@ class Convoy:
     @property
     def pulls(self) -> tuple[Pull, ...]:
         return self.blocker, *self.behind
+
+    @property
+    def drained(self) -> float:
+        """Seconds from the blocker's end to the last one."""
+        return max(pull.end for pull in self.behind) - self.blocker.end
 
 
 def convoys(pulls: Iterable[Pull]) -> Iterator[Convoy]:
@@ -128,10 +143,14 @@ def convoys(pulls: Iterable[Pull]) -> Iterator[Convoy]:
             by_node[pull.begun.node, pull.begun.clock].append(pull)
     for (_, clock), ended in by_node.items():
         gap = WHOLE_SECONDS if clock == API_CLOCK or clock.startswith("ages") else TOGETHER
-        for group in _close(sorted(ended, key=lambda pull: (pull.end, pull.start)), gap):
-            convoy = _convoy(group)
-            if convoy:
-                yield convoy
+        together = [
+            convoy
+            for group in _close(sorted(ended, key=lambda pull: (pull.end, pull.start)), gap)
+            if (convoy := _convoy(group))
+        ]
+        told = {id(pull) for convoy in together for pull in convoy.pulls}
+        yield from together
+        yield from _drains(sorted((pull for pull in ended if id(pull) not in told), key=lambda pull: pull.start))
 
 
 def _close(ended: Sequence[Pull], gap: float) -> Iterator[list[Pull]]:
@@ -142,6 +161,30 @@ def _close(ended: Sequence[Pull], gap: float) -> Iterator[list[Pull]]:
             group = []
         group.append(pull)
     yield group
+
+
+def _drains(pulls: Sequence[Pull]) -> Iterator[Convoy]:
+    """Of pulls by their start: queues that ended one by one behind a pull, in the order in which they began."""
+    at = 0
+    while at < len(pulls):
+        group = _in_order(pulls[at], islice(pulls, at + 1, at + 1 + _OLDEST))
+        ends, begins = group[-1].end - group[0].end, group[-1].start - group[0].start
+        convoy = _convoy(group) if ends <= DRAINED * begins else None
+        if convoy:
+            yield convoy
+        at += len(group) if convoy else 1
+
+
+def _in_order(blocker: Pull, after: Iterable[Pull]) -> list[Pull]:
+    """The blocker and all pulls that began while it ran; it alone, if one of them ended before one that began earlier."""
+    group = [blocker]
+    for pull in after:
+        if pull.start >= blocker.end:
+            break
+        if pull.end < group[-1].end and pull.start - group[-1].start > WHOLE_SECONDS:
+            return [blocker]
+        group.append(pull)
+    return group
 
 
 def _convoy(group: list[Pull]) -> Convoy | None:
@@ -203,8 +246,9 @@ def _of_convoy(convoy: Convoy, left: Sequence[float], target: ProposalTarget) ->
     held = seconds_text(blocker.end - blocker.start)
     count = counted(len(behind), "pull")
     registries = sorted({registry(pull.image) for pull in behind})
+    ended = "at once" if convoy.drained <= WHOLE_SECONDS else f"one by one within {seconds_text(convoy.drained)}"
     cause = (
-        f"{count} waited in one queue behind the pull of {blocker.image}, which took {held}; when it ended, all ended at once. "
+        f"{count} waited in one queue behind the pull of {blocker.image}, which took {held}; when it ended, all ended {ended}. "
         f"The kubelet pulls one image at a time. "
     )
     if reason:
