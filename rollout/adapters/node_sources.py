@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -170,15 +170,19 @@ class RealSources:
         with self._cluster(kubeconfig, context) as cluster:
             return cluster.configz(node, CONFIGZ_SECONDS)
 
-    @contextmanager
-    def _cluster(self, kubeconfig: str, context: str) -> Iterator[KubernetesCluster]:
-        from rollout.adapters.kubernetes.client import ApiClient
-        from rollout.adapters.kubernetes.cluster import KubernetesCluster
-        from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+    def _cluster(self, kubeconfig: str, context: str) -> AbstractContextManager[KubernetesCluster]:
+        return kubernetes_cluster(*((self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)))
 
-        chosen = (self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)
-        cluster = KubernetesCluster(ApiClient(load_kubeconfig(*chosen)))
-        try:
-            yield cluster
-        finally:
-            cluster.close()
+
+@contextmanager
+def kubernetes_cluster(kubeconfig: str, context: str) -> Iterator[KubernetesCluster]:
+    """The API server of a kubeconfig, closed at the end."""
+    from rollout.adapters.kubernetes.client import ApiClient
+    from rollout.adapters.kubernetes.cluster import KubernetesCluster
+    from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(kubeconfig, context)))
+    try:
+        yield cluster
+    finally:
+        cluster.close()

@@ -33,11 +33,12 @@ def together(found: Sequence[Diagnosis]) -> Diagnosis:
         merged(finding for each in found for finding in each.findings),
         tuple(reading for each in found for reading in each.readings),
         tuple(note for each in found for note in each.notes),
+        timelines=next((each.timelines for each in found if each.timelines is not None), None),
     )
 
 
-def diagnose(files: LogFiles, paths: Sequence[str], order: Order) -> Diagnosis:
-    """A file that cannot be opened raises; what cannot be read inside a file is counted."""
+def diagnose(files: LogFiles, paths: Sequence[str], order: Order, pod: str = "") -> Diagnosis:
+    """``pod`` (``namespace/name``): its end is shown. A file that cannot be opened raises; what cannot be read inside a file is counted."""
     facts, readings = Facts(), []
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
@@ -45,4 +46,4 @@ def diagnose(files: LogFiles, paths: Sequence[str], order: Order) -> Diagnosis:
         for fact in reading.of(files.pieces(path), latest):
             facts.add(fact)
         readings.append(reading)
-    return diagnosed(facts, order, readings)
+    return diagnosed(facts, order, readings, pod)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from rollout.adapters.diagnosis_files import STANDARD_INPUT, DiagnosisFiles
+from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
 from rollout.cli.options import limit_option, session_options
-from rollout.composition.planning import read_fleet, saved_fleet
+from rollout.composition.diagnosing import symptoms
+from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import Session
+from rollout.core.text import durations
 from rollout.core.text.nodesets import select
+from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
 from rollout.kubelet.diagnosis.finding import Order
+
+LONGEST = 7 * 24 * 3600.0
+NOTHING_READ = 4
+POD_NAME = re.compile(r"[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*")
 
 
 @click.command()
@@ -31,9 +41,19 @@ from rollout.kubelet.diagnosis.finding import Order
     "--kubelet", default="", metavar="V", help="The kubelets' version, if the logs do not contain it: 1.20.2."
 )
 @click.option(
+    "--since",
+    default="2h",
+    show_default=True,
+    metavar="DURATION",
+    help="How far back the journals of the nodes are read.",
+)
+@click.option("--pod", default="", metavar="NS/NAME", help="Show the end of this pod as a timeline.")
+@click.option(
     "--snapshot", type=click.Path(path_type=Path), default=None, help="Nodes as `plan --save-snapshot` wrote them."
 )
-@click.option("--cluster", default="", help="The cluster: its nodes are read if no file is given.")
+@click.option(
+    "--cluster", default="", help="The cluster. Without a file: its nodes, their journals, pods and events are read."
+)
 @limit_option
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @session_options
@@ -42,11 +62,13 @@ def diagnose(
     logs: tuple[str, ...],
     events: tuple[str, ...],
     kubelet: str,
+    since: str,
+    pod: str,
     snapshot: Path | None,
     cluster: str,
     limit: str,
     files: tuple[str, ...],
-) -> None:
+) -> int:
     """Find the cause in logs and events, with the lines that prove it and the plan that fixes it. Changes nothing.
 
     The form of each file is found from its content: klog, journald, containerd, dockerd, kubectl's events.
@@ -56,26 +78,62 @@ def diagnose(
     if not paths and not snapshot and not cluster:
         hint = f"add --logs FILE or --events FILE (`{STANDARD_INPUT}` is standard input), --snapshot FILE or --cluster NAME"
         raise UsageError("nothing-to-read", "no log, no events and no nodes to read", hint=hint)
-    found = together(tuple(_parts(session, paths, snapshot, (cluster, limit), _minor(kubelet))))
+    wanted = _Wanted(cluster, limit, _minor(kubelet), _seconds(since), _pod(pod))
+    if paths or snapshot:
+        return _shown(session, together(tuple(_of_files(paths, snapshot, wanted))), code=0)
+    inventory = session.inventory(cluster)
+    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
+    read = symptoms(session, inventory, selection, wanted.seconds, wanted.pod)
+    return _shown(session, diagnose_cluster(read, wanted.order, wanted.pod), code=NOTHING_READ if read.nothing else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The options, checked. ``seconds``: how far back; ``pod``: ``""`` for none."""
+
+    cluster: str
+    limit: str
+    minor: int | None
+    seconds: float
+    pod: str
+
+    @property
+    def order(self) -> Order:
+        return Order(self.cluster, self.minor)
+
+
+def _of_files(paths: tuple[str, ...], snapshot: Path | None, wanted: _Wanted) -> Iterator[Diagnosis]:
+    if paths:
+        yield diagnose_files(DiagnosisFiles(), paths, wanted.order, wanted.pod)
+    if snapshot:
+        saved = saved_fleet(snapshot)
+        yield diagnose_nodes(saved, Order(wanted.cluster or saved.cluster, wanted.minor))
+
+
+def _shown(session: Session, found: Diagnosis, *, code: int) -> int:
     if session.output == "json":
         click.echo(json.dumps(diagnosis_document(found), indent=2, ensure_ascii=False))
     else:
         click.echo("\n".join(diagnosis_lines(found)))
+    return code
 
 
-def _parts(
-    session: Session, paths: tuple[str, ...], snapshot: Path | None, nodes: tuple[str, str], minor: int | None
-) -> Iterator[Diagnosis]:
-    cluster, limit = nodes
-    if paths:
-        yield diagnose_files(DiagnosisFiles(), paths, Order(cluster, minor))
-    if snapshot:
-        saved = saved_fleet(snapshot)
-        yield diagnose_nodes(saved, Order(cluster or saved.cluster, minor))
-    elif not paths:
-        inventory = session.inventory(cluster)
-        selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-        yield diagnose_nodes(read_fleet(session, inventory, selection), Order(cluster, minor))
+def _seconds(text: str) -> float:
+    try:
+        seconds = durations.parse(text)
+    except durations.DurationError as error:
+        raise UsageError("bad-duration", f"--since {printable(text, 60)!r}: {error}") from None
+    if not 1 <= seconds <= LONGEST:
+        raise UsageError("bad-duration", f"--since {printable(text, 60)!r}: it must be from 1s to 168h")
+    return seconds
+
+
+def _pod(text: str) -> str:
+    if text and not POD_NAME.fullmatch(text):
+        raise UsageError(
+            "bad-pod-name", f"--pod {printable(text, 60)!r} is not NAMESPACE/NAME", hint="such as shop/web-0"
+        )
+    return text
 
 
 def _minor(kubelet: str) -> int | None:

@@ -18,6 +18,7 @@ from tests.controllers import Done, anew, finished
 from tests.places import ROOT
 
 REACH = (
+    "diagnose",
     "plan",
     "apply",
     "resume",

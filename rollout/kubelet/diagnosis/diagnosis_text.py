@@ -8,14 +8,32 @@ from typing import Any
 
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
-from rollout.kubelet.diagnosis.finding import Finding
+from rollout.kubelet.diagnosis.finding import Finding, time_text
+from rollout.kubelet.diagnosis.pod_timelines import Timeline, timeline_lines
 
 _WIDTH = 118
 _LONGEST = 220
 
 
 def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
-    return {"findings": [_finding(each) for each in found.findings], "unreadLines": found.unread_lines}
+    """``notRead`` is there when nodes or an API server were read, ``timelines`` when a pod was asked for."""
+    document: dict[str, Any] = {
+        "findings": [_finding(each) for each in found.findings],
+        "unreadLines": found.unread_lines,
+    }
+    if found.not_read is not None:
+        document["notRead"] = [
+            {"what": each.what, "nodes": each.nodeset, "why": each.why, "fetchNext": each.fetch_next}
+            for each in found.not_read
+        ]
+    if found.timelines is not None:
+        document["timelines"] = [_timeline(each) for each in found.timelines]
+    return document
+
+
+def _timeline(each: Timeline) -> dict[str, Any]:
+    steps = [{"at": time_text(step.at), "seconds": round(step.seconds, 1), "what": step.what} for step in each.steps]
+    return {"pod": each.pod, "node": each.node, "steps": steps}
 
 
 def _finding(each: Finding) -> dict[str, Any]:
@@ -39,6 +57,13 @@ def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
     for each in found.findings:
         yield from _lines(each)
         yield ""
+    for timeline in found.timelines or ():
+        yield from timeline_lines(timeline)
+        yield ""
+    for missing in found.not_read or ():
+        where = f" of {missing.nodeset} ({counted(len(missing.nodes), 'node')})" if missing.nodes else ""
+        yield printable(f"not read: {missing.what}{where}: {missing.why}", _LONGEST)
+        yield from _paragraph("next", missing.fetch_next)
     yield from _read(found)
 
 
@@ -70,7 +95,7 @@ def _read(found: Diagnosis) -> Iterator[str]:
         yield printable(f"note: {note}", _LONGEST)
     for reading in found.readings:
         yield printable(
-            f"read: {reading.file}: {counted(reading.read, 'line')}, {counted(reading.unread.lines, 'unreadable line')}",
+            f"read: {reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}",
             _LONGEST,
         )
         for note in reading.notes:

@@ -14,9 +14,10 @@ _PULLED = re.compile(
 _PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
 _FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
 _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
+_SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
-_REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
+REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
 
 
 def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[Found]:
@@ -26,7 +27,7 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
             yield Found(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
         return
     about = {"pod": pod, "container": container}
-    if _REJECTIONS.fullmatch(reason):
+    if REJECTIONS.fullmatch(reason):
         yield Found(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
     for wanted, known, pattern in _EVENTS:
@@ -42,4 +43,5 @@ _EVENTS = (
     ("BackOff", Kind.BACK_OFF, _BACK_OFF),
     ("Killing", Kind.CHANGED, _DEFINITION),
     ("Killing", Kind.CHANGED, _SPEC_HASH),
+    ("Scheduled", Kind.PLACED, _SCHEDULED),
 )

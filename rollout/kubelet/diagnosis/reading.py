@@ -22,13 +22,14 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
 @dataclass(slots=True)
 class Reading:
-    """What was read of one file. ``notes``: what a reader of the findings must know about it."""
+    """What was read of one file. ``notes``: what a reader of the findings must know about it. ``unit``: what is counted."""
 
     file: str
     unread: Unread = field(default_factory=Unread)
     read: int = 0
     facts: int = 0
     notes: tuple[str, ...] = ()
+    unit: str = "line"
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""

@@ -1,0 +1,59 @@
+"""The diagnosis of a cluster: opens what reads its nodes and its API server, and closes it again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from rollout.adapters.node_sources import kubernetes_cluster
+from rollout.app.cluster_diagnosis import (
+    ClusterState,
+    FromApi,
+    Symptoms,
+    read_api,
+    read_journals,
+)
+from rollout.composition.planning import read_fleet
+from rollout.composition.wiring import Session
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.diagnosis.node_journals import NodeJournal
+
+
+def symptoms(session: Session, inventory: Inventory, selection: Sequence[str], seconds: float, pod: str) -> Symptoms:
+    """Everything that is read of these nodes. With ``pod``: of the nodes that the API server names for it, if it does."""
+    api = api_facts(session, inventory, selection, pod)
+    known = api.nodes_of(pod) if pod else frozenset()
+    names = [name for name in selection if name in known] or list(selection)
+    fleet = read_fleet(session, inventory, names)
+    answered = [name for name, node in fleet.nodes.items() if isinstance(node, Snapshot)]
+    journals = journals_of(session, inventory, answered, seconds) if answered else ()
+    return Symptoms(fleet, journals, api, datetime.now(UTC).timestamp())
+
+
+def api_facts(session: Session, inventory: Inventory, selection: Collection[str], pod: str) -> FromApi:
+    with cluster_state(session, inventory) as state:
+        return read_api(state, selection, pod)
+
+
+def journals_of(
+    session: Session, inventory: Inventory, names: Sequence[str], seconds: float
+) -> tuple[NodeJournal, ...]:
+    nodes = session.journal_nodes()
+    try:
+        return read_journals(session.access(inventory, names), nodes, seconds, session.traces.keep)
+    finally:
+        nodes.close()
+
+
+@contextmanager
+def cluster_state(session: Session, inventory: Inventory) -> Iterator[ClusterState | None]:
+    """``None``: no kubeconfig is set."""
+    endpoints = inventory.endpoints
+    if not session.kubeconfig and not endpoints.kubeconfig:
+        yield None
+        return
+    which = (session.kubeconfig, "") if session.kubeconfig else (endpoints.kubeconfig, endpoints.context)
+    with kubernetes_cluster(*which) as cluster:
+        yield cluster

@@ -1,0 +1,99 @@
+"""A node's journal as facts: the command that prints it, and its answer on the clock of the events.
+
+This is the only place of that command. It only reads, its output is bounded, and the newest lines are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rollout.core.text.terminal import counted, printable
+from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts
+from rollout.kubelet.diagnosis.log_lines import moment
+from rollout.kubelet.diagnosis.reading import Reading
+
+UNITS = ("kubelet", "containerd", "crio", "docker", "cri-docker")
+MOST_BYTES = 3 * 1024 * 1024
+"""Bytes of one node's journal that are read. An SSH session keeps 4 MiB."""
+MOST_OF_NODE = 1000
+"""Facts of one kind that are kept of one node: a noisy node must not push out the others."""
+_ZONES = 900.0
+"""Seconds: time zones differ by multiples of a quarter of an hour."""
+_ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\S+")
+
+
+def journal_command(seconds: float, most: int = MOST_BYTES) -> str:
+    """A line for a POSIX shell. ``tail`` takes journalctl's exit status away, so that it is the last line."""
+    units = " ".join(f"-u {unit}" for unit in UNITS)
+    shown = f"LC_ALL=C journalctl -q --no-pager -o short-iso --since=-{int(seconds)}s {units}"
+    return f'{{ {shown}; status=$?; echo; echo "-- journalctl ended $status"; }} | tail -c {most}'
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJournal:
+    """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was."""
+
+    node: str
+    facts: Facts
+    reading: Reading
+    why: str = ""
+
+
+def unread_journal(node: str, why: str) -> NodeJournal:
+    return NodeJournal(node, Facts(), Reading(_file(node)), why)
+
+
+def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int = MOST_BYTES) -> NodeJournal:
+    """The command's output as facts. ``latest``: a time after its last line; ``error``: its standard error."""
+    end = _ENDED.search(output)
+    if end is None or int(end[1]):
+        told = f"journalctl ended with status {int(end[1])}" if end else "its end is missing"
+        return unread_journal(node, f"{told}{f': {printable(error.strip(), 200)}' if error.strip() else ''}")
+    text, cut = output[: end.start()], len(output) >= most
+    if cut:
+        text = text.partition(b"\n")[2]
+    reading, facts = Reading(_file(node)), Facts(MOST_OF_NODE)
+    for fact in reading.of(iter(text.splitlines(keepends=True)), latest):
+        facts.add(_on_the_events_clock(replace(fact, node=node)))
+    if cut:
+        reading.notes = (*reading.notes, f"only the newest {most // 1024} KiB were read, since {_first_time(text)}")
+    elif not text.strip():
+        reading.notes = ("it has no line of this time",)
+    return NodeJournal(node, facts, reading)
+
+
+def _file(node: str) -> str:
+    return f"{node}:journal"
+
+
+def _first_time(text: bytes) -> str:
+    return printable(text[:40].decode("ascii", "replace").partition(" ")[0])
+
+
+def _on_the_events_clock(fact: Fact) -> Fact:
+    """A kubelet writes the time of its node without a zone; journald, in front of it, writes the zone.
+
+    The kubelet dates its events by the same clock. So the times of its journal and of its events can be compared.
+    """
+    first = fact.where.text.partition(" ")[0]
+    told = moment(first) if _ISO.match(first) else None
+    if told is None or fact.at is None:
+        return replace(fact, clock=API_CLOCK, at=told if fact.at is None else fact.at)
+    return replace(fact, clock=API_CLOCK, at=fact.at + round((told - fact.at) / _ZONES) * _ZONES)
+
+
+def summed(name: str, readings: Iterable[Reading]) -> Reading:
+    """One line about many nodes: the lines of all, the first unreadable ones, and how many have each note."""
+    whole, readings = Reading(name), tuple(readings)
+    for each in readings:
+        whole.read += each.read
+        for where in each.unread.examples:
+            whole.unread = whole.unread.and_(where)
+        whole.unread = replace(whole.unread, lines=whole.unread.lines + each.unread.lines - len(each.unread.examples))
+    kinds = [note.partition(", since ")[0] for each in readings for note in each.notes]
+    whole.notes = tuple(f"{note} ({counted(kinds.count(note), 'node')})" for note in dict.fromkeys(kinds))
+    return whole

@@ -1,0 +1,105 @@
+"""A Pod of the API as facts: containers that wait, and the beginning and the end of the pod.
+
+While a pull hangs, a kubelet at ``-v=2`` logs nothing and its ``Pulling`` event expires after an hour. The pod's status is
+then the only sign. Fields: ``PodStatus`` and ``ContainerStatus`` of v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rollout.core.text.terminal import printable
+from rollout.kubelet.diagnosis.event_lists import mapped, word
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, Found, Kind, Where
+from rollout.kubelet.diagnosis.log_lines import moment
+from rollout.kubelet.diagnosis.pod_events import REJECTIONS
+
+Document = Mapping[str, Any]
+NOT_STARTED = ("ContainerCreating", "PodInitializing")
+"""Reasons of a container that may still lack its image."""
+
+
+def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
+    """``number``: the pod's place in the list. What is not as the API writes it is passed over."""
+    meta, spec, status = (mapped(document.get(key)) for key in ("metadata", "spec", "status"))
+    pod, node = f"{word(meta, 'namespace')}/{word(meta, 'name')}", word(spec, "nodeName")
+    for at, found in (*_life(pod, meta, status), *_containers(pod, spec, status)):
+        text = printable(f"Pod {pod}: {_told(found)}", LONGEST_TEXT)
+        yield Fact(found.kind, at, node, API_CLOCK, Where(file, number, text), found.fields)
+
+
+_Timed = tuple[float | None, Found]
+
+
+def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
+    created, deleted = moment(word(meta, "creationTimestamp")), moment(word(meta, "deletionTimestamp"))
+    if created is not None:
+        yield created, Found(Kind.CREATED, {"pod": pod})
+    grace = meta.get("deletionGracePeriodSeconds")
+    if deleted is not None:  # the API writes when the grace period ends
+        seconds = grace if isinstance(grace, int) else 0
+        held = ", ".join(name for name in _list(meta.get("finalizers")) if isinstance(name, str))
+        yield deleted - seconds, Found(Kind.ACCEPTED, {"pod": pod, "grace": str(seconds), "finalizers": held})
+    if REJECTIONS.fullmatch(word(status, "reason")):
+        yield (
+            None,
+            Found(Kind.REJECTED, {"pod": pod, "reason": word(status, "reason"), "message": word(status, "message")}),
+        )
+
+
+def _containers(pod: str, spec: Document, status: Document) -> Iterator[_Timed]:
+    images = {
+        word(each, "name"): word(each, "image")
+        for key in ("initContainers", "containers")
+        for each in map(mapped, _list(spec.get(key)))
+    }
+    placed = next(
+        (moment(word(each, "lastTransitionTime")) for each in map(mapped, _list(status.get("conditions")))
+         if (each.get("type"), each.get("status")) == ("PodScheduled", "True")), None,
+    )  # fmt: skip
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for each in map(mapped, _list(status.get(key))):
+            name, state = word(each, "name"), mapped(each.get("state"))
+            about = {"pod": pod, "container": name}
+            yield from _waits({**about, "image": images.get(name, "")}, placed, mapped(state.get("waiting")))
+            yield from _ended(about, mapped(state.get("terminated")))
+
+
+def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) -> Iterator[_Timed]:
+    reason, message = word(waiting, "reason"), word(waiting, "message")
+    if reason in NOT_STARTED:
+        yield placed, Found(Kind.WAITING, {**about, "reason": reason})
+    elif reason == "ErrImagePull":
+        yield None, Found(Kind.PULL_FAILED, {**about, "error": message})
+    elif reason == "ImagePullBackOff":
+        yield None, Found(Kind.BACK_OFF, about)
+        _, cut, error = message.partition(": ErrImagePull: ")  # from 1.32 on
+        if cut:
+            yield None, Found(Kind.PULL_FAILED, {**about, "error": error})
+
+
+def _ended(about: Mapping[str, str], ended: Document) -> Iterator[_Timed]:
+    at = moment(word(ended, "finishedAt"))
+    if at is not None:
+        id_, status = word(ended, "containerID").rpartition("://")[2], ended.get("exitCode")
+        yield at, Found(Kind.ENDED, {**about, "id": id_, "status": str(status) if isinstance(status, int) else ""})
+
+
+_TOLD = {
+    Kind.CREATED: "created",
+    Kind.ACCEPTED: "deletion accepted, grace period {grace} s",
+    Kind.REJECTED: "rejected: {reason}: {message}",
+    Kind.WAITING: "container {container} waits: {reason}, image {image}",
+    Kind.PULL_FAILED: "container {container} waits: ErrImagePull, image {image}: {error}",
+    Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
+    Kind.ENDED: "container {container} ended with status {status}",
+}
+
+
+def _told(found: Found) -> str:
+    return _TOLD[found.kind].format_map(found.fields)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

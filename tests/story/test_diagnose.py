@@ -1,0 +1,90 @@
+"""``diagnose --cluster`` on a lab: journals over SSH, pods and events from the API server, and what cannot be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rollout.lab import pulls
+from tests.story.conftest import Site, served
+
+pytestmark = pytest.mark.process
+
+NODES = "small-[001-003,061]"
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Iterator[Site]:
+    with served(tmp_path, NODES) as site:
+        yield site
+
+
+def diagnose(site: Site, *words: str, limit: str = NODES) -> tuple[int, dict[str, list[dict[str, object]]]]:
+    kubeconfig = ("--kubeconfig", str(site.lab / "kubeconfig"))
+    done = site.rollout("diagnose", "--cluster", "small", "--limit", limit, "-o", "json", *kubeconfig, *words)
+    return done.code, json.loads(done.out or "{}")
+
+
+def test_a_healthy_cluster_has_no_finding_and_everything_is_read(few: Site) -> None:
+    assert diagnose(few) == (0, {"findings": [], "unreadLines": 0, "notRead": []})
+    done = few.rollout("diagnose", "--cluster", "small", "--limit", NODES, "--kubeconfig", str(few.lab / "kubeconfig"))
+    read = [
+        line.partition(" lines")[0].rpartition(" ")[0] for line in done.out.splitlines() if line.startswith("read: ")
+    ]
+    assert read == ["read: pods of the API server:", "read: events of the API server:", f"read: journals of {NODES}:"]
+
+
+def test_a_pod_that_waits_for_an_image_is_found_by_its_status_and_events(few: Site) -> None:
+    few.fault("small-002", "pull-failing")  # strikes at the next start with another configuration
+    config = few.node("small-002") / "var/lib/kubelet/config.yaml"
+    config.write_text(f"{config.read_text()}eventBurst: 77\n")
+    subprocess.run(
+        ("ssh", "-F", str(few.lab / "ssh_config"), "small-002", "systemctl restart kubelet"),
+        check=True,
+        capture_output=True,
+    )
+    found = diagnose(few)[1]["findings"]
+    (finding,) = found
+    assert (finding["id"], finding["nodes"], finding["confidence"]) == ("image-pull-backoff", "small-002", "certain")
+    assert "the registry has no such image or tag" in str(finding["cause"])
+
+
+def test_the_journal_of_a_runtime_is_read(few: Site) -> None:
+    """A pull under way is in it; one pull alone is no finding, and its line is read."""
+    few.fault("small-061", pulls.PULLING)
+    done = few.rollout("diagnose", "--cluster", "small", "--limit", "small-061")
+    assert done.code == 0, done.all
+    assert "not read: pods and events of the API server: the inventory has no kubeconfig" in done.out
+    assert "read: journals of small-061: " in done.out
+    assert pulls.IMAGE not in done.out
+
+
+def test_an_api_server_that_forbids_is_named_and_the_rest_goes_on(few: Site) -> None:
+    few.fault("api", "api-forbidden")
+    code, found = diagnose(few)
+    assert code == 0
+    told = [(each["what"], str(each["why"]).partition(": ")[0]) for each in found["notRead"]]
+    assert told == [
+        ("pods of the API server", "pods is forbidden"),
+        ("events of the API server", "events is forbidden"),
+    ]
+    assert all("kubectl get" in str(each["fetchNext"]) for each in found["notRead"])
+
+
+def test_nodes_that_do_not_answer_are_named(few: Site) -> None:
+    few.fault("small-001", "refuse")
+    code, found = diagnose(few)
+    (missing,) = found["notRead"]
+    assert (code, missing["what"], missing["nodes"]) == (0, "configuration and journal", "small-001")
+    code, found = diagnose(few, "--kubeconfig", "no-such-file", limit="small-001")
+    assert code == 2
+    few.fault("api", "api-down")
+    code, found = diagnose(few, limit="small-001")
+    assert code == 4, "nothing could be read"
+    assert [each["what"] for each in found["notRead"]] == [
+        "configuration and journal", "pods of the API server", "events of the API server",
+    ]  # fmt: skip
