@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from rollout.adapters.diagnosis_files import STANDARD_INPUT, DiagnosisFiles
 from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
-from rollout.cli.options import limit_option, session_options
+from rollout.cli.options import limit_option, pod_name, session_options
 from rollout.composition.diagnosing import symptoms
 from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import Session
@@ -29,7 +28,6 @@ from rollout.kubelet.diagnosis.finding import Order
 
 LONGEST = 7 * 24 * 3600.0
 NOTHING_READ = 4
-POD_NAME = re.compile(r"[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*")
 
 
 @click.command()
@@ -78,7 +76,7 @@ def diagnose(
     if not paths and not snapshot and not cluster:
         hint = f"add --logs FILE or --events FILE (`{STANDARD_INPUT}` is standard input), --snapshot FILE or --cluster NAME"
         raise UsageError("nothing-to-read", "no log, no events and no nodes to read", hint=hint)
-    wanted = _Wanted(cluster, limit, _minor(kubelet), _seconds(since), _pod(pod))
+    wanted = _Wanted(cluster, limit, _minor(kubelet), _seconds(since), pod_name(pod) if pod else "")
     if paths or snapshot:
         return _shown(session, together(tuple(_of_files(paths, snapshot, wanted))), code=0)
     inventory = session.inventory(cluster)
@@ -126,14 +124,6 @@ def _seconds(text: str) -> float:
     if not 1 <= seconds <= LONGEST:
         raise UsageError("bad-duration", f"--since {printable(text, 60)!r}: it must be from 1s to 168h")
     return seconds
-
-
-def _pod(text: str) -> str:
-    if text and not POD_NAME.fullmatch(text):
-        raise UsageError(
-            "bad-pod-name", f"--pod {printable(text, 60)!r} is not NAMESPACE/NAME", hint="such as shop/web-0"
-        )
-    return text
 
 
 def _minor(kubelet: str) -> int | None:

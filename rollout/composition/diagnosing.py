@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rollout.adapters.node_sources import kubernetes_cluster
 from rollout.app.cluster_diagnosis import (
-    ClusterState,
     FromApi,
     Symptoms,
     read_api,
@@ -19,6 +19,9 @@ from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.diagnosis.node_journals import NodeJournal
+
+if TYPE_CHECKING:
+    from rollout.adapters.kubernetes.cluster import KubernetesCluster
 
 
 def symptoms(session: Session, inventory: Inventory, selection: Sequence[str], seconds: float, pod: str) -> Symptoms:
@@ -33,7 +36,7 @@ def symptoms(session: Session, inventory: Inventory, selection: Sequence[str], s
 
 
 def api_facts(session: Session, inventory: Inventory, selection: Collection[str], pod: str) -> FromApi:
-    with cluster_state(session, inventory) as state:
+    with cluster_state(inventory, session.kubeconfig) as state:
         return read_api(state, selection, pod)
 
 
@@ -48,12 +51,12 @@ def journals_of(
 
 
 @contextmanager
-def cluster_state(session: Session, inventory: Inventory) -> Iterator[ClusterState | None]:
+def cluster_state(inventory: Inventory, kubeconfig: str) -> Iterator[KubernetesCluster | None]:
     """``None``: no kubeconfig is set."""
     endpoints = inventory.endpoints
-    if not session.kubeconfig and not endpoints.kubeconfig:
+    if not kubeconfig and not endpoints.kubeconfig:
         yield None
         return
-    which = (session.kubeconfig, "") if session.kubeconfig else (endpoints.kubeconfig, endpoints.context)
+    which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
     with kubernetes_cluster(*which) as cluster:
         yield cluster

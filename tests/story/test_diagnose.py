@@ -6,10 +6,16 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.cluster import KubernetesCluster
+from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.lab import pulls
+from tests.controllers import PATIENCE
 from tests.story.conftest import Site, served
 
 pytestmark = pytest.mark.process
@@ -33,9 +39,9 @@ def test_a_healthy_cluster_has_no_finding_and_everything_is_read(few: Site) -> N
     assert diagnose(few) == (0, {"findings": [], "unreadLines": 0, "notRead": []})
     done = few.rollout("diagnose", "--cluster", "small", "--limit", NODES, "--kubeconfig", str(few.lab / "kubeconfig"))
     read = [
-        line.partition(" lines")[0].rpartition(" ")[0] for line in done.out.splitlines() if line.startswith("read: ")
+        line.removeprefix("read: ").rpartition(": ")[0] for line in done.out.splitlines() if line.startswith("read: ")
     ]
-    assert read == ["read: pods of the API server:", "read: events of the API server:", f"read: journals of {NODES}:"]
+    assert read == ["pods of the API server", "events of the API server", f"journals of {NODES}"]
 
 
 def test_a_pod_that_waits_for_an_image_is_found_by_its_status_and_events(few: Site) -> None:
@@ -88,3 +94,42 @@ def test_nodes_that_do_not_answer_are_named(few: Site) -> None:
     assert [each["what"] for each in found["notRead"]] == [
         "configuration and journal", "pods of the API server", "events of the API server",
     ]  # fmt: skip
+
+
+# One pod.
+
+
+def test_the_end_of_an_evicted_pod_is_a_timeline(few: Site) -> None:
+    """Its preStop hook and its finalizer keep it, so the API server still has its deletion."""
+    few.fault("small-003", "finalizer")
+    drained(few, "web-small-003")
+    code, found = diagnose(few, "--pod", "default/web-small-003")
+    (timeline,) = found["timelines"]
+    assert (code, timeline["pod"], timeline["node"]) == (0, "default/web-small-003", "small-003")
+    (accepted, *_) = cast("list[dict[str, object]]", timeline["steps"])
+    assert accepted["what"] == "the API accepts the deletion, grace period 30 s, finalizers: example.com/held"
+    done = few.rollout(
+        "diagnose", "--cluster", "small", "--kubeconfig", str(few.lab / "kubeconfig"), "--pod", "default/web-small-003"
+    )
+    assert "read: journals of small-003: " in done.out, "only its node is read"
+    assert diagnose(few, "--pod", "default/no-such")[1]["timelines"] == []
+
+
+def test_the_budget_of_a_pod_of_the_cluster_begins_with_its_nodes_kubelet(few: Site) -> None:
+    words = ("budget", "--cluster", "small", "--kubeconfig", str(few.lab / "kubeconfig"), "--pod")
+    done = few.rollout(*words, "default/web-small-001")
+    assert done.out.splitlines()[:2] == [
+        "pod default/web-small-001: terminationGracePeriodSeconds 30",
+        "  kubelet up to 1.21: at most 30 s",
+    ]
+    done = few.rollout(*words, "default/no-such")
+    assert (done.code, "[no-such-pod" in done.err) == (2, True)
+
+
+def drained(site: Site, pod: str) -> None:
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(str(site.lab / "kubeconfig"))))
+    try:
+        (leaving,) = map(leaving_pod, cluster.pod_documents("", f"default/{pod}"))
+        cluster.evict(leaving, PATIENCE)
+    finally:
+        cluster.close()
