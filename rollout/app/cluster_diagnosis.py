@@ -85,14 +85,10 @@ class Symptoms:
 
 
 def read_journals(
-    access: NodeAccess,
-    nodes: Nodes,
-    seconds: float,
-    keep: Keep,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    access: NodeAccess, nodes: Nodes, seconds: float, keep: Keep, until: float = 0.0
 ) -> tuple[NodeJournal, ...]:
-    """The journal of every node of ``access`` for the last ``seconds``, as facts."""
-    command = OperatorCommand(journal_command(seconds), JOURNAL_SECONDS, sudo=True)
+    """The journal of every node of ``access``, as facts: from ``seconds`` ago until ``until`` seconds ago."""
+    command = OperatorCommand(journal_command(seconds, until), JOURNAL_SECONDS, sudo=True)
 
     def read(target: Target) -> NodeJournal:
         answer = nodes.run(target, command.on(through_sudo=access.sudo[target.name]))
@@ -101,7 +97,7 @@ def read_journals(
         error = answer.stderr.decode("utf-8", "replace")
         return attempt(
             target.name,
-            lambda: journal_of(target.name, answer.stdout, error, now()),
+            lambda: journal_of(target.name, answer.stdout, error, datetime.now(UTC)),
             lambda why: unread_journal(target.name, why),
             keep,
         )

@@ -13,21 +13,23 @@ from rollout.adapters.diagnosis_files import STANDARD_INPUT, DiagnosisFiles
 from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
+from rollout.app.remedy_verification import Verified
 from rollout.cli.options import limit_option, pod_name, session_options
-from rollout.composition.diagnosing import symptoms
+from rollout.composition.diagnosing import symptoms, verified
 from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.text import durations
-from rollout.core.text.nodesets import select
+from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
 from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.remedies import Effect, remedy_document, remedy_lines
 
 LONGEST = 7 * 24 * 3600.0
-NOTHING_READ = 4
+NOTHING_READ = NOT_PROVEN = 4
 
 
 @click.command()
@@ -45,6 +47,7 @@ NOTHING_READ = 4
     metavar="DURATION",
     help="How far back the journals of the nodes are read.",
 )
+@click.option("--verify", default="", metavar="RUN", help="Show whether this run mended what its settings are for.")
 @click.option("--pod", default="", metavar="NS/NAME", help="Show the end of this pod as a timeline.")
 @click.option(
     "--snapshot", type=click.Path(path_type=Path), default=None, help="Nodes as `plan --save-snapshot` wrote them."
@@ -61,6 +64,7 @@ def diagnose(
     events: tuple[str, ...],
     kubelet: str,
     since: str,
+    verify: str,
     pod: str,
     snapshot: Path | None,
     cluster: str,
@@ -73,6 +77,8 @@ def diagnose(
     Of nodes it reports settings that are in their files and not in force.
     """
     paths = tuple(dict.fromkeys((*logs, *events, *files)))
+    if verify:
+        return _verified(session, verified(session, verify, _seconds(since)))
     if not paths and not snapshot and not cluster:
         hint = f"add --logs FILE or --events FILE (`{STANDARD_INPUT}` is standard input), --snapshot FILE or --cluster NAME"
         raise UsageError("nothing-to-read", "no log, no events and no nodes to read", hint=hint)
@@ -106,6 +112,18 @@ def _of_files(paths: tuple[str, ...], snapshot: Path | None, wanted: _Wanted) ->
     if snapshot:
         saved = saved_fleet(snapshot)
         yield diagnose_nodes(saved, Order(wanted.cluster or saved.cluster, wanted.minor))
+
+
+def _verified(session: Session, found: Verified) -> int:
+    """0 only if every remedy of the run is proven."""
+    confirmed = fold(list(found.run.confirmed))
+    if session.output == "json":
+        document = {"run": found.run.run, "nodes": confirmed, "notRead": fold(list(found.silent))}
+        click.echo(json.dumps({**document, "remedies": remedy_document(found.remedies)}, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"run {found.run.run} on {found.run.cluster}: confirmed on {confirmed}")
+        click.echo("\n".join(remedy_lines(found.remedies)))
+    return 0 if all(each.effect is Effect.PROVEN for each in found.remedies) else NOT_PROVEN
 
 
 def _shown(session: Session, found: Diagnosis, *, code: int) -> int:

@@ -14,6 +14,7 @@ from rollout.app.cluster_diagnosis import (
     read_api,
     read_journals,
 )
+from rollout.app.remedy_verification import Readings, Verified, in_force, run_to_verify, verify_run
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -41,11 +42,11 @@ def api_facts(session: Session, inventory: Inventory, selection: Collection[str]
 
 
 def journals_of(
-    session: Session, inventory: Inventory, names: Sequence[str], seconds: float
+    session: Session, inventory: Inventory, names: Sequence[str], seconds: float, until: float = 0.0
 ) -> tuple[NodeJournal, ...]:
     nodes = session.journal_nodes()
     try:
-        return read_journals(session.access(inventory, names), nodes, seconds, session.traces.keep)
+        return read_journals(session.access(inventory, names), nodes, seconds, session.traces.keep, until)
     finally:
         nodes.close()
 
@@ -60,3 +61,19 @@ def cluster_state(inventory: Inventory, kubeconfig: str) -> Iterator[KubernetesC
     which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
     with kubernetes_cluster(*which) as cluster:
         yield cluster
+
+
+def verified(session: Session, run: str, seconds: float) -> Verified:
+    """Whether a run's settings mended what they are for. ``seconds``: how long before the run its nodes are looked at."""
+    wanted = run_to_verify(session.past(), run)
+    inventory, names = session.inventory_or_remembered(wanted.cluster), tuple(wanted.confirmed)
+    now = datetime.now(UTC).timestamp()
+    fleet = read_fleet(session, inventory, names)
+    answered = [name for name, node in fleet.nodes.items() if isinstance(node, Snapshot)]
+    began, ended = now - wanted.began, now - min(wanted.confirmed.values())
+    before = journals_of(session, inventory, answered, began + seconds, began) if answered else ()
+    after = journals_of(session, inventory, answered, ended) if answered else ()
+    with cluster_state(inventory, session.kubeconfig) as state:
+        api = read_api(state, names, "")
+        shown = in_force(wanted, fleet, state.configz if state else None)
+    return verify_run(wanted, Readings(before, after, api, shown, now))

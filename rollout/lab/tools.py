@@ -199,6 +199,8 @@ def _wanted(
         return False
     if "--since" in options and line.when < _since(options["--since"], machine, offset):
         return False
+    if "--until" in options and line.when > _since(options["--until"], machine, offset):
+        return False
     return "--grep" not in options or _grep(options["--grep"], line.text)
 
 

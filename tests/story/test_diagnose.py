@@ -133,3 +133,29 @@ def drained(site: Site, pod: str) -> None:
         cluster.evict(leaving, PATIENCE)
     finally:
         cluster.close()
+
+
+# A run and its effect.
+
+
+def test_a_run_is_applied_and_not_yet_proven(few: Site) -> None:
+    planned = few.rollout("plan", "--cluster", "small", "--limit", NODES, "--out", "p.json")
+    assert planned.code == 0, planned.all
+    done = few.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.all
+    run = few.rollout("status", "-o", "json").json()["run"]
+    verified = few.rollout("diagnose", "--verify", run, "--kubeconfig", str(few.lab / "kubeconfig"))
+    assert verified.code == 4, verified.all
+    assert verified.out.splitlines()[0] == f"run {run} on small: confirmed on {NODES}"
+    assert "serial-pull-queue (serializeImagePulls): applied, not yet proven" in verified.out
+    assert "pull-progress-deadline (imagePullProgressDeadline): applied, not yet proven" in verified.out
+    assert "more hours without it" in verified.out
+    assert "is not known" not in verified.out, "/configz shows the value"
+    unknown = few.rollout("diagnose", "--verify", run, "-o", "json").json()
+    assert any("/configz needs a kubeconfig" in line for line in unknown["remedies"][0]["missing"])
+
+
+def test_a_run_that_is_not_there_cannot_be_verified(few: Site) -> None:
+    done = few.rollout("diagnose", "--verify", "r1")
+    assert (done.code, "r1" in done.err) != (0, False)
+    assert done.code in (2, 5)

@@ -26,21 +26,26 @@ _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 
-def journal_command(seconds: float, most: int = MOST_BYTES) -> str:
-    """A line for a POSIX shell. ``tail`` takes journalctl's exit status away, so that it is the last line."""
+def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) -> str:
+    """A line for a POSIX shell: the journal from ``seconds`` ago until ``until`` seconds ago. ``tail`` takes journalctl's exit status away, so that it is the last line."""
     units = " ".join(f"-u {unit}" for unit in UNITS)
-    shown = f"LC_ALL=C journalctl -q --no-pager -o short-iso --since=-{int(seconds)}s {units}"
+    end = f" --until=-{int(until)}s" if until else ""
+    shown = f"LC_ALL=C journalctl -q --no-pager -o short-iso --since=-{int(seconds)}s{end} {units}"
     return f'{{ {shown}; status=$?; echo; echo "-- journalctl ended $status"; }} | tail -c {most}'
 
 
 @dataclass(frozen=True, slots=True)
 class NodeJournal:
-    """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was."""
+    """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was.
+
+    ``begins``: the time of its first line if older ones were cut off; ``None``: it is whole.
+    """
 
     node: str
     facts: Facts
     reading: Reading
     why: str = ""
+    begins: float | None = None
 
 
 def unread_journal(node: str, why: str) -> NodeJournal:
@@ -63,7 +68,7 @@ def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int
         reading.notes = (*reading.notes, f"only the newest {most // 1024} KiB were read, since {_first_time(text)}")
     elif not text.strip():
         reading.notes = ("it has no line of this time",)
-    return NodeJournal(node, facts, reading)
+    return NodeJournal(node, facts, reading, begins=moment(_first_time(text)) if cut else None)
 
 
 def _file(node: str) -> str:

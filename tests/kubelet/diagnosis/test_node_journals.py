@@ -31,7 +31,7 @@ def shell(tmp_path: Path, journalctl: str, seconds: float = 7200, most: int = 1 
     program.write_text(f"#!/bin/sh\n{journalctl}\n")
     program.chmod(0o755)
     done = subprocess.run(
-        ["/bin/sh", "-c", journal_command(seconds, most)], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, check=True
+        ["/bin/sh", "-c", journal_command(seconds, most=most)], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, check=True
     )  # fmt: skip
     return done.stdout, done.stderr.decode()
 
