@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,7 @@ from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
 from rollout.app.remedy_verification import Verified
 from rollout.cli.options import limit_option, pod_name, session_options
+from rollout.cli.pulls import probe
 from rollout.composition.diagnosing import symptoms, verified
 from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import Session
@@ -32,7 +34,18 @@ LONGEST = 7 * 24 * 3600.0
 NOTHING_READ = NOT_PROVEN = 4
 
 
-@click.command()
+class _WithProbe(click.Command):
+    """``diagnose``, whose first word may be ``probe``: another command. A file of that name is ``./probe``."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args[:1] == ["probe"]:
+            return probe.make_context(f"{info_name} probe", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_WithProbe)
 @click.option(
     "--logs", multiple=True, metavar="FILE", help="A log of a kubelet or a runtime; `-` is standard input; .gz too."
 )
@@ -75,6 +88,8 @@ def diagnose(
 
     The form of each file is found from its content: klog, journald, containerd, dockerd, kubectl's events.
     Of nodes it reports settings that are in their files and not in force.
+
+    `rollout diagnose probe IMAGE...` pulls images on a few nodes and times the pulls.
     """
     paths = tuple(dict.fromkeys((*logs, *events, *files)))
     if verify:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.finding import Finding, time_text
@@ -44,8 +45,10 @@ def _finding(each: Finding) -> dict[str, Any]:
         "confidence": each.confidence.value,
         "nodes": each.nodeset,
         "since": each.since,
-        "evidence": [{"file": line.file, "line": line.line, "text": line.text} for line in each.evidence],
-        "cause": each.cause,
+        "evidence": [
+            {"file": line.file, "line": line.line, "text": without_secrets(line.text)} for line in each.evidence
+        ],
+        "cause": without_secrets(each.cause),
         "proposal": proposal,
         "fetchNext": each.fetch_next,
     }
@@ -71,11 +74,11 @@ def _lines(each: Finding) -> Iterator[str]:
     where = f" on {each.nodeset}" if each.nodes else ""
     when = f", since {each.since}" if each.since else ""
     yield printable(f"{each.id}  {each.confidence.value}{where}{when}", _LONGEST)
-    yield from _paragraph("cause", each.cause)
+    yield from _paragraph("cause", without_secrets(each.cause))
     for line in each.timeline:
         yield f"    {printable(line, _LONGEST)}"
     for where_ in each.evidence:
-        yield f"  {printable(f'{where_.file}:{where_.line}: {where_.text}', _LONGEST)}"
+        yield f"  {printable(f'{where_.file}:{where_.line}: {without_secrets(where_.text)}', _LONGEST)}"
     if each.proposal:
         yield f"  fix:   {printable(each.proposal, 2000)}"
         yield from _paragraph("risk", each.risk)
@@ -101,4 +104,4 @@ def _read(found: Diagnosis) -> Iterator[str]:
         for note in reading.notes:
             yield f"  note: {printable(note, _LONGEST)}"
         for where in reading.unread.examples:
-            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {where.text}", _LONGEST)
+            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {without_secrets(where.text)}", _LONGEST)

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from rollout.core.text.nodesets import fold, is_name
+from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.kubelet.diagnosis.diagnosis import diagnosed
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind, Where
@@ -224,7 +225,7 @@ def remedy_lines(found: Sequence[Remedy]) -> Iterator[str]:
         for line in each.missing:
             yield printable(f"  missing: {line}", 400)
         for where in each.evidence:
-            yield printable(f"  {where.file}:{where.line}: {where.text}", 220)
+            yield printable(f"  {where.file}:{where.line}: {without_secrets(where.text)}", 220)
     if not found:
         yield "No setting of this run is a remedy for a finding."
 
@@ -239,7 +240,9 @@ def remedy_document(found: Sequence[Remedy]) -> list[dict[str, Any]]:
             "after": _folded(each.after),
             "why": each.why,
             "missing": list(each.missing),
-            "evidence": [{"file": where.file, "line": where.line, "text": where.text} for where in each.evidence],
+            "evidence": [
+                {"file": where.file, "line": where.line, "text": without_secrets(where.text)} for where in each.evidence
+            ],
         }
         for each in found
     ]
