@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
 from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.node_journals import with_year, year_is_guessed
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.reading import Reading
 
@@ -43,7 +44,14 @@ def diagnose(files: LogFiles, paths: Sequence[str], order: Order, pod: str = "")
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
         reading = Reading("(standard input)" if path == "-" else path)
-        for fact in reading.of(files.pieces(path), latest):
+        years: set[int] = set()
+        for found in reading.of(files.pieces(path), latest):
+            fact = with_year(found)
             facts.add(fact)
+            if year_is_guessed(fact):
+                years.add(datetime.fromtimestamp(fact.at or 0.0, UTC).year)
+        if years:
+            told = " and ".join(map(str, sorted(years)))
+            reading.notes = (*reading.notes, f"its lines have no year: {told} is by the time of the file")
         readings.append(reading)
     return diagnosed(facts, order, readings, pod)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from rollout.adapters.journal import SqlJournal
 from tests.controllers import Done
 from tests.story.conftest import Site, served
 
@@ -29,7 +31,8 @@ def prepull(site: Site, *words: str) -> Done:
 
 
 def notes(site: Site) -> list[str]:
-    return [note["text"] for note in site.rollout("status", "-o", "json").json()["notes"]]
+    with closing(SqlJournal(site.folder / ".rollout")) as journal:
+        return [note.text for note in journal.notes("small")]
 
 
 def test_a_prepull_is_announced_recorded_and_continued(few: Site) -> None:

@@ -113,23 +113,23 @@ def _end(pattern: re.Pattern[str], text: str) -> int:
 
 def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
     """The facts of an Event of v1 or events.k8s.io/v1: one of its first time, and one of its last if that is another."""
-    about = mapped(document.get("involvedObject")) or mapped(document.get("regarding"))
-    kind, name = word(about, "kind"), word(about, "name")
-    pod = f"{word(about, 'namespace')}/{name}"
-    reason, message = word(document, "reason"), word(document, "message") or word(document, "note")
-    source = mapped(document.get("source")) or mapped(document.get("deprecatedSource"))
-    node = word(source, "host") or word(document, "reportingInstance")
-    series = mapped(document.get("series"))
+    about = _map(document.get("involvedObject")) or _map(document.get("regarding"))
+    kind, name = _str(about, "kind"), _str(about, "name")
+    pod = f"{_str(about, 'namespace')}/{name}"
+    reason, message = _str(document, "reason"), _str(document, "message") or _str(document, "note")
+    source = _map(document.get("source")) or _map(document.get("deprecatedSource"))
+    node = _str(source, "host") or _str(document, "reportingInstance")
+    series = _map(document.get("series"))
     times = document.get("count") or series.get("count") or document.get("deprecatedCount") or 1
     first = _first(document, "firstTimestamp", "eventTime", "deprecatedFirstTimestamp")
     last = (
-        moment(word(series, "lastObservedTime"))
+        moment(_str(series, "lastObservedTime"))
         or _first(document, "lastTimestamp", "deprecatedLastTimestamp")
         or first
     )
-    text = printable(f"{word(document, 'lastTimestamp')} {reason} {kind} {pod}: {message}".strip(), LONGEST_TEXT)
+    text = printable(f"{_str(document, 'lastTimestamp')} {reason} {kind} {pod}: {message}".strip(), LONGEST_TEXT)
     count = times if isinstance(times, int) else 1
-    for found in event_found(kind, pod, container_of(word(about, "fieldPath")), reason, message):
+    for found in event_found(kind, pod, container_of(_str(about, "fieldPath")), reason, message):
         for at in dict.fromkeys((first if first is not None else last, last)):
             yield Fact(
                 found.kind,
@@ -143,16 +143,14 @@ def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
 
 
 def _first(document: Document, *names: str) -> float | None:
-    return next((at for name in names if (at := moment(word(document, name))) is not None), None)
+    return next((at for name in names if (at := moment(_str(document, name))) is not None), None)
 
 
-def mapped(value: object) -> Document:
-    """The value, if it is a map; else an empty one."""
+def _map(value: object) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def word(document: Document, name: str) -> str:
-    """The text with this name; ``""`` if there is none."""
+def _str(document: Document, name: str) -> str:
     value = document.get(name)
     return value if isinstance(value, str) else ""
 

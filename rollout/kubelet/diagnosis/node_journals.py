@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts
@@ -20,9 +20,13 @@ MOST_BYTES = 3 * 1024 * 1024
 """Bytes of one node's journal that are read. An SSH session keeps 4 MiB."""
 MOST_OF_NODE = 1000
 """Facts of one kind that are kept of one node: a noisy node must not push out the others."""
+MOST_SHOWN = 3
+"""Unreadable lines of all nodes that are shown."""
+HALF_A_YEAR = 183 * 86400.0
 _ZONES = 900.0
 """Seconds: time zones differ by multiples of a quarter of an hour."""
 _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
+_YEARLESS = re.compile(r"[IWEF]\d{4} |[A-Z][a-z]{2} +\d{1,2} ")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 
@@ -84,21 +88,46 @@ def _on_the_events_clock(fact: Fact) -> Fact:
 
     The kubelet dates its events by the same clock. So the times of its journal and of its events can be compared.
     """
-    first = fact.where.text.partition(" ")[0]
-    told = moment(first) if _ISO.match(first) else None
+    told = _written(fact)
     if told is None or fact.at is None:
         return replace(fact, clock=API_CLOCK, at=told if fact.at is None else fact.at)
     return replace(fact, clock=API_CLOCK, at=fact.at + round((told - fact.at) / _ZONES) * _ZONES)
 
 
 def summed(name: str, readings: Iterable[Reading]) -> Reading:
-    """One line about many nodes: the lines of all, the first unreadable ones, and how many have each note."""
-    whole, readings = Reading(name), tuple(readings)
-    for each in readings:
-        whole.read += each.read
-        for where in each.unread.examples:
-            whole.unread = whole.unread.and_(where)
-        whole.unread = replace(whole.unread, lines=whole.unread.lines + each.unread.lines - len(each.unread.examples))
-    kinds = [note.partition(", since ")[0] for each in readings for note in each.notes]
+    """One line about many nodes: the lines of all, the first unreadable ones, and how many nodes have each note."""
+    every = tuple(readings)
+    whole = Reading(name, read=sum(each.read for each in every))
+    examples = tuple(where for each in every for where in each.unread.examples)[:MOST_SHOWN]
+    whole.unread = replace(whole.unread, lines=sum(each.unread.lines for each in every), examples=examples)
+    kinds = [note.partition(", since ")[0] for each in every for note in each.notes]
     whole.notes = tuple(f"{note} ({counted(kinds.count(note), 'node')})" for note in dict.fromkeys(kinds))
     return whole
+
+
+# Dates without a year, in a file.
+
+
+def with_year(fact: Fact) -> Fact:
+    """A klog line behind a journal's date gets the year of that date: the file may have been copied years later."""
+    told = _written(fact)
+    if told is None or fact.at is None or abs(told - fact.at) < HALF_A_YEAR:
+        return fact
+    here, year = datetime.fromtimestamp(fact.at, UTC), datetime.fromtimestamp(told, UTC).year
+    dates = [here.replace(year=each).timestamp() for each in (year - 1, year, year + 1) if _is_a_date(here, each)]
+    return replace(fact, at=min(dates, key=lambda at: abs(at - told), default=fact.at))
+
+
+def year_is_guessed(fact: Fact) -> bool:
+    """Whether the line has a date without a year. Then the file's own time gives it."""
+    return fact.at is not None and _YEARLESS.match(fact.where.text) is not None
+
+
+def _is_a_date(here: datetime, year: int) -> bool:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return leap or (here.month, here.day) != (2, 29)
+
+
+def _written(fact: Fact) -> float | None:
+    first = fact.where.text.partition(" ")[0]
+    return moment(first) if _ISO.match(first) else None

@@ -17,7 +17,7 @@ _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
 _SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
-REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
+_REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
 
 
 def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[Found]:
@@ -27,7 +27,7 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
             yield Found(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
         return
     about = {"pod": pod, "container": container}
-    if REJECTIONS.fullmatch(reason):
+    if _REJECTIONS.fullmatch(reason):
         yield Found(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
     for wanted, known, pattern in _EVENTS:
@@ -45,3 +45,8 @@ _EVENTS = (
     ("Killing", Kind.CHANGED, _SPEC_HASH),
     ("Scheduled", Kind.PLACED, _SCHEDULED),
 )
+
+
+def is_rejection(reason: str) -> bool:
+    """Whether a kubelet that did not admit a pod writes this reason."""
+    return _REJECTIONS.fullmatch(reason) is not None

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.event_lists import mapped, word
 from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, Found, Kind, Where
 from rollout.kubelet.diagnosis.log_lines import moment
-from rollout.kubelet.diagnosis.pod_events import REJECTIONS
+from rollout.kubelet.diagnosis.pod_events import is_rejection
 
 Document = Mapping[str, Any]
 NOT_STARTED = ("ContainerCreating", "PodInitializing")
@@ -22,8 +21,8 @@ NOT_STARTED = ("ContainerCreating", "PodInitializing")
 
 def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
     """``number``: the pod's place in the list. What is not as the API writes it is passed over."""
-    meta, spec, status = (mapped(document.get(key)) for key in ("metadata", "spec", "status"))
-    pod, node = f"{word(meta, 'namespace')}/{word(meta, 'name')}", word(spec, "nodeName")
+    meta, spec, status = (_map(document.get(key)) for key in ("metadata", "spec", "status"))
+    pod, node = f"{_word(meta, 'namespace')}/{_word(meta, 'name')}", _word(spec, "nodeName")
     for at, found in (*_life(pod, meta, status), *_containers(pod, spec, status)):
         text = printable(f"Pod {pod}: {_told(found)}", LONGEST_TEXT)
         yield Fact(found.kind, at, node, API_CLOCK, Where(file, number, text), found.fields)
@@ -33,7 +32,7 @@ _Timed = tuple[float | None, Found]
 
 
 def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
-    created, deleted = moment(word(meta, "creationTimestamp")), moment(word(meta, "deletionTimestamp"))
+    created, deleted = moment(_word(meta, "creationTimestamp")), moment(_word(meta, "deletionTimestamp"))
     if created is not None:
         yield created, Found(Kind.CREATED, {"pod": pod})
     grace = meta.get("deletionGracePeriodSeconds")
@@ -41,33 +40,33 @@ def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
         seconds = grace if isinstance(grace, int) else 0
         held = ", ".join(name for name in _list(meta.get("finalizers")) if isinstance(name, str))
         yield deleted - seconds, Found(Kind.ACCEPTED, {"pod": pod, "grace": str(seconds), "finalizers": held})
-    if REJECTIONS.fullmatch(word(status, "reason")):
+    if is_rejection(_word(status, "reason")):
         yield (
             None,
-            Found(Kind.REJECTED, {"pod": pod, "reason": word(status, "reason"), "message": word(status, "message")}),
+            Found(Kind.REJECTED, {"pod": pod, "reason": _word(status, "reason"), "message": _word(status, "message")}),
         )
 
 
 def _containers(pod: str, spec: Document, status: Document) -> Iterator[_Timed]:
     images = {
-        word(each, "name"): word(each, "image")
+        _word(each, "name"): _word(each, "image")
         for key in ("initContainers", "containers")
-        for each in map(mapped, _list(spec.get(key)))
+        for each in map(_map, _list(spec.get(key)))
     }
     placed = next(
-        (moment(word(each, "lastTransitionTime")) for each in map(mapped, _list(status.get("conditions")))
+        (moment(_word(each, "lastTransitionTime")) for each in map(_map, _list(status.get("conditions")))
          if (each.get("type"), each.get("status")) == ("PodScheduled", "True")), None,
     )  # fmt: skip
     for key in ("initContainerStatuses", "containerStatuses"):
-        for each in map(mapped, _list(status.get(key))):
-            name, state = word(each, "name"), mapped(each.get("state"))
+        for each in map(_map, _list(status.get(key))):
+            name, state = _word(each, "name"), _map(each.get("state"))
             about = {"pod": pod, "container": name}
-            yield from _waits({**about, "image": images.get(name, "")}, placed, mapped(state.get("waiting")))
-            yield from _ended(about, mapped(state.get("terminated")))
+            yield from _waits({**about, "image": images.get(name, "")}, placed, _map(state.get("waiting")))
+            yield from _ended(about, _map(state.get("terminated")))
 
 
 def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) -> Iterator[_Timed]:
-    reason, message = word(waiting, "reason"), word(waiting, "message")
+    reason, message = _word(waiting, "reason"), _word(waiting, "message")
     if reason in NOT_STARTED:
         yield placed, Found(Kind.WAITING, {**about, "reason": reason})
     elif reason == "ErrImagePull":
@@ -80,9 +79,9 @@ def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) ->
 
 
 def _ended(about: Mapping[str, str], ended: Document) -> Iterator[_Timed]:
-    at = moment(word(ended, "finishedAt"))
+    at = moment(_word(ended, "finishedAt"))
     if at is not None:
-        id_, status = word(ended, "containerID").rpartition("://")[2], ended.get("exitCode")
+        id_, status = _word(ended, "containerID").rpartition("://")[2], ended.get("exitCode")
         yield at, Found(Kind.ENDED, {**about, "id": id_, "status": str(status) if isinstance(status, int) else ""})
 
 
@@ -99,6 +98,15 @@ _TOLD = {
 
 def _told(found: Found) -> str:
     return _TOLD[found.kind].format_map(found.fields)
+
+
+def _map(value: object) -> Document:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(document: Document, name: str) -> str:
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _list(value: object) -> list[Any]:
