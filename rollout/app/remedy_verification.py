@@ -31,7 +31,7 @@ CONFIGZ_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RunToVerify:
-    """A run with nodes whose change is confirmed. ``confirmed``: node → when. ``fields``: node → field → canonical JSON."""
+    """A run that has confirmed nodes. ``confirmed``: node → when. ``fields``: node → field → canonical JSON."""
 
     run: str
     cluster: str

@@ -35,7 +35,7 @@ NOTHING_READ = NOT_PROVEN = 4
 
 
 class _WithProbe(click.Command):
-    """``diagnose``, whose first word may be ``probe``: another command. A file of that name is ``./probe``."""
+    """``diagnose``; with the first word ``probe`` it is another command. A file of that name is ``./probe``."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -60,7 +60,7 @@ class _WithProbe(click.Command):
     metavar="DURATION",
     help="How far back the journals of the nodes are read.",
 )
-@click.option("--verify", default="", metavar="RUN", help="Show whether this run mended what its settings are for.")
+@click.option("--verify", default="", metavar="RUN", help="Show whether this run fixed what its settings are for.")
 @click.option("--pod", default="", metavar="NS/NAME", help="Show the end of this pod as a timeline.")
 @click.option(
     "--snapshot", type=click.Path(path_type=Path), default=None, help="Nodes as `plan --save-snapshot` wrote them."

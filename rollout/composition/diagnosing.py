@@ -64,7 +64,7 @@ def cluster_state(inventory: Inventory, kubeconfig: str) -> Iterator[KubernetesC
 
 
 def verified(session: Session, run: str, seconds: float) -> Verified:
-    """Whether a run's settings mended what they are for. ``seconds``: how long before the run its nodes are looked at."""
+    """Whether a run's settings fixed what they are for. ``seconds``: how long before the run its nodes are looked at."""
     wanted = run_to_verify(session.past(), run)
     inventory, names = session.inventory_or_remembered(wanted.cluster), tuple(wanted.confirmed)
     now = datetime.now(UTC).timestamp()

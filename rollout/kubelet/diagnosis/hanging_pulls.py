@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order
-from rollout.kubelet.diagnosis.pulls import BEHIND, WAITED, Pull, per_registry, queue_finding
+from rollout.kubelet.diagnosis.pulls import BEHIND, TOGETHER, WAITED, Pull, per_registry, queue_finding
 
 HUNG = 5 * WAITED
 """Seconds from which a pull without an end counts."""
@@ -49,7 +49,7 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Itera
             continue
         if any(pull.end > hung[0].start + WAITED for pull in ended[place]):
             continue  # others end meanwhile: there is no one queue
-        yield _finding(hung, runtime.get(place[0]), last[place[1]], order)
+        yield _finding(hung, runtime.get(place), last[place[1]], order)
 
 
 def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Open]]:
@@ -77,17 +77,18 @@ def _ends(facts: Facts, order: Order) -> dict[str, float]:
     return last
 
 
-def _with_runtime(facts: Facts) -> dict[str, dict[str, Fact]]:
-    """Node → image → the line with which the runtime received it, without those that it has ended.
+def _with_runtime(facts: Facts) -> dict[tuple[str, str], dict[str, Fact]]:
+    """Node and clock → image → the line with which the runtime received it, without those that it has ended.
 
     A node is in it if its runtime logs pulls at all.
     """
-    found: dict[str, dict[str, Fact]] = defaultdict(dict)
+    found: dict[tuple[str, str], dict[str, Fact]] = defaultdict(dict)
     for fact in facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED):
+        here = found[fact.node, fact.clock]
         if fact.kind is Kind.RUNTIME_STARTED:
-            found[fact.node].setdefault(_tagged(fact["image"]), fact)
+            here.setdefault(_tagged(fact["image"]), fact)
         else:
-            found[fact.node].pop(_tagged(fact["image"]), None)
+            here.pop(_tagged(fact["image"]), None)
     return found
 
 
@@ -98,16 +99,15 @@ def _tagged(image: str) -> str:
 
 def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, order: Order) -> Finding:
     registries = per_registry(each.image for each in hung)
-    running = {image: fact for image, fact in (runtime or {}).items() if fact.at is None or last - fact.at >= HUNG}
-    behind = [each for each in hung if _tagged(each.image) not in (runtime or {})]
-    if len(running) != 1 or len(behind) < BEHIND:
+    front = _front(runtime or {}, last)
+    behind = [each for each in hung if front is not None and _is_behind(each, front, runtime or {})]
+    if front is None or len(behind) < BEHIND:
         cause = (
             f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
             f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
         )
         return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, order, _FETCH, registries)
-    (front,) = running.values()
-    certain = sum(each.queued for each in behind) >= BEHIND
+    certain = front.at is not None and sum(each.queued for each in behind) >= BEHIND
     since = f" {seconds_text(last - front.at)} ago" if front.at is not None else ""
     cause = (
         f"{counted(len(behind), 'pod')} wait in one queue behind the pull of {front['image']}, which the runtime received{since} "
@@ -118,6 +118,17 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, or
     )
     sure = Confidence.CERTAIN if certain else Confidence.LIKELY
     return queue_finding(sure, [front, *_lines(behind)], cause, order, fetch, registries)
+
+
+def _front(runtime: dict[str, Fact], last: float) -> Fact | None:
+    """The only pull that the runtime has had for minutes; ``at`` ``None``: by the agent, which knows no age."""
+    running = [fact for fact in runtime.values() if fact.at is None or last - fact.at >= HUNG]
+    return running[0] if len(running) == 1 else None
+
+
+def _is_behind(each: _Open, front: Fact, runtime: dict[str, Fact]) -> bool:
+    """Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log."""
+    return _tagged(each.image) not in runtime and (front.at is None or each.start >= front.at - TOGETHER)
 
 
 def _lines(open_: Iterable[_Open]) -> list[Fact]:

@@ -71,7 +71,7 @@ def remedies(
 ) -> tuple[Remedy, ...]:
     """``settings``: those that the run changed; ``silent``: its nodes that could not be read.
 
-    A setting that mends no finding is left out.
+    A setting that fixes no finding is left out.
     """
     before = _nodes_with(observed, order, after=False)
     after = _nodes_with(observed, order, after=True)

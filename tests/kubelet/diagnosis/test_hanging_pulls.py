@@ -93,6 +93,11 @@ def test_pulls_side_by_side_are_not_proven_to_be_a_queue() -> None:
     assert found(PODS, both)["serial-pull-queue"].confidence is Confidence.UNKNOWN
 
 
+def test_pods_that_came_before_the_log_begins_may_be_with_the_runtime() -> None:
+    """Pulls side by side, all of them hung; the journal begins after all but the last of them."""
+    assert found(PODS, lines(began(250, "other:1")))["serial-pull-queue"].confidence is Confidence.UNKNOWN
+
+
 def test_a_pull_that_has_ended_or_just_begun_holds_up_nothing() -> None:
     assert found(PODS, lines(began(1, SLOW), ended(5, SLOW)))["serial-pull-queue"].confidence is Confidence.UNKNOWN
     late = [waiting(f"web-{n}", f"web:{n}", HOURS - 60) for n in range(5)]
