@@ -24,8 +24,8 @@ from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead, diagnosed
 from rollout.kubelet.diagnosis.event_lists import event_facts
-from rollout.kubelet.diagnosis.facts import API_CLOCK, MOST_FACTS, Fact, Facts, Kind, Where
-from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.facts import API_CLOCK, MOST_FACTS, Fact, Facts, Kind, SourceLine
+from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
 from rollout.kubelet.diagnosis.node_journals import (
     MOST_OF_NODE,
     NodeJournal,
@@ -36,7 +36,7 @@ from rollout.kubelet.diagnosis.node_journals import (
 )
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.pod_status import pod_facts
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 WIDTH = 24
 """Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
@@ -60,7 +60,7 @@ class FromApi:
     """What an API server shows. ``asked`` is false if no kubeconfig is set."""
 
     facts: tuple[Fact, ...] = ()
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[FileReading, ...] = ()
     not_read: tuple[NotRead, ...] = ()
 
     def nodes_of(self, pod: str) -> frozenset[str]:
@@ -114,7 +114,7 @@ def read_api(state: ClusterState | None, nodes: Collection[str], pod: str) -> Fr
         return FromApi(not_read=(_not_set(),))
     alone = [(node, "") for node in nodes] if len(nodes) <= FEW_NODES else [("", "")]
     pods = chain.from_iterable(state.pod_documents(*which) for which in ([("", pod)] if pod else alone))
-    readings = Reading("pods of the API server", unit="pod"), Reading("events of the API server", unit="event")
+    readings = FileReading("pods of the API server", unit="pod"), FileReading("events of the API server", unit="event")
     facts: list[Fact] = []
     missing = [
         *_taken(pods, pod_facts, readings[0], facts, f"kubectl get pods {_where(pod)} -o json; it shows which pods wait"),
@@ -133,7 +133,7 @@ def _where(pod: str) -> str:
 
 
 def _taken(
-    documents: Documents, made: Callable[[Mapping[str, Any], str, int], Iterator[Fact]], reading: Reading, facts: list[Fact], fetch: str
+    documents: Documents, made: Callable[[Mapping[str, Any], str, int], Iterator[Fact]], reading: FileReading, facts: list[Fact], fetch: str
 ) -> Iterator[NotRead]:  # fmt: skip
     """Adds the facts of each document to ``facts``. A refused page ends the list; what was read of it counts."""
     try:
@@ -154,20 +154,20 @@ def _not_set() -> NotRead:
 # Everything together.
 
 
-def diagnose_cluster(found: Symptoms, order: Order, pod: str = "") -> Diagnosis:
-    order = replace(order, now=found.now)
+def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> Diagnosis:
+    target = replace(target, now=found.now)
     journals = [journal for journal in found.journals if not journal.why]
     facts = Facts(max(MOST_FACTS, MOST_OF_NODE * len(journals)))
     for fact in chain(found.api.facts, *(journal.facts for journal in journals), _running_pulls(found.fleet, journals)):
         facts.add(fact)
     facts.left_out += sum(journal.facts.left_out for journal in journals)
     read = [node for node in found.fleet.nodes.values() if isinstance(node, Snapshot)]
-    written, notes = not_in_force(read, order)
+    written, notes = not_in_force(read, target)
     readings = [*found.api.readings]
     if journals:
         names = fold([journal.node for journal in journals])
         readings.append(summed(f"journals of {names}", (journal.reading for journal in journals)))
-    whole = diagnosed(facts, order, readings, pod)
+    whole = diagnosed(facts, target, readings, pod)
     return replace(
         whole,
         findings=merged((*whole.findings, *written)),
@@ -181,7 +181,7 @@ def _running_pulls(fleet: FleetSnapshot, journals: Iterable[NodeJournal]) -> Ite
     shown = {journal.node for journal in journals if journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED)}
     for node in fleet.nodes.values():
         for image in (node.measurement.pulls or ()) if isinstance(node, Snapshot) and node.node not in shown else ():
-            where = Where(f"{node.node}:agent", 1, f"pull under way: {image}")
+            where = SourceLine(f"{node.node}:agent", 1, f"pull under way: {image}")
             yield Fact(Kind.RUNTIME_STARTED, None, node.node, API_CLOCK, where, {"image": image})
 
 

@@ -9,10 +9,10 @@ from typing import Protocol
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Order, merged
+from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
 from rollout.kubelet.diagnosis.node_journals import with_year, year_is_guessed
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 
 class LogFiles(Protocol):
@@ -23,9 +23,9 @@ class LogFiles(Protocol):
     def pieces(self, path: str) -> Iterator[bytes]: ...
 
 
-def diagnose_nodes(fleet: FleetSnapshot, order: Order) -> Diagnosis:
+def diagnose_nodes(fleet: FleetSnapshot, target: ProposalTarget) -> Diagnosis:
     """What is written on nodes and not in force, from what a plan reads of them."""
-    findings, notes = not_in_force(fleet.nodes.values(), order)
+    findings, notes = not_in_force(fleet.nodes.values(), target)
     return Diagnosis(findings, (), notes)
 
 
@@ -38,12 +38,12 @@ def together(found: Sequence[Diagnosis]) -> Diagnosis:
     )
 
 
-def diagnose(files: LogFiles, paths: Sequence[str], order: Order, pod: str = "") -> Diagnosis:
+def diagnose(files: LogFiles, paths: Sequence[str], target: ProposalTarget, pod: str = "") -> Diagnosis:
     """``pod`` (``namespace/name``): its end is shown. A file that cannot be opened raises; what cannot be read inside a file is counted."""
     facts, readings = Facts(), []
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
-        reading = Reading("(standard input)" if path == "-" else path)
+        reading = FileReading("(standard input)" if path == "-" else path)
         years: set[int] = set()
         for found in reading.of(files.pieces(path), latest):
             fact = with_year(found)
@@ -54,4 +54,4 @@ def diagnose(files: LogFiles, paths: Sequence[str], order: Order, pod: str = "")
             told = " and ".join(map(str, sorted(years)))
             reading.notes = (*reading.notes, f"its lines have no year: {told} is by the time of the file")
         readings.append(reading)
-    return diagnosed(facts, order, readings, pod)
+    return diagnosed(facts, target, readings, pod)

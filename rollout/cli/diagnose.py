@@ -27,7 +27,7 @@ from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.remedies import Effect, remedy_document, remedy_lines
 
 LONGEST = 7 * 24 * 3600.0
@@ -103,7 +103,7 @@ def diagnose(
     inventory = session.inventory(cluster)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     read = symptoms(session, inventory, selection, wanted.seconds, wanted.pod)
-    return _shown(session, diagnose_cluster(read, wanted.order, wanted.pod), code=NOTHING_READ if read.nothing else 0)
+    return _shown(session, diagnose_cluster(read, wanted.target, wanted.pod), code=NOTHING_READ if read.nothing else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +117,16 @@ class _Wanted:
     pod: str
 
     @property
-    def order(self) -> Order:
-        return Order(self.cluster, self.minor)
+    def target(self) -> ProposalTarget:
+        return ProposalTarget(self.cluster, self.minor)
 
 
 def _of_files(paths: tuple[str, ...], snapshot: Path | None, wanted: _Wanted) -> Iterator[Diagnosis]:
     if paths:
-        yield diagnose_files(DiagnosisFiles(), paths, wanted.order, wanted.pod)
+        yield diagnose_files(DiagnosisFiles(), paths, wanted.target, wanted.pod)
     if snapshot:
         saved = saved_fleet(snapshot)
-        yield diagnose_nodes(saved, Order(wanted.cluster or saved.cluster, wanted.minor))
+        yield diagnose_nodes(saved, ProposalTarget(wanted.cluster or saved.cluster, wanted.minor))
 
 
 def _verified(session: Session, found: Verified) -> int:

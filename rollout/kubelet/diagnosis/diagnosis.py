@@ -10,13 +10,13 @@ from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.clocks import aligned, named
 from rollout.kubelet.diagnosis.endings import ending_findings
 from rollout.kubelet.diagnosis.facts import Facts, Kind
-from rollout.kubelet.diagnosis.finding import Finding, Order, merged
+from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget, merged
 from rollout.kubelet.diagnosis.hanging_pulls import hanging_findings
 from rollout.kubelet.diagnosis.node_starts import start_findings
 from rollout.kubelet.diagnosis.pod_timelines import Timeline, pod_timelines
 from rollout.kubelet.diagnosis.pull_failures import back_off_findings, deadline_findings, qps_findings, slow_findings
 from rollout.kubelet.diagnosis.pulls import pulls_of, queue_findings
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 IDS = (
     "cgroup-v1-refused",
@@ -60,7 +60,7 @@ class Diagnosis:
     """
 
     findings: tuple[Finding, ...]
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[FileReading, ...] = ()
     notes: tuple[str, ...] = ()
     not_read: tuple[NotRead, ...] | None = None
     timelines: tuple[Timeline, ...] | None = None
@@ -70,20 +70,20 @@ class Diagnosis:
         return sum(reading.unread.lines for reading in self.readings)
 
 
-def diagnosed(facts: Facts, order: Order, readings: Sequence[Reading] = (), pod: str = "") -> Diagnosis:
-    """``pod`` (``namespace/name``): its end is shown. ``order.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
+def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = (), pod: str = "") -> Diagnosis:
+    """``pod`` (``namespace/name``): its end is shown. ``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
     here, notes = aligned(named(facts))
-    order = order if order.minor is not None else replace(order, minor=_minor(here))
+    target = target if target.minor is not None else replace(target, minor=_minor(here))
     pulls = pulls_of(here)
     findings = (
-        *queue_findings(here, pulls, order),
-        *hanging_findings(here, pulls, order),
-        *deadline_findings(here, pulls, order),
-        *qps_findings(here, pulls, order),
+        *queue_findings(here, pulls, target),
+        *hanging_findings(here, pulls, target),
+        *deadline_findings(here, pulls, target),
+        *qps_findings(here, pulls, target),
         *slow_findings(here),
         *back_off_findings(here),
-        *ending_findings(here, order),
-        *start_findings(here, order),
+        *ending_findings(here, target),
+        *start_findings(here, target),
     )
     if facts.left_out:
         notes = (*notes, f"{facts.left_out} older facts were not used: only the newest {facts.most} of a kind are")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rollout.core.text.terminal import seconds_text
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order, clock_text, nodes_of, proof, since
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, clock_text, nodes_of, proof, since
 from rollout.kubelet.restarts.termination import DEDUCTED, FLOOR, OVERRIDDEN
 
 SLACK = 3.0
@@ -27,7 +27,7 @@ _STEPS = (Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED, Kind.DIED)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PodEnd:
     """One pod's end in one log. ``steps``: what happened to its containers, by time; ``names``: id → container."""
 
     pod: str
@@ -58,7 +58,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EndPart:
     """Seconds of an end, and what they were spent on."""
 
     seconds: float
@@ -66,14 +66,14 @@ class Part:
     rule: str = ""
 
 
-def ending_findings(facts: Facts, order: Order) -> Iterator[Finding]:
+def ending_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     yield from _negative(facts)
     yield from _twice(facts)
     for ending in endings_of(facts):
-        yield from _slow(ending, order.minor)
+        yield from _slow(ending, target.minor)
 
 
-def endings_of(facts: Facts) -> Iterator[Ending]:
+def endings_of(facts: Facts) -> Iterator[PodEnd]:
     pods, names = _containers(facts)
     spans = _spans(facts)
     by_pod: dict[Key, list[Fact]] = defaultdict(list)
@@ -88,7 +88,7 @@ def endings_of(facts: Facts) -> Iterator[Ending]:
         steps = by_pod[deleted.node, deleted.clock, deleted["pod"]]
         first = bisect_left(steps, deleted.at or 0.0, key=_at)
         last = bisect_right(steps, removed.at or 0.0, key=_at) if removed else len(steps)
-        yield Ending(deleted["pod"], deleted, removed, tuple(steps[first:last]), names)
+        yield PodEnd(deleted["pod"], deleted, removed, tuple(steps[first:last]), names)
 
 
 def _spans(facts: Facts) -> list[Span]:
@@ -221,7 +221,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 # An end that took longer than its grace period.
 
 
-def _slow(ending: Ending, minor: int | None) -> Iterator[Finding]:
+def _slow(ending: PodEnd, minor: int | None) -> Iterator[Finding]:
     gone, granted = ending.gone, granted_to(ending, minor)
     if gone is None or granted is None:
         return
@@ -250,7 +250,7 @@ def _slow(ending: Ending, minor: int | None) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def granted_to(ending: Ending, minor: int | None) -> float | None:
+def granted_to(ending: PodEnd, minor: int | None) -> float | None:
     """The grace period of the pod, in seconds; ``None``: no line has it.
 
     A kubelet prints what is left when it sends SIGTERM. What was used up before counts too, unless this kubelet does not
@@ -264,9 +264,9 @@ def granted_to(ending: Ending, minor: int | None) -> float | None:
     return max((_number(step["grace"]) + int(ending.after(step)) for step in kills), default=None)
 
 
-def parts_of(ending: Ending, granted: float) -> tuple[Part, ...]:
+def parts_of(ending: PodEnd, granted: float) -> tuple[EndPart, ...]:
     """Hooks and kills that took a second or more, in order of their beginning."""
-    found: list[Part] = []
+    found: list[EndPart] = []
     hooks: dict[str, int] = defaultdict(int)
     for at, step in enumerate(ending.steps):
         name = ending.name(step)
@@ -274,16 +274,17 @@ def parts_of(ending: Ending, granted: float) -> tuple[Part, ...]:
             hooks[step["id"]] += 1
             done = _next(ending.steps[at:], step, (Kind.HOOK_DONE, Kind.KILLED, Kind.DIED))
             rule = "it ran before" if hooks[step["id"]] > 1 else ""
-            found += [Part(_between(step, done), f"preStop hook of {name}", rule)] if done else []
+            found += [EndPart(_between(step, done), f"preStop hook of {name}", rule)] if done else []
         elif step.kind is Kind.KILL and _next(ending.steps[at + 1 :], step, (Kind.KILL,)) is None:
             done = _next(ending.steps[at:], step, (Kind.KILLED, Kind.DIED))
             rule = _rule(step, hooks[step["id"]], granted)
-            found += [Part(_between(step, done), f"SIGTERM until the end of {name}", rule)] if done else []
+            found += [EndPart(_between(step, done), f"SIGTERM until the end of {name}", rule)] if done else []
     if not any(part.what.startswith("preStop") for part in found):
         kill = next((step for step in ending.steps if step.kind is Kind.KILL), None)
         if kill and ending.after(kill) >= 1:
             found.insert(
-                0, Part(ending.after(kill), "before the first SIGTERM", "a preStop hook, which this log does not show")
+                0,
+                EndPart(ending.after(kill), "before the first SIGTERM", "a preStop hook, which this log does not show"),
             )
     return tuple(part for part in found if part.seconds >= 1)
 
@@ -297,7 +298,7 @@ def _rule(kill: Fact, hooks: int, granted: float) -> str:
     return f"{grace} s were left"
 
 
-def _without_waits(ending: Ending, whole: float) -> str:
+def _without_waits(ending: PodEnd, whole: float) -> str:
     """What remains without the waits that a negative grace period caused."""
     waits = [
         _between(step, done)
@@ -312,12 +313,12 @@ def _without_waits(ending: Ending, whole: float) -> str:
     return f" Without the {wait} s of the negative grace period about {whole - wait:.1f} s of {whole:.1f} s remain."
 
 
-def timeline_of(ending: Ending) -> tuple[str, ...]:
+def timeline_of(ending: PodEnd) -> tuple[str, ...]:
     """A line for each step: time, seconds since the deletion, what happened."""
     return tuple(f"{clock_text(_at(step))}  {ending.after(step):+6.1f} s  {what}" for step, what in step_words(ending))
 
 
-def step_words(ending: Ending) -> Iterator[tuple[Fact, str]]:
+def step_words(ending: PodEnd) -> Iterator[tuple[Fact, str]]:
     """Each step of an end, and what happened."""
     for number, step in enumerate(ending.facts):
         words = _BEFORE_ITS_HOOK if _before_its_hook(ending.facts[number:]) else _WORDS[step.kind]

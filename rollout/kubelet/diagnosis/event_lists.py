@@ -10,8 +10,8 @@ from typing import Any
 
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
-from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, Where
-from rollout.kubelet.diagnosis.log_lines import Unread, moment
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, SourceLine
+from rollout.kubelet.diagnosis.log_lines import UnreadLines, moment
 from rollout.kubelet.diagnosis.messages import container_of
 from rollout.kubelet.diagnosis.pod_events import event_found
 
@@ -29,7 +29,7 @@ class DocumentReader:
     """Events of a JSON or YAML document, one at a time: a long list needs no more memory than a short one."""
 
     file: str
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
 
     def json(self, pieces: Iterable[str]) -> Iterator[Fact]:
@@ -61,7 +61,7 @@ class DocumentReader:
         """What is behind the last whole event: the end of the list, or of an event that was cut."""
         rest = text[_end(_BLANK, text) :]
         if rest and not rest.startswith(('"kind"', '"metadata"', '"apiVersion"')):
-            self.unread = self.unread.and_(Where(self.file, self.read + 1, f"cut: {printable(rest, 100)}"))
+            self.unread = self.unread.and_(SourceLine(self.file, self.read + 1, f"cut: {printable(rest, 100)}"))
 
     def yaml(self, lines: Iterable[str]) -> Iterator[Fact]:
         """The items of a list, or the documents between ``---``."""
@@ -83,7 +83,7 @@ class DocumentReader:
         item = ("  " + text[2:]) if text.startswith("- ") else text
         document = read_yaml(item, self.file)
         if document.root is None or document.problems or not isinstance(found := document.root.plain(), dict):
-            self.unread = self.unread.and_(Where(self.file, self.read + 1, printable(text, 100)))
+            self.unread = self.unread.and_(SourceLine(self.file, self.read + 1, printable(text, 100)))
             return
         yield from self._event(found)
 
@@ -136,7 +136,7 @@ def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
                 at,
                 found.fields.get("node", "") or node,
                 API_CLOCK,
-                Where(file, number, text),
+                SourceLine(file, number, text),
                 found.fields,
                 count,
             )
@@ -204,7 +204,7 @@ class TableReader:
         pod = f"{cells.get('namespace', '')}/{name}" if name else ""
         program, _, node = (cells.get("from") or cells.get("source", "")).partition(", ")
         container = container_of(cells.get("subobject", ""))
-        where = Where(self.file, number, printable(line, LONGEST_TEXT))
+        where = SourceLine(self.file, number, printable(line, LONGEST_TEXT))
         for found in event_found(kind.capitalize(), pod, container, cells["reason"], cells["message"]):
             for at in dict.fromkeys(times):
                 yield Fact(

@@ -59,7 +59,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SourceLine:
     """A line of a source; ``line`` counts from 1. For an event of a document: the number of the event."""
 
     file: str
@@ -75,7 +75,7 @@ class Fact:
     at: float | None
     node: str
     clock: str
-    where: Where
+    where: SourceLine
     fields: Mapping[str, str]
     times: int = 1
 
@@ -84,7 +84,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BareFact:
     """A fact without its place: what a reader of messages returns."""
 
     kind: Kind

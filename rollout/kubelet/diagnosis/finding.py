@@ -10,7 +10,7 @@ from enum import StrEnum
 from rollout.core.text.durations import DurationError, parse
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.terminal import printable, seconds_text
-from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Where
+from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, SourceLine
 
 MOST_LINES = 8
 """Lines of evidence that a finding shows."""
@@ -33,7 +33,7 @@ class Finding:
     nodes: tuple[str, ...]
     since: str
     cause: str
-    evidence: tuple[Where, ...]
+    evidence: tuple[SourceLine, ...]
     proposal: str = ""
     risk: str = ""
     fetch_next: str = ""
@@ -45,7 +45,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProposalTarget:
     """How proposals are written: the cluster's name (``""``: not known) and the kubelets' minor (``None``: not known).
 
     ``now``: the time of the reading, on the clock of the events; ``None`` for files, which end with their last line.
@@ -64,7 +64,7 @@ class Order:
         )
 
 
-def proof(facts: Iterable[Fact]) -> tuple[Where, ...]:
+def proof(facts: Iterable[Fact]) -> tuple[SourceLine, ...]:
     """The lines of these facts, each once, in the order of their files; at most ``MOST_LINES``, the first and the last."""
     lines = list({(fact.where.file, fact.where.line): fact.where for fact in facts}.values())
     lines.sort(key=lambda where: (where.file, where.line))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget
 from rollout.kubelet.diagnosis.pulls import BEHIND, TOGETHER, WAITED, Pull, per_registry, queue_finding
 
 HUNG = 5 * WAITED
@@ -37,19 +37,19 @@ class _Open:
         return self.fact.kind is Kind.QUEUED
 
 
-def hanging_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
+def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     ended: dict[tuple[str, str], list[Pull]] = defaultdict(list)
     for pull in pulls:
         if pull.ended and not pull.error:
             ended[pull.begun.node, pull.begun.clock].append(pull)
-    runtime, last = _with_runtime(facts), _ends(facts, order)
+    runtime, last = _with_runtime(facts), _ends(facts, target)
     for place, open_ in _open(facts, pulls).items():
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
         if len(hung) <= BEHIND or len({each.image for each in hung}) <= 1:
             continue
         if any(pull.end > hung[0].start + WAITED for pull in ended[place]):
             continue  # others end meanwhile: there is no one queue
-        yield _finding(hung, runtime.get(place), last[place[1]], order)
+        yield _finding(hung, runtime.get(place), last[place[1]], target)
 
 
 def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Open]]:
@@ -67,13 +67,13 @@ def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Op
     return {place: sorted(open_, key=lambda each: each.start) for place, open_ in found.items()}
 
 
-def _ends(facts: Facts, order: Order) -> dict[str, float]:
+def _ends(facts: Facts, target: ProposalTarget) -> dict[str, float]:
     """Each clock's last time; that of the events is now, if they were read now."""
     last: dict[str, float] = {}
     for fact in facts:
         last[fact.clock] = max(last.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
-    if order.now is not None:
-        last[API_CLOCK] = order.now
+    if target.now is not None:
+        last[API_CLOCK] = target.now
     return last
 
 
@@ -97,7 +97,7 @@ def _tagged(image: str) -> str:
     return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
 
 
-def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, order: Order) -> Finding:
+def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, target: ProposalTarget) -> Finding:
     registries = per_registry(each.image for each in hung)
     front = _front(runtime or {}, last)
     behind = [each for each in hung if front is not None and _is_behind(each, front, runtime or {})]
@@ -106,7 +106,7 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, or
             f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
             f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
         )
-        return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, order, _FETCH, registries)
+        return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, registries)
     certain = front.at is not None and sum(each.queued for each in behind) >= BEHIND
     since = f" {seconds_text(last - front.at)} ago" if front.at is not None else ""
     cause = (
@@ -117,7 +117,7 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, or
         "" if certain else "what else these pods may wait for: volumes and their network; kubectl describe pod shows it"
     )
     sure = Confidence.CERTAIN if certain else Confidence.LIKELY
-    return queue_finding(sure, [front, *_lines(behind)], cause, order, fetch, registries)
+    return queue_finding(sure, [front, *_lines(behind)], cause, target, fetch, registries)
 
 
 def _front(runtime: dict[str, Fact], last: float) -> Fact | None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, Where
+from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.kubelet.diagnosis.messages import BEGINNINGS, found_in
 
 SHOWN = 3
@@ -52,14 +52,14 @@ _OF_A_DUMP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadLines:
     """Lines of a file that are of no known form: how many, and the first of them."""
 
     lines: int = 0
-    examples: tuple[Where, ...] = ()
+    examples: tuple[SourceLine, ...] = ()
 
-    def and_(self, where: Where) -> Unread:
-        return Unread(self.lines + 1, (*self.examples, where)[:SHOWN])
+    def and_(self, where: SourceLine) -> UnreadLines:
+        return UnreadLines(self.lines + 1, (*self.examples, where)[:SHOWN])
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class LogReader:
 
     file: str
     latest: datetime
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     _calendar: Calendar = field(init=False)
 
@@ -182,7 +182,7 @@ class LogReader:
             self.read += 1
             yield from self._found(head, number, rest, None, line)
         else:
-            self.unread = self.unread.and_(Where(self.file, number, printable(line, 120)))
+            self.unread = self.unread.and_(SourceLine(self.file, number, printable(line, 120)))
 
     def _klog(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
         seconds = int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6
@@ -212,7 +212,7 @@ class LogReader:
         except ValueError:
             document = None
         if not isinstance(document, dict) or not message:
-            self.unread = self.unread.and_(Where(self.file, number, printable(line, 120)))
+            self.unread = self.unread.and_(SourceLine(self.file, number, printable(line, 120)))
             return
         if "MESSAGE" in document:
             yield from self._journal_json(number, document)
@@ -243,7 +243,7 @@ class LogReader:
     def _found(
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
     ) -> Iterator[Fact]:
-        where = Where(self.file, number, line[:LONGEST_TEXT])
+        where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         for found in found_in(message, keys):
             node = head.node or found.fields.get("node", "")
             yield Fact(found.kind, head.at, node, self.file, where, found.fields)

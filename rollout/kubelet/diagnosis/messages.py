@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from rollout.kubelet.diagnosis.facts import Found, Kind
+from rollout.kubelet.diagnosis.facts import BareFact, Kind
 from rollout.kubelet.diagnosis.pod_events import event_found
 
 Fields = Mapping[str, str]
@@ -98,7 +98,7 @@ _OLD_EVENT = re.compile(
 _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 
-def found_in(message: str, keys: Fields | None) -> Iterator[Found]:
+def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
     """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
     if found := _special(message, keys):
         yield from found(message, keys or {})
@@ -114,10 +114,10 @@ def container_of(path: str) -> str:
     return found[1] if found else ""
 
 
-def _worded(message: str) -> Iterator[Found]:
+def _worded(message: str) -> Iterator[BareFact]:
     for kind, begins, rest in _COMPILED:
         if message.startswith(begins) and (match := rest.match(message, len(begins))):
-            yield Found(kind, _plain(kind, match))
+            yield BareFact(kind, _plain(kind, match))
             return
 
 
@@ -139,7 +139,7 @@ def _plain(kind: Kind, match: re.Match[str]) -> dict[str, str]:
     return groups
 
 
-def _keyed(message: str, keys: Fields) -> Iterator[Found]:
+def _keyed(message: str, keys: Fields) -> Iterator[BareFact]:
     if message not in _KEYED:
         return
     kind, wanted = _KEYED[message]
@@ -150,9 +150,9 @@ def _keyed(message: str, keys: Fields) -> Iterator[Found]:
     if kind is Kind.PULL_CUT:
         fields["by"] = "the kubelet"
     yield from (
-        (Found(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
+        (BareFact(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
         if "pod" in fields
-        else [Found(kind, fields)]
+        else [BareFact(kind, fields)]
     )
 
 
@@ -164,7 +164,7 @@ def _pods(text: str) -> list[str]:
 # Messages that are more than a form with values.
 
 
-def _special(message: str, keys: Fields | None) -> Callable[[str, Fields], Iterator[Found]] | None:
+def _special(message: str, keys: Fields | None) -> Callable[[str, Fields], Iterator[BareFact]] | None:
     for begins, reader in _SPECIAL:
         if message.startswith(begins):
             return reader
@@ -172,20 +172,20 @@ def _special(message: str, keys: Fields | None) -> Callable[[str, Fields], Itera
     return _errors if error and ("pleg was last" in error or _CGROUP in error) else None
 
 
-def _errors(message: str, keys: Fields) -> Iterator[Found]:
+def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
     """The lines of a kubelet that will not work on pods, or not start."""
     text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
     if match := _PLEG.search(text):
-        yield Found(Kind.PLEG, match.groupdict())
+        yield BareFact(Kind.PLEG, match.groupdict())
     if _CGROUP in text:
-        yield Found(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
+        yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
     if message in ("command failed", "Failed to run kubelet"):
-        yield Found(Kind.FATAL, {"error": keys.get("err", "")})
+        yield BareFact(Kind.FATAL, {"error": keys.get("err", "")})
     elif message.startswith(("failed to run Kubelet: ", "Failed to run kubelet: ")):
-        yield Found(Kind.FATAL, {"error": message.partition(": ")[2]})
+        yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
 
 
-def _sync(message: str, keys: Fields) -> Iterator[Found]:
+def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
     match = _SYNC.search(keys.get("err", "") or message)
     if match is None:
         return
@@ -194,43 +194,43 @@ def _sync(message: str, keys: Fields) -> Iterator[Found]:
     fields = {"pod": pod, "container": match["container"]}
     image = _BACK_OFF_IMAGE.search(match["error"])
     if match["reason"] == "ImagePullBackOff":
-        yield Found(Kind.BACK_OFF, fields | {"image": image["image"] if image else ""})
+        yield BareFact(Kind.BACK_OFF, fields | {"image": image["image"] if image else ""})
     else:
-        yield Found(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
+        yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
 
 
-def _changed(message: str, keys: Fields) -> Iterator[Found]:
+def _changed(message: str, keys: Fields) -> Iterator[BareFact]:
     if match := _CHANGED.search(keys.get("containerMessage", "") or message):
-        yield Found(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
+        yield BareFact(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
 
 
-def _status(message: str, _keys: Fields) -> Iterator[Found]:
+def _status(message: str, _keys: Fields) -> Iterator[BareFact]:
     if pod := _OLD_STATUS_POD.match(message):
         named = f"{pod['namespace']}/{pod['name']}"
         for match in _STATUS.finditer(message):
-            yield Found(Kind.NAMED, {"pod": named, **match.groupdict()})
+            yield BareFact(Kind.NAMED, {"pod": named, **match.groupdict()})
 
 
-def _old_event(message: str, _keys: Fields) -> Iterator[Found]:
+def _old_event(message: str, _keys: Fields) -> Iterator[BareFact]:
     if match := _OLD_EVENT.match(message):
         pod = f"{match['namespace']}/{match['name']}"
         yield from event_found(match["kind"], pod, container_of(match["path"]), match["reason"], match["message"])
 
 
-def _event(_message: str, keys: Fields) -> Iterator[Found]:
+def _event(_message: str, keys: Fields) -> Iterator[BareFact]:
     yield from event_found(
         keys.get("kind", ""), keys.get("object", ""), container_of(keys.get("fieldPath", "")),
         keys.get("reason", ""), keys.get("message", ""),
     )  # fmt: skip
 
 
-def _pleg_died(_message: str, keys: Fields) -> Iterator[Found]:
+def _pleg_died(_message: str, keys: Fields) -> Iterator[BareFact]:
     event = keys.get("event", "")
     if "ContainerDied" in event and (match := re.search(r'"?Data"?:"?([0-9a-f]{6,})', event)):
-        yield Found(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
+        yield BareFact(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
 
 
-_SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[Found]]], ...] = (
+_SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = (
     ("Event(v1.ObjectReference", _old_event),
     ("Event occurred", _event),
     ("Status for pod ", _status),

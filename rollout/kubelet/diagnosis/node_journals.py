@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts
 from rollout.kubelet.diagnosis.log_lines import moment
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.reading import FileReading
 
 UNITS = ("kubelet", "containerd", "crio", "docker", "cri-docker")
 MOST_BYTES = 3 * 1024 * 1024
@@ -47,13 +47,13 @@ class NodeJournal:
 
     node: str
     facts: Facts
-    reading: Reading
+    reading: FileReading
     why: str = ""
     begins: float | None = None
 
 
 def unread_journal(node: str, why: str) -> NodeJournal:
-    return NodeJournal(node, Facts(), Reading(_file(node)), why)
+    return NodeJournal(node, Facts(), FileReading(_file(node)), why)
 
 
 def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int = MOST_BYTES) -> NodeJournal:
@@ -65,7 +65,7 @@ def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int
     text, cut = output[: end.start()], len(output) >= most
     if cut:
         text = text.partition(b"\n")[2]
-    reading, facts = Reading(_file(node)), Facts(MOST_OF_NODE)
+    reading, facts = FileReading(_file(node)), Facts(MOST_OF_NODE)
     for fact in reading.of(iter(text.splitlines(keepends=True)), latest):
         facts.add(_on_the_events_clock(replace(fact, node=node)))
     if cut:
@@ -94,10 +94,10 @@ def _on_the_events_clock(fact: Fact) -> Fact:
     return replace(fact, clock=API_CLOCK, at=fact.at + round((told - fact.at) / _ZONES) * _ZONES)
 
 
-def summed(name: str, readings: Iterable[Reading]) -> Reading:
+def summed(name: str, readings: Iterable[FileReading]) -> FileReading:
     """One line about many nodes: the lines of all, the first unreadable ones, and how many nodes have each note."""
     every = tuple(readings)
-    whole = Reading(name, read=sum(each.read for each in every))
+    whole = FileReading(name, read=sum(each.read for each in every))
     examples = tuple(where for each in every for where in each.unread.examples)[:MOST_SHOWN]
     whole.unread = replace(whole.unread, lines=sum(each.unread.lines for each in every), examples=examples)
     kinds = [note.partition(", since ")[0] for each in every for note in each.notes]

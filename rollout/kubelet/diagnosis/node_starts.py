@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order, go_seconds, nodes_of, proof, since
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, go_seconds, nodes_of, proof, since
 
 LOOP = 3
 """Failed starts in a row that make a loop. One or two are a mistake that was corrected."""
@@ -22,11 +22,11 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\d{3,}|\d+(?:\.\d+)?m?s\b")
 _UNKNOWN_FLAG = re.compile(r"unknown flag: (--[\w-]+)")
 
 
-def start_findings(facts: Facts, order: Order) -> Iterator[Finding]:
-    yield from _loops(facts, order)
-    yield from _cgroup(facts, order)
+def start_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
+    yield from _loops(facts, target)
+    yield from _cgroup(facts, target)
     yield from _pleg(facts)
-    yield from _rejected(facts, order)
+    yield from _rejected(facts, target)
     yield from _changed(facts)
 
 
@@ -40,12 +40,12 @@ def _by_node(facts: Iterable[Fact]) -> Iterator[list[Fact]]:
 # A kubelet that ends again and again.
 
 
-def _loops(facts: Facts, order: Order) -> Iterator[Finding]:
+def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     explained: set[tuple[str, str]] = set()
     for deaths in _by_node(facts.of(Kind.FATAL)):
         for run in _runs(deaths):
             explained.add((run[0].node, run[0].clock))
-            yield _loop(run, order)
+            yield _loop(run, target)
     exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
     for ended in _by_node(exits):
         for run in _runs(ended):
@@ -82,7 +82,7 @@ def _reason(fact: Fact) -> str:
     return _VARYING.sub("N", fact["error"])
 
 
-def _loop(run: list[Fact], order: Order) -> Finding:
+def _loop(run: list[Fact], target: ProposalTarget) -> Finding:
     nodes, error = nodes_of(run), printable(run[-1]["error"].strip(": "), 240)
     cause = f"the kubelet does not start: {counted(len(run), 'attempt')}, each ended by: {error}."
     flag = _UNKNOWN_FLAG.search(error)
@@ -90,18 +90,18 @@ def _loop(run: list[Fact], order: Order) -> Finding:
         cause += (
             f" This kubelet does not have the flag {flag[1]}; `rollout explain {flag[1]}` has the versions that do."
         )
-    fetch = f"what changed on the node: rollout verify --cluster {order.cluster or 'CLUSTER'}; its configuration: rollout check --kubelet-config FILE"
+    fetch = f"what changed on the node: rollout verify --cluster {target.cluster or 'CLUSTER'}; its configuration: rollout check --kubelet-config FILE"
     return Finding("kubelet-crash-loop", Confidence.CERTAIN, nodes, since(run), cause, proof(run), fetch_next=fetch)
 
 
-def _cgroup(facts: Facts, order: Order) -> Iterator[Finding]:
+def _cgroup(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     for lines in _by_node(facts.of(Kind.CGROUP_V1)):
         nodes = nodes_of(lines)
         cause = (
             "the kubelet refuses to run because the node uses cgroup v1. From 1.35 on failCgroupV1 is true by default."
         )
         risk = "the kubelet runs on cgroup v1, which later versions remove; boot the nodes with cgroup v2 instead where you can."
-        proposal = order.plan(nodes, "failCgroupV1=false")
+        proposal = target.plan(nodes, "failCgroupV1=false")
         yield Finding("cgroup-v1-refused", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines), proposal, risk)
 
 
@@ -121,7 +121,7 @@ def _pleg(facts: Facts) -> Iterator[Finding]:
 # Pods that a restart did not admit again.
 
 
-def _rejected(facts: Facts, order: Order) -> Iterator[Finding]:
+def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     starts = facts.of(Kind.START)
     ran = {(fact["pod"], fact.clock): fact.at or 0.0 for fact in facts.of(Kind.PULLED, Kind.QUEUED)}
     for group in _by_node(facts.of(Kind.REJECTED)):
@@ -135,11 +135,11 @@ def _rejected(facts: Facts, order: Order) -> Iterator[Finding]:
         ]
         if after:
             near = [start for start in here if _soon_after(after[0], start)]
-            yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", order)
+            yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", target)
         elif known:
-            yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", order)
+            yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", target)
         elif not here:
-            yield _rejection(group, [], Confidence.UNKNOWN, "by the kubelet", order)
+            yield _rejection(group, [], Confidence.UNKNOWN, "by the kubelet", target)
 
 
 def _latest(times: Sequence[float], at: float) -> float:
@@ -152,7 +152,7 @@ def _soon_after(fact: Fact, start: Fact) -> bool:
     return fact.at is not None and start.at is not None and 0 <= fact.at - start.at <= AFTER_START
 
 
-def _rejection(group: list[Fact], starts: list[Fact], sure: Confidence, when: str, order: Order) -> Finding:
+def _rejection(group: list[Fact], starts: list[Fact], sure: Confidence, when: str, target: ProposalTarget) -> Finding:
     reasons = sorted({fact["reason"] for fact in group})
     pods = sorted({fact["pod"] for fact in group})
     nodes = nodes_of(group)
@@ -172,12 +172,12 @@ def _rejection(group: list[Fact], starts: list[Fact], sure: Confidence, when: st
     proposal = risk = ""
     capacity = re.search(r"capacity: (\d+)", group[-1]["message"])
     if reasons == ["OutOfpods"] and capacity:
-        proposal = order.plan(nodes, f"maxPods={int(capacity[1]) + len(pods)}")
+        proposal = target.plan(nodes, f"maxPods={int(capacity[1]) + len(pods)}")
         risk = "each kubelet restarts once more; check that addresses and memory suffice for more pods."
     fetch = (
         ""
         if proposal
-        else f"what changed before the start: rollout status and rollout verify --cluster {order.cluster or 'CLUSTER'}"
+        else f"what changed before the start: rollout status and rollout verify --cluster {target.cluster or 'CLUSTER'}"
     )
     return Finding(
         "pod-rejected-at-readmission", sure, nodes, since(group), cause, proof([*starts, *group]), proposal, risk, fetch

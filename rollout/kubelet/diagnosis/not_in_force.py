@@ -18,8 +18,8 @@ from rollout.core.text.terminal import printable, seconds_text
 from rollout.kubelet import fields, values, versions
 from rollout.kubelet.configuration.config_file import LoadError, document
 from rollout.kubelet.configuration.outcome import Layer
-from rollout.kubelet.diagnosis.facts import Where
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order, merged
+from rollout.kubelet.diagnosis.facts import SourceLine
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, merged
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, sources, unloaded
 from rollout.kubelet.node.layout import UNIT, LayoutError
@@ -40,36 +40,39 @@ class _Late:
     since: str = ""
 
 
-def not_in_force(nodes: Iterable[Snapshot | Unread], order: Order) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def not_in_force(
+    nodes: Iterable[Snapshot | Unread], target: ProposalTarget
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings of all nodes, equal ones together; and a note for each node that could not be judged."""
     findings: list[Finding] = []
     notes: list[str] = []
     for node in nodes:
         why = f"{node.reference}: {node.message}" if isinstance(node, Unread) else ""
         try:
-            findings += [] if isinstance(node, Unread) else _of_node(node, order)
+            findings += [] if isinstance(node, Unread) else _of_node(node, target)
         except LayoutError as error:
             why = f"{error.reference}: {error}"
         if why:
             notes.append(f"{node.node} not judged: {printable(why)}")
     together = merged(findings)
-    return tuple(_with_nodes(each, order) for each in together), tuple(notes)
+    return tuple(_with_nodes(each, target) for each in together), tuple(notes)
 
 
-def _of_node(node: Snapshot, order: Order) -> list[Finding]:
+def _of_node(node: Snapshot, target: ProposalTarget) -> list[Finding]:
     version = versions.parse(node.kubelet_version)
     if version is None or version.minor not in fields.known_minors():
         raise LayoutError("kubelet-version-unknown", f"kubelet {node.kubelet_version or 'without a version'}")
     found = sources.find(node, version, Node(node.node, "", "", ""))
     return [
-        _finding(each, node, order) for each in (*_edited(found), *_flags(found), *_overridden(found), *_dropped(found))
+        _finding(each, node, target)
+        for each in (*_edited(found), *_flags(found), *_overridden(found), *_dropped(found))
     ]
 
 
-def _finding(late: _Late, node: Snapshot, order: Order) -> Finding:
-    proposal = order.plan((node.node,), late.setting) if late.setting else ""
+def _finding(late: _Late, node: Snapshot, target: ProposalTarget) -> Finding:
+    proposal = target.plan((node.node,), late.setting) if late.setting else ""
     fetch = "" if proposal else "rollout explain SETTING --node NODE, and rollout check --kubelet-config FILE"
-    where = Where(f"{node.node}:{late.file}", *_line(node, late))
+    where = SourceLine(f"{node.node}:{late.file}", *_line(node, late))
     return Finding(
         ID,
         Confidence.CERTAIN,
@@ -83,7 +86,7 @@ def _finding(late: _Late, node: Snapshot, order: Order) -> Finding:
     )
 
 
-def _with_nodes(each: Finding, order: Order) -> Finding:
+def _with_nodes(each: Finding, target: ProposalTarget) -> Finding:
     """The proposal for all nodes of a finding."""
     setting = each.proposal.partition(" --set ")[2]
     if not setting:
@@ -95,7 +98,7 @@ def _with_nodes(each: Finding, order: Order) -> Finding:
         each.since,
         each.cause,
         each.evidence,
-        order.plan(each.nodes, setting),
+        target.plan(each.nodes, setting),
         each.risk,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rollout.kubelet.diagnosis.facts import Found, Kind
+from rollout.kubelet.diagnosis.facts import BareFact, Kind
 
 _PULLED = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
@@ -20,19 +20,19 @@ _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash ch
 _REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
 
 
-def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[Found]:
+def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[BareFact]:
     """``pod``: ``namespace/name``, or a node's name when ``kind`` is ``Node``. Other events show nothing."""
     if kind == "Node":
         if reason == "Starting" and message.startswith("Starting kubelet"):
-            yield Found(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
+            yield BareFact(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
         return
     about = {"pod": pod, "container": container}
     if _REJECTIONS.fullmatch(reason):
-        yield Found(Kind.REJECTED, about | {"reason": reason, "message": message})
+        yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
     for wanted, known, pattern in _EVENTS:
         if reason == wanted and (match := pattern.search(message)):
-            yield Found(known, about | {name: text for name, text in match.groupdict().items() if text})
+            yield BareFact(known, about | {name: text for name, text in match.groupdict().items() if text})
             return
 
 

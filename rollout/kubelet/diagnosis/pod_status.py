@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, Found, Kind, Where
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, BareFact, Fact, Kind, SourceLine
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.pod_events import is_rejection
 
@@ -25,25 +25,27 @@ def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
     pod, node = f"{_word(meta, 'namespace')}/{_word(meta, 'name')}", _word(spec, "nodeName")
     for at, found in (*_life(pod, meta, status), *_containers(pod, spec, status)):
         text = printable(f"Pod {pod}: {_told(found)}", LONGEST_TEXT)
-        yield Fact(found.kind, at, node, API_CLOCK, Where(file, number, text), found.fields)
+        yield Fact(found.kind, at, node, API_CLOCK, SourceLine(file, number, text), found.fields)
 
 
-_Timed = tuple[float | None, Found]
+_Timed = tuple[float | None, BareFact]
 
 
 def _life(pod: str, meta: Document, status: Document) -> Iterator[_Timed]:
     created, deleted = moment(_word(meta, "creationTimestamp")), moment(_word(meta, "deletionTimestamp"))
     if created is not None:
-        yield created, Found(Kind.CREATED, {"pod": pod})
+        yield created, BareFact(Kind.CREATED, {"pod": pod})
     grace = meta.get("deletionGracePeriodSeconds")
     if deleted is not None:  # the API writes when the grace period ends
         seconds = grace if isinstance(grace, int) else 0
         held = ", ".join(name for name in _list(meta.get("finalizers")) if isinstance(name, str))
-        yield deleted - seconds, Found(Kind.ACCEPTED, {"pod": pod, "grace": str(seconds), "finalizers": held})
+        yield deleted - seconds, BareFact(Kind.ACCEPTED, {"pod": pod, "grace": str(seconds), "finalizers": held})
     if is_rejection(_word(status, "reason")):
         yield (
             None,
-            Found(Kind.REJECTED, {"pod": pod, "reason": _word(status, "reason"), "message": _word(status, "message")}),
+            BareFact(
+                Kind.REJECTED, {"pod": pod, "reason": _word(status, "reason"), "message": _word(status, "message")}
+            ),
         )
 
 
@@ -68,21 +70,21 @@ def _containers(pod: str, spec: Document, status: Document) -> Iterator[_Timed]:
 def _waits(about: Mapping[str, str], placed: float | None, waiting: Document) -> Iterator[_Timed]:
     reason, message = _word(waiting, "reason"), _word(waiting, "message")
     if reason in NOT_STARTED:
-        yield placed, Found(Kind.WAITING, {**about, "reason": reason})
+        yield placed, BareFact(Kind.WAITING, {**about, "reason": reason})
     elif reason == "ErrImagePull":
-        yield None, Found(Kind.PULL_FAILED, {**about, "error": message})
+        yield None, BareFact(Kind.PULL_FAILED, {**about, "error": message})
     elif reason == "ImagePullBackOff":
-        yield None, Found(Kind.BACK_OFF, about)
+        yield None, BareFact(Kind.BACK_OFF, about)
         _, cut, error = message.partition(": ErrImagePull: ")  # from 1.32 on
         if cut:
-            yield None, Found(Kind.PULL_FAILED, {**about, "error": error})
+            yield None, BareFact(Kind.PULL_FAILED, {**about, "error": error})
 
 
 def _ended(about: Mapping[str, str], ended: Document) -> Iterator[_Timed]:
     at = moment(_word(ended, "finishedAt"))
     if at is not None:
         id_, status = _word(ended, "containerID").rpartition("://")[2], ended.get("exitCode")
-        yield at, Found(Kind.ENDED, {**about, "id": id_, "status": str(status) if isinstance(status, int) else ""})
+        yield at, BareFact(Kind.ENDED, {**about, "id": id_, "status": str(status) if isinstance(status, int) else ""})
 
 
 _TOLD = {
@@ -96,7 +98,7 @@ _TOLD = {
 }
 
 
-def _told(found: Found) -> str:
+def _told(found: BareFact) -> str:
     return _TOLD[found.kind].format_map(found.fields)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout.core.text.terminal import printable
-from rollout.kubelet.diagnosis.endings import Ending, endings_of, step_words
+from rollout.kubelet.diagnosis.endings import PodEnd, endings_of, step_words
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import clock_text
 
@@ -62,7 +62,7 @@ def _timeline(pod: str, node: str, told: Iterator[_Told]) -> Timeline:
     return Timeline(pod, node, tuple(Step(at, at - first, what) for at, what in steps))
 
 
-def _all(ending: Ending, told: list[Fact]) -> Iterator[_Told]:
+def _all(ending: PodEnd, told: list[Fact]) -> Iterator[_Told]:
     yield from ((step.at or 0.0, words) for step, words in step_words(ending))
     yield from _kills(ending)
     begun = ending.deleted.at or 0.0
@@ -73,7 +73,7 @@ def _all(ending: Ending, told: list[Fact]) -> Iterator[_Told]:
             yield fact.at or 0.0, _of_the_api(fact)
 
 
-def _kills(ending: Ending) -> Iterator[_Told]:
+def _kills(ending: PodEnd) -> Iterator[_Told]:
     """SIGKILL to each container that outlived the period that the runtime was given."""
     for number, step in enumerate(ending.steps):
         grace = step["grace"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order, go_seconds, nodes_of, proof, since
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, go_seconds, nodes_of, proof, since
 from rollout.kubelet.diagnosis.pulls import QPS, Pull, convoys, registry
 
 CANCELED = "context canceled"
@@ -28,19 +28,19 @@ SLOW_RATE = 5e6
 # The progress deadline.
 
 
-def deadline_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
+def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     cuts = facts.of(Kind.PULL_CUT)
     by_node: dict[str, list[Fact]] = defaultdict(list)
     for fact in cuts:
         by_node[fact.node].append(fact)
     silences = _longest_silences(facts) if cuts else {}
     for lines in by_node.values():
-        yield _cut(lines, silences, order)
+        yield _cut(lines, silences, target)
     cut_nodes = set(by_node)
-    yield from _canceled(facts, pulls, order, cut_nodes)
+    yield from _canceled(facts, pulls, target, cut_nodes)
 
 
-def _cut(lines: list[Fact], silences: Mapping[str, float], order: Order) -> Finding:
+def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarget) -> Finding:
     """A program's own line about the cut."""
     first = lines[0]
     deadline = go_seconds(first["deadline"])
@@ -54,7 +54,7 @@ def _cut(lines: list[Fact], silences: Mapping[str, float], order: Order) -> Find
     proposed = proposed_deadline(deadline, silence)
     return Finding(
         "pull-progress-deadline", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines),
-        order.plan(nodes, f"imagePullProgressDeadline={go_format(proposed)}"), _RISK, "" if silence else _FETCH_SILENCE,
+        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed)}"), _RISK, "" if silence else _FETCH_SILENCE,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _longest_silences(facts: Facts) -> Mapping[str, float]:
     return longest
 
 
-def _canceled(facts: Facts, pulls: Sequence[Pull], order: Order, known: set[str]) -> Iterator[Finding]:
+def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known: set[str]) -> Iterator[Finding]:
     """``context canceled`` without the line of a deadline."""
     by_image: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
@@ -106,7 +106,7 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], order: Order, known: set[str]
         shown, deadline = docker.of(node)
         long = all(pull.end - pull.start >= (deadline or DEFAULT) for pull in mine)
         if times > 1 and long and shown:
-            yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), order)
+            yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), target)
         else:
             unknown[node] += [*(pull.begun for pull in mine), *lines]
     for lines in unknown.values():
@@ -125,7 +125,11 @@ def _maybe_cut(lines: list[Fact]) -> Finding:
 
 
 def _repeated(
-    image: str, times: int, deadline: float | None, shown: tuple[list[Fact], list[Fact], list[Fact]], order: Order
+    image: str,
+    times: int,
+    deadline: float | None,
+    shown: tuple[list[Fact], list[Fact], list[Fact]],
+    target: ProposalTarget,
 ) -> Finding:
     """``shown``: lines about docker, the cuts, and the beginnings of these pulls."""
     _, lines, _ = shown
@@ -138,7 +142,7 @@ def _repeated(
     )
     return Finding(
         "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, proof([each for part in shown for each in part]),
-        order.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), _RISK, _FETCH_CUT,
+        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), _RISK, _FETCH_CUT,
     )  # fmt: skip
 
 
@@ -195,7 +199,7 @@ class _Docker:
 # The kubelet's own rate limit.
 
 
-def qps_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
+def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     released = {id(fact) for convoy in convoys(pulls) for pull in convoy.pulls for fact in pull.facts}
     queued = {id(pull.ended) for pull in pulls if (pull.waited or 0.0) >= 60 and QPS in pull.error}
     by_node: dict[str, list[Fact]] = defaultdict(list)
@@ -213,7 +217,7 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[
         cause += "No queue was released at that moment: many pods started, or their back-offs ended together. The kubelet tries again."
         yield Finding(
             "pull-qps-exceeded", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines),
-            order.plan(nodes, "registryPullQPS=20", "registryBurst=40"), "each kubelet restarts; the registry receives more pulls a second.",
+            target.plan(nodes, "registryPullQPS=20", "registryBurst=40"), "each kubelet restarts; the registry receives more pulls a second.",
         )  # fmt: skip
 
 

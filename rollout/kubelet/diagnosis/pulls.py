@@ -17,7 +17,7 @@ from itertools import islice
 
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order, go_seconds, nodes_of, proof, since
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, go_seconds, nodes_of, proof, since
 
 QPS = "pull QPS exceeded"
 WAITED = 60.0
@@ -163,7 +163,7 @@ def _one_cut(behind: Sequence[Pull]) -> bool:
     return all(any(word in pull.error for word in _IN_FLIGHT) for pull in behind)
 
 
-def queue_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterator[Finding]:
+def queue_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     told: set[int] = set()
     left: Left = defaultdict(list)
     for fact in facts.of(Kind.UNQUEUED, Kind.RUNTIME_STARTED):
@@ -173,11 +173,11 @@ def queue_findings(facts: Facts, pulls: Sequence[Pull], order: Order) -> Iterato
         if any(at < convoy.blocker.end - WAITED for at in times):
             continue  # one of them was with the runtime meanwhile: they ran side by side
         told |= {id(fact) for pull in convoy.pulls for fact in pull.facts}
-        yield _of_convoy(convoy, times, order)
-    yield from _long_waits(facts, [pull for pull in pulls if id(pull.begun) not in told], told, order)
+        yield _of_convoy(convoy, times, target)
+    yield from _long_waits(facts, [pull for pull in pulls if id(pull.begun) not in told], told, target)
 
 
-def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], order: Order) -> Iterator[Finding]:
+def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], target: ProposalTarget) -> Iterator[Finding]:
     """A finding for each node with pulls of no convoy that waited by their own times."""
     by_node: dict[str, list[tuple[float, tuple[Fact, ...]]]] = defaultdict(list)
     for pull in pulls:
@@ -189,14 +189,14 @@ def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], order: Orde
         if waited >= WAITED and id(fact) not in known:
             by_node[fact.node].append((waited, (fact,)))
     for waits in by_node.values():
-        yield _waited([fact for _, lines in waits for fact in lines], max(seconds for seconds, _ in waits), order)
+        yield _waited([fact for _, lines in waits for fact in lines], max(seconds for seconds, _ in waits), target)
 
 
 Left = dict[tuple[str, str, str], list[float]]
 """Node, clock and image → when the kubelet began such a pull, or the runtime received it."""
 
 
-def _of_convoy(convoy: Convoy, left: Sequence[float], order: Order) -> Finding:
+def _of_convoy(convoy: Convoy, left: Sequence[float], target: ProposalTarget) -> Finding:
     blocker, behind = convoy.blocker, convoy.behind
     reason = _proof_of_queue(convoy, left)
     held = seconds_text(blocker.end - blocker.start)
@@ -214,7 +214,7 @@ def _of_convoy(convoy: Convoy, left: Sequence[float], order: Order) -> Finding:
         confidence = Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_QUEUE
     lines = [each for pull in convoy.pulls for each in pull.facts]
-    return queue_finding(confidence, lines, cause, order, fetch, per_registry(pull.image for pull in convoy.pulls))
+    return queue_finding(confidence, lines, cause, target, fetch, per_registry(pull.image for pull in convoy.pulls))
 
 
 _FETCH_QUEUE = (
@@ -241,13 +241,13 @@ def _left_queue(convoy: Convoy, left: Left) -> list[float]:
     return [at for image in images for at in left.get((begun.node, begun.clock, image), ()) if at >= first]
 
 
-def _waited(lines: list[Fact], longest: float, order: Order) -> Finding:
+def _waited(lines: list[Fact], longest: float, target: ProposalTarget) -> Finding:
     cause = (
         f"a pull waited {seconds_text(longest)} in the kubelet's own queue before the runtime received it: "
         f"another pull held up the queue."
     )
     fetch = "the node's list of running pulls and their ages while pods wait: it names the pull in front"
-    return queue_finding(Confidence.CERTAIN, lines, cause, order, fetch, "")
+    return queue_finding(Confidence.CERTAIN, lines, cause, target, fetch, "")
 
 
 def per_registry(images: Iterable[str]) -> str:
@@ -262,11 +262,11 @@ def per_registry(images: Iterable[str]) -> str:
 
 
 def queue_finding(
-    confidence: Confidence, lines: list[Fact], cause: str, order: Order, fetch: str, registries: str
+    confidence: Confidence, lines: list[Fact], cause: str, target: ProposalTarget, fetch: str, registries: str
 ) -> Finding:
     """``serial-pull-queue`` with the settings that end the queue; an unknown one proposes nothing."""
     nodes = nodes_of(lines)
-    bounded = order.minor is not None and order.minor >= 27
+    bounded = target.minor is not None and target.minor >= 27
     settings = ["serializeImagePulls=false", *(["maxParallelImagePulls=5"] if bounded else [])]
     bound = (
         "five pulls at once share the node's disk and network."
@@ -274,7 +274,7 @@ def queue_finding(
         else "pulls share disk and network without a bound; kubelets 1.27 and later take --set maxParallelImagePulls=5."
     )
     risk = f"each kubelet restarts, which cancels running pulls and empties the queue; {bound}"
-    proposal = "" if confidence is Confidence.UNKNOWN else order.plan(nodes, *settings)
+    proposal = "" if confidence is Confidence.UNKNOWN else target.plan(nodes, *settings)
     return Finding(
         "serial-pull-queue", confidence, nodes, since(lines), f"{cause.strip()}{registries}", proof(lines),
         proposal, risk if proposal else "", fetch,

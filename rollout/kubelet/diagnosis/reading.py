@@ -10,7 +10,7 @@ from itertools import chain
 
 from rollout.kubelet.diagnosis.event_lists import DocumentReader, TableReader, is_header
 from rollout.kubelet.diagnosis.facts import Fact
-from rollout.kubelet.diagnosis.log_lines import LogReader, Unread
+from rollout.kubelet.diagnosis.log_lines import LogReader, UnreadLines
 
 PIECE = 64 * 1024
 """The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
@@ -21,11 +21,11 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
 
 @dataclass(slots=True)
-class Reading:
+class FileReading:
     """What was read of one file. ``notes``: what a reader of the findings must know about it. ``unit``: what is counted."""
 
     file: str
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     facts: int = 0
     notes: tuple[str, ...] = ()

@@ -17,8 +17,8 @@ from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.kubelet.diagnosis.diagnosis import diagnosed
-from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind, Where
-from rollout.kubelet.diagnosis.finding import Confidence, Order, proof, time_text
+from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind, SourceLine
+from rollout.kubelet.diagnosis.finding import Confidence, ProposalTarget, proof, time_text
 from rollout.kubelet.diagnosis.pulls import WAITED, pulls_of
 
 HOURS = 24.0
@@ -62,19 +62,19 @@ class Remedy:
     before: tuple[str, ...]
     after: tuple[str, ...]
     why: str
-    evidence: tuple[Where, ...] = ()
+    evidence: tuple[SourceLine, ...] = ()
     missing: tuple[str, ...] = ()
 
 
 def remedies(
-    settings: Collection[str], observed: Sequence[Observed], silent: Collection[str], order: Order
+    settings: Collection[str], observed: Sequence[Observed], silent: Collection[str], target: ProposalTarget
 ) -> tuple[Remedy, ...]:
     """``settings``: those that the run changed; ``silent``: its nodes that could not be read.
 
     A setting that fixes no finding is left out.
     """
-    before = _nodes_with(observed, order, after=False)
-    after = _nodes_with(observed, order, after=True)
+    before = _nodes_with(observed, target, after=False)
+    after = _nodes_with(observed, target, after=True)
     return tuple(
         _judged((setting, finding), observed, silent, before.get(finding, ()), after.get(finding, ()))
         for setting, finding in SETTINGS.items()
@@ -82,14 +82,14 @@ def remedies(
     )
 
 
-def _nodes_with(observed: Sequence[Observed], order: Order, *, after: bool) -> Mapping[str, tuple[str, ...]]:
+def _nodes_with(observed: Sequence[Observed], target: ProposalTarget, *, after: bool) -> Mapping[str, tuple[str, ...]]:
     """Finding → the nodes that have it for sure or likely."""
     facts = Facts(most=10**9)
     for node in observed:
         for fact in node.after if after else node.before:
             facts.add(fact)
     found: dict[str, set[str]] = defaultdict(set)
-    for each in diagnosed(facts, order).findings:
+    for each in diagnosed(facts, target).findings:
         if each.confidence is not Confidence.UNKNOWN:
             found[each.id].update(each.nodes)
     return {name: tuple(sorted(nodes)) for name, nodes in found.items()}
@@ -142,7 +142,7 @@ def _pulls(observed: Iterable[Observed]) -> int:
 @dataclass(frozen=True, slots=True)
 class _Shown:
     why: str
-    evidence: tuple[Where, ...]
+    evidence: tuple[SourceLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

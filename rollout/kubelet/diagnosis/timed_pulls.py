@@ -23,7 +23,7 @@ from typing import Any
 from rollout.core.text.durations import go_format
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.pull_failures import proposed_deadline
 from rollout.kubelet.diagnosis.pulls import registry
 from rollout.kubelet.intents import DEADLINE
@@ -251,7 +251,7 @@ def pull_document(pull: TimedPull) -> dict[str, Any]:
     }
 
 
-def conclusions(pulls: Sequence[TimedPull], order: Order) -> Iterator[str]:
+def conclusions(pulls: Sequence[TimedPull], target: ProposalTarget) -> Iterator[str]:
     """What the pulls show together: registries that hang beside others that do not, and the deadline to propose."""
     late = {registry(pull.image) for pull in pulls if pull.end is PullEnd.LATE}
     quick = {registry(pull.image) for pull in pulls if pull.end is PullEnd.PULLED} - late
@@ -264,5 +264,5 @@ def conclusions(pulls: Sequence[TimedPull], order: Order) -> Iterator[str]:
         deadline = go_format(proposed_deadline(None, slowest.silence or 0.0))
         yield (
             f"The pull of {slowest.image} on {slowest.node} made no progress for {seconds_text(slowest.silence or 0.0)} and ended well: "
-            f"a progress deadline must be longer. {order.plan(nodes, f'{DEADLINE}={deadline}')}"
+            f"a progress deadline must be longer. {target.plan(nodes, f'{DEADLINE}={deadline}')}"
         )

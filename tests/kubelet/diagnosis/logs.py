@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Finding, Order
-from rollout.kubelet.diagnosis.reading import Reading
+from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget
+from rollout.kubelet.diagnosis.reading import FileReading
 
 RECORDED = Path(__file__).parent / "recorded"
 BEGIN = datetime(2026, 11, 20, 9, 0, 0, tzinfo=UTC)
@@ -70,11 +70,11 @@ def diagnosis(*files: str | bytes, minor: int | None = None, year: int = 2026) -
     facts, readings = Facts(), []
     for number, content in enumerate(files, 1):
         data = content.encode() if isinstance(content, str) else content
-        reading = Reading(f"file-{number}")
+        reading = FileReading(f"file-{number}")
         for fact in reading.of(iter(data.splitlines(keepends=True)), datetime(year, 12, 31, tzinfo=UTC)):
             facts.add(fact)
         readings.append(reading)
-    return diagnosed(facts, Order("rno", minor), readings)
+    return diagnosed(facts, ProposalTarget("rno", minor), readings)
 
 
 def found(*files: str | bytes, minor: int | None = None) -> dict[str, Finding]:

@@ -9,7 +9,7 @@ from typing import Any
 from rollout.kubelet.diagnosis.diagnosis import diagnosed
 from rollout.kubelet.diagnosis.event_lists import event_facts
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import journal_of
 from rollout.kubelet.diagnosis.pod_status import pod_facts
 from tests.kubelet.diagnosis.logs import BEGIN, NODE, event, lines, logrus
@@ -54,8 +54,8 @@ def found(pods: Iterable[Mapping[str, Any]], journal: str, events: Iterable[Mapp
     output = f"{journal}\n-- journalctl ended 0\n".encode()
     for fact in journal_of(NODE, output, "", BEGIN + timedelta(days=1)).facts:
         facts.add(fact)
-    order = Order("rno", 24, now=BEGIN.timestamp() + now)
-    return {each.id: each for each in diagnosed(facts, order).findings}
+    target = ProposalTarget("rno", 24, now=BEGIN.timestamp() + now)
+    return {each.id: each for each in diagnosed(facts, target).findings}
 
 
 PODS = (

@@ -10,7 +10,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale, Unread
 from rollout.kubelet import values, versions
-from rollout.kubelet.diagnosis.finding import Confidence, Finding, Order
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.node import sources
 from tests.kubelet.nodes import (
@@ -26,7 +26,7 @@ EDITED = (Stale(CONFIG, "kubelet.service", edited=True, seconds=3600),)
 
 
 def judged(*nodes: Snapshot | Unread) -> tuple[Finding, ...]:
-    return not_in_force(nodes, Order("rno"))[0]
+    return not_in_force(nodes, ProposalTarget("rno"))[0]
 
 
 def configured(
@@ -125,7 +125,7 @@ def test_a_flag_that_sets_the_same_as_the_file() -> None:
 def test_nodes_that_cannot_be_judged_are_named() -> None:
     findings, notes = not_in_force(
         [Unread("tess-node-0009", "connect-timeout", "no answer"), replace(configured(""), kubelet_version="1.12.3")],
-        Order("rno"),
+        ProposalTarget("rno"),
     )
     assert findings == ()
     assert notes == (

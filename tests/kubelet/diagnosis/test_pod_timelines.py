@@ -8,7 +8,7 @@ from typing import Any
 from rollout.kubelet.diagnosis.diagnosis import diagnosed
 from rollout.kubelet.diagnosis.event_lists import event_facts
 from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import journal_of
 from rollout.kubelet.diagnosis.pod_status import pod_facts
 from rollout.kubelet.diagnosis.pod_timelines import Timeline
@@ -40,7 +40,7 @@ def timelines(*pods: dict[str, Any], log: tuple[tuple[float, str], ...] = LOG, p
         found += event_facts({**assigned, "reportingInstance": "default-scheduler-m1"}, "events", 1)
     for fact in found:
         facts.add(fact)
-    return diagnosed(facts, Order("rno"), pod=pod).timelines or ()
+    return diagnosed(facts, ProposalTarget("rno"), pod=pod).timelines or ()
 
 
 def told(timeline: Timeline) -> list[tuple[float, str]]:

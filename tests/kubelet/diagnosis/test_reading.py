@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact, Facts, Kind, Where
+from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact, Facts, Kind, SourceLine
 from rollout.kubelet.diagnosis.log_lines import Calendar
-from rollout.kubelet.diagnosis.reading import PIECE, Reading
+from rollout.kubelet.diagnosis.reading import PIECE, FileReading
 from tests.kubelet.diagnosis.logs import (
     BEGIN,
     NODE,
@@ -35,7 +35,7 @@ STAMP = BEGIN.timestamp() + 7.25
 
 
 def facts_of(*texts: str, latest: datetime = datetime(2026, 12, 31, tzinfo=UTC)) -> list[Fact]:
-    return list(Reading("a.log").of(iter(lines(*texts).encode().splitlines(keepends=True)), latest))
+    return list(FileReading("a.log").of(iter(lines(*texts).encode().splitlines(keepends=True)), latest))
 
 
 FORMS = {
@@ -105,7 +105,7 @@ EVENTS = pulls("web:1", "web-1", 0, 5, "manifest unknown")
     ids=["kubectl JSON", "the API's JSON", "single JSON", "kubectl YAML", "single YAML"],
 )
 def test_each_form_of_events_is_the_same_facts(text: str) -> None:
-    facts = list(Reading("events").of(iter(text.encode().splitlines(keepends=True)), BEGIN))
+    facts = list(FileReading("events").of(iter(text.encode().splitlines(keepends=True)), BEGIN))
     assert [(fact.kind, fact.at, fact.node, fact["pod"], fact["container"], fact["image"]) for fact in facts] == [
         (Kind.QUEUED, BEGIN.timestamp(), NODE, "shop/web-1", "app", "web:1"),
         (Kind.PULL_FAILED, BEGIN.timestamp() + 5, NODE, "shop/web-1", "app", "web:1"),
@@ -148,9 +148,9 @@ def test_an_events_file_cut_in_the_middle_has_its_first_events() -> None:
 
 def test_a_large_list_needs_no_large_memory() -> None:
     text = event_list(EVENTS * 3000)
-    reading = Reading("events")
+    reading = FileReading("events")
     assert sum(1 for _ in reading.of(iter(text.encode().splitlines(keepends=True)), BEGIN)) == 6000
-    assert sum(1 for _ in Reading("one line").of(iter([text.replace("\n", "").encode()]), BEGIN)) == 6000
+    assert sum(1 for _ in FileReading("one line").of(iter([text.replace("\n", "").encode()]), BEGIN)) == 6000
 
 
 def test_damaged_yaml_is_counted() -> None:
@@ -199,7 +199,7 @@ def test_broken_json_lines_are_counted_or_empty(line: str) -> None:
 
 def test_an_endless_line_is_cut() -> None:
     pieces = [b"x" * PIECE] * 20 + [b"\n", f"{KLOG}\n".encode()]
-    reading = Reading("a.log")
+    reading = FileReading("a.log")
     (fact,) = reading.of(iter(pieces), BEGIN)
     assert fact.where.line == 2
     assert reading.unread.lines == 1
@@ -228,7 +228,7 @@ def _kept(text: str) -> Facts:
 def test_the_newest_facts_of_a_kind_are_kept() -> None:
     facts = Facts()
     for number in range(MOST_FACTS + 5):
-        facts.add(Fact(Kind.PLEG, float(number), "", "a", Where("a", number, str(number)), {}))
+        facts.add(Fact(Kind.PLEG, float(number), "", "a", SourceLine("a", number, str(number)), {}))
     assert len(facts.of(Kind.PLEG)) == MOST_FACTS
     assert (facts.left_out, facts.of(Kind.PLEG)[-1].at) == (5, MOST_FACTS + 4.0)
 
@@ -294,7 +294,7 @@ def test_an_event_of_a_series() -> None:
     newer = event(0, "Failed", "x") | {"note": 'Failed to pull image "web:1": EOF', "message": "", "regarding": {"kind": "Pod", "name": "web-1", "namespace": "shop"},
              "involvedObject": None, "eventTime": "2026-11-20T09:00:00.123456Z", "firstTimestamp": None, "lastTimestamp": None,
              "series": {"count": 4, "lastObservedTime": "2026-11-20T09:10:00.000000Z"}, "count": None}  # fmt: skip
-    facts = list(Reading("e").of(iter(event_list([newer]).encode().splitlines(keepends=True)), BEGIN))
+    facts = list(FileReading("e").of(iter(event_list([newer]).encode().splitlines(keepends=True)), BEGIN))
     assert [(fact.at, fact.times) for fact in facts] == [
         (BEGIN.timestamp() + 0.123456, 4),
         (BEGIN.timestamp() + 600, 4),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rollout.kubelet.diagnosis.event_lists import event_facts
 from rollout.kubelet.diagnosis.facts import Fact
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import journal_of
 from rollout.kubelet.diagnosis.remedies import (
     HOURS,
@@ -40,7 +40,10 @@ def containerd(seconds: float, message: str) -> tuple[float, str]:
 
 def judged(before: Iterable[Fact] = (), after: Iterable[Fact] = (), hours: float = 1.0, *, in_force: bool | None = True, silent: tuple[str, ...] = ()) -> Remedy:  # fmt: skip
     (found,) = remedies(
-        {"serializeImagePulls"}, [Observed(NODE, tuple(before), tuple(after), hours, in_force)], silent, Order("rno")
+        {"serializeImagePulls"},
+        [Observed(NODE, tuple(before), tuple(after), hours, in_force)],
+        silent,
+        ProposalTarget("rno"),
     )
     return found
 
@@ -127,6 +130,6 @@ def test_a_queue_since_the_confirm_is_still_there() -> None:
 
 
 def test_a_setting_that_mends_no_finding_is_left_out() -> None:
-    assert remedies({"eventBurst"}, [], (), Order()) == ()
+    assert remedies({"eventBurst"}, [], (), ProposalTarget()) == ()
     assert list(remedy_lines(())) == ["No setting of this run is a remedy for a finding."]
     assert remedy_document([judged(BEFORE)])[0]["effect"] == "applied, not yet proven"

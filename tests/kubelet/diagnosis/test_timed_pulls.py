@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.timed_pulls import (
     PullEnd,
     PullWay,
@@ -164,13 +164,18 @@ def pull(image: str, end: PullEnd = PullEnd.PULLED, silence: float | None = 0.2)
 
 def test_one_registry_hangs_beside_another() -> None:
     """What settled the third write-up: two pulls by hand."""
-    (said,) = conclusions([pull("10.8.2.9:9083/a:1", PullEnd.LATE, 600.0), pull("10.8.14.9:9083/b:1")], Order("rno"))
+    (said,) = conclusions(
+        [pull("10.8.2.9:9083/a:1", PullEnd.LATE, 600.0), pull("10.8.14.9:9083/b:1")], ProposalTarget("rno")
+    )
     assert said.startswith("Pulls from 10.8.2.9:9083 did not end, and pulls from 10.8.14.9:9083 did")
 
 
 def test_the_longest_silence_of_a_good_pull_proposes_the_deadline() -> None:
     """What settled the first: 74 s of verifying."""
-    (said,) = conclusions([pull("shop/big:1", silence=74.0), pull("shop/small:1")], Order("rno"))
+    (said,) = conclusions([pull("shop/big:1", silence=74.0), pull("shop/small:1")], ProposalTarget("rno"))
     assert said.endswith(f"rollout plan --cluster rno --limit '{NODE}' --set imagePullProgressDeadline=5m0s")
     assert "made no progress for 74 s" in said
-    assert list(conclusions([pull("shop/small:1", silence=5.0), pull("x:1", PullEnd.FAILED, 80.0)], Order())) == []
+    assert (
+        list(conclusions([pull("shop/small:1", silence=5.0), pull("x:1", PullEnd.FAILED, 80.0)], ProposalTarget()))
+        == []
+    )
