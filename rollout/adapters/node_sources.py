@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -176,18 +176,22 @@ class RealSources:
         with self._cluster(kubeconfig, context) as cluster:
             return cluster.configz(node, CONFIGZ_SECONDS)
 
-    @contextmanager
-    def _cluster(self, kubeconfig: str, context: str) -> Iterator[KubernetesCluster]:
-        from rollout.adapters.kubernetes.client import ApiClient
-        from rollout.adapters.kubernetes.cluster import KubernetesCluster
-        from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+    def _cluster(self, kubeconfig: str, context: str) -> AbstractContextManager[KubernetesCluster]:
+        return kubernetes_cluster(*((self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)))
 
-        chosen = (self._kubeconfig, "") if self._kubeconfig else (kubeconfig, context)
-        cluster = KubernetesCluster(ApiClient(load_kubeconfig(*chosen)))
-        try:
-            yield cluster
-        finally:
-            cluster.close()
+
+@contextmanager
+def kubernetes_cluster(kubeconfig: str, context: str) -> Iterator[KubernetesCluster]:
+    """The API server of a kubeconfig, closed at the end."""
+    from rollout.adapters.kubernetes.client import ApiClient
+    from rollout.adapters.kubernetes.cluster import KubernetesCluster
+    from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
+
+    cluster = KubernetesCluster(ApiClient(load_kubeconfig(kubeconfig, context)))
+    try:
+        yield cluster
+    finally:
+        cluster.close()
 
 
 # The last node list of each API server, kept for times when the API server does not answer or refuses the request.

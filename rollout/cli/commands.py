@@ -121,7 +121,9 @@ def _run(session: Session, access: NodeAccess, wanted: OperatorCommand, bounds: 
     so_far = Commanded(list(access.targets))
     nodes = session.command_nodes()
     try:
-        run_on_all(access, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
+        run_on_all(
+            access, nodes, lambda _: wanted, bounds, so_far, stopping=told_once(interrupts.asked), heard=output.heard
+        )
     except KeyboardInterrupt:  # the second Ctrl-C
         return _Outcome(so_far, interrupted=True)
     nodes.close()
@@ -145,7 +147,7 @@ def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
     return 0 if all(result.status == 0 for result in results) else 4
 
 
-def _told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
+def told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
     """``asked``, with a message when it becomes true."""
     told = False
 

@@ -124,6 +124,15 @@ class Session:
             limits=SshLimits(stdout=COMMAND_OUTPUT, stderr=COMMAND_OUTPUT),
         )  # fmt: skip
 
+    def journal_nodes(self) -> SshNodes:
+        """For the journals of nodes: the same way as an operator's commands, with the output of a reading kept."""
+        from rollout.adapters.ssh import SshLimits, SshNodes
+        from rollout.adapters.ssh.over_fabric import FabricSession
+
+        return SshNodes(
+            self.resolver, sudo_password=self.sudo_password, notice=_say, sessions=FabricSession, limits=SshLimits()
+        )
+
     def interactive_shell(self, target: Target) -> int:
         """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
         from rollout.adapters.ssh.over_fabric import interact

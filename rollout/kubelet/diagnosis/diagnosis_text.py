@@ -6,16 +6,35 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
-from rollout.kubelet.diagnosis.finding import Finding
+from rollout.kubelet.diagnosis.finding import Finding, time_text
+from rollout.kubelet.diagnosis.pod_timelines import Timeline, timeline_lines
 
 _WIDTH = 118
 _LONGEST = 220
 
 
 def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
-    return {"findings": [_finding(each) for each in found.findings], "unreadLines": found.unread_lines}
+    """``notRead`` is there when nodes or an API server were read, ``timelines`` when a pod was asked for."""
+    document: dict[str, Any] = {
+        "findings": [_finding(each) for each in found.findings],
+        "unreadLines": found.unread_lines,
+    }
+    if found.not_read is not None:
+        document["notRead"] = [
+            {"what": each.what, "nodes": each.nodeset, "why": each.why, "fetchNext": each.fetch_next}
+            for each in found.not_read
+        ]
+    if found.timelines is not None:
+        document["timelines"] = [_timeline(each) for each in found.timelines]
+    return document
+
+
+def _timeline(each: Timeline) -> dict[str, Any]:
+    steps = [{"at": time_text(step.at), "seconds": round(step.seconds, 1), "what": step.what} for step in each.steps]
+    return {"pod": each.pod, "node": each.node, "steps": steps}
 
 
 def _finding(each: Finding) -> dict[str, Any]:
@@ -26,8 +45,10 @@ def _finding(each: Finding) -> dict[str, Any]:
         "confidence": each.confidence.value,
         "nodes": each.nodeset,
         "since": each.since,
-        "evidence": [{"file": line.file, "line": line.line, "text": line.text} for line in each.evidence],
-        "cause": each.cause,
+        "evidence": [
+            {"file": line.file, "line": line.line, "text": without_secrets(line.text)} for line in each.evidence
+        ],
+        "cause": without_secrets(each.cause),
         "proposal": proposal,
         "fetchNext": each.fetch_next,
     }
@@ -39,6 +60,13 @@ def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
     for each in found.findings:
         yield from _lines(each)
         yield ""
+    for timeline in found.timelines or ():
+        yield from timeline_lines(timeline)
+        yield ""
+    for missing in found.not_read or ():
+        where = f" of {missing.nodeset} ({counted(len(missing.nodes), 'node')})" if missing.nodes else ""
+        yield printable(f"not read: {missing.what}{where}: {missing.why}", _LONGEST)
+        yield from _paragraph("next", missing.fetch_next)
     yield from _read(found)
 
 
@@ -46,11 +74,11 @@ def _lines(each: Finding) -> Iterator[str]:
     where = f" on {each.nodeset}" if each.nodes else ""
     when = f", since {each.since}" if each.since else ""
     yield printable(f"{each.id}  {each.confidence.value}{where}{when}", _LONGEST)
-    yield from _paragraph("cause", each.cause)
+    yield from _paragraph("cause", without_secrets(each.cause))
     for line in each.timeline:
         yield f"    {printable(line, _LONGEST)}"
     for where_ in each.evidence:
-        yield f"  {printable(f'{where_.file}:{where_.line}: {where_.text}', _LONGEST)}"
+        yield f"  {printable(f'{where_.file}:{where_.line}: {without_secrets(where_.text)}', _LONGEST)}"
     if each.proposal:
         yield f"  fix:   {printable(each.proposal, 2000)}"
         yield from _paragraph("risk", each.risk)
@@ -70,10 +98,10 @@ def _read(found: Diagnosis) -> Iterator[str]:
         yield printable(f"note: {note}", _LONGEST)
     for reading in found.readings:
         yield printable(
-            f"read: {reading.file}: {counted(reading.read, 'line')}, {counted(reading.unread.lines, 'unreadable line')}",
+            f"read: {reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}",
             _LONGEST,
         )
         for note in reading.notes:
             yield f"  note: {printable(note, _LONGEST)}"
         for where in reading.unread.examples:
-            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {where.text}", _LONGEST)
+            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {without_secrets(where.text)}", _LONGEST)

@@ -333,12 +333,14 @@ def _without_waits(ending: PodEnd, whole: float) -> str:
 
 def timeline_of(ending: PodEnd) -> tuple[str, ...]:
     """A line for each step: time, seconds since the deletion, what happened."""
-    lines = []
-    for at, step in enumerate(ending.facts):
-        words = _BEFORE_ITS_HOOK if _before_its_hook(ending.facts[at:]) else _WORDS[step.kind]
-        what = words.format(name=ending.name(step) if step.kind in _STEPS else "", grace=step["grace"])
-        lines.append(f"{clock_text(step.at or 0.0)}  {ending.after(step):+6.1f} s  {what}")
-    return tuple(lines)
+    return tuple(f"{clock_text(_at(step))}  {ending.after(step):+6.1f} s  {what}" for step, what in step_words(ending))
+
+
+def step_words(ending: PodEnd) -> Iterator[tuple[Fact, str]]:
+    """Each step of an end, and what happened."""
+    for number, step in enumerate(ending.facts):
+        words = _BEFORE_ITS_HOOK if _before_its_hook(ending.facts[number:]) else _WORDS[step.kind]
+        yield step, words.format(name=ending.name(step) if step.kind in _STEPS else "", grace=step["grace"])
 
 
 def _before_its_hook(steps: Sequence[Fact]) -> bool:

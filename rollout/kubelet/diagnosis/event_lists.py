@@ -161,7 +161,7 @@ def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
             yield Fact(
                 found.kind,
                 at,
-                node or found.fields.get("node", ""),
+                found.fields.get("node", "") or node,
                 API_CLOCK,
                 SourceLine(file, number, text),
                 found.fields,

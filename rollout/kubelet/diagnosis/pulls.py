@@ -218,7 +218,6 @@ def queue_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) 
         told |= {id(fact) for pull in convoy.pulls for fact in pull.facts}
         yield _of_convoy(convoy, times, target)
     yield from _long_waits(facts, [pull for pull in pulls if id(pull.begun) not in told], told, target)
-    yield from _hanging(facts, pulls, target)
 
 
 def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], target: ProposalTarget) -> Iterator[Finding]:
@@ -259,7 +258,7 @@ def _of_convoy(convoy: Convoy, left: Sequence[float], target: ProposalTarget) ->
         confidence = Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_QUEUE
     lines = [each for pull in convoy.pulls for each in pull.facts]
-    return _finding(confidence, lines, cause, target, fetch, _per_registry(convoy.pulls))
+    return queue_finding(confidence, lines, cause, target, fetch, per_registry(pull.image for pull in convoy.pulls))
 
 
 _FETCH_QUEUE = (
@@ -292,48 +291,24 @@ def _waited(lines: list[Fact], longest: float, target: ProposalTarget) -> Findin
         f"another pull held up the queue."
     )
     fetch = "the node's list of running pulls and their ages while pods wait: it names the pull in front"
-    return _finding(Confidence.CERTAIN, lines, cause, target, fetch, "")
+    return queue_finding(Confidence.CERTAIN, lines, cause, target, fetch, "")
 
 
-def _hanging(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
-    """Pulls without an end when the files end: the state while the queue is blocked."""
-    by_node: dict[tuple[str, str], list[Pull]] = defaultdict(list)
-    for pull in pulls:
-        by_node[pull.begun.node, pull.begun.clock].append(pull)
-    last_of: dict[str, float] = {}
-    for fact in facts:
-        last_of[fact.clock] = max(last_of.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
-    for (_, clock), here in by_node.items():
-        last = last_of[clock]
-        hung = [pull for pull in here if pull.ended is None and last - pull.start >= 5 * WAITED]
-        if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
-            continue
-        if any(pull.ended and pull.end > hung[0].start + WAITED and not pull.error for pull in here):
-            continue  # others end meanwhile: there is no one queue
-        cause = (
-            f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
-            f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
-        )
-        fetch = (
-            "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
-            "own runtime; the value of serializeImagePulls in /configz"
-        )
-        yield _finding(Confidence.UNKNOWN, [pull.begun for pull in hung], cause, target, fetch, _per_registry(hung))
-
-
-def _per_registry(pulls: Iterable[Pull]) -> str:
+def per_registry(images: Iterable[str]) -> str:
+    """How many pulls wait for each registry, and whether it is one."""
     counts: dict[str, int] = defaultdict(int)
-    for pull in pulls:
-        counts[registry(pull.image)] += 1
+    for image in images:
+        counts[registry(image)] += 1
     named = ", ".join(f"{name}: {count}" for name, count in sorted(counts.items()))
     if len(counts) == 1:
         return f" All wait for one registry ({named}): fix the registry first, because parallel pulls add load to it."
     return f" Pulls per registry: {named}."
 
 
-def _finding(
+def queue_finding(
     confidence: Confidence, lines: list[Fact], cause: str, target: ProposalTarget, fetch: str, registries: str
 ) -> Finding:
+    """``serial-pull-queue`` with the settings that end the queue; an unknown one proposes nothing."""
     nodes = nodes_of(lines)
     bounded = target.minor is not None and target.minor >= 27
     settings = ["serializeImagePulls=false", *(["maxParallelImagePulls=5"] if bounded else [])]

@@ -24,7 +24,7 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 @dataclass(slots=True)
 class FileReading:
     """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
-    reader of the findings must know about it.
+    reader of the findings must know about it. ``unit``: what is counted.
     """
 
     file: str
@@ -32,6 +32,7 @@ class FileReading:
     read: int = 0
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    unit: str = "line"
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
