@@ -13,8 +13,12 @@ from rollout.core.model.verification import Verification
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, AgentReading, BadLineError, printable, read
 
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
+TORN = "torn-program"
+"""The node received another program, and ran nothing: no verb began, so none ends."""
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
-_NO_SUDO = re.compile(
+_NOTORN = "torn-program"
+"""The node received another program, and ran nothing: no verb began, so none ends."""
+_SUDO = re.compile(
     rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
 )
 
@@ -117,6 +121,8 @@ def _advice(answer: RemoteAnswer) -> str:
 
 
 def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Outcome, str, str]:
+    if reading.refused and reading.refused[0] == TORN:
+        return Outcome.REFUSED, *reading.refused
     if reading.ended != verb or answer.status is None:
         return Outcome.LOST, *_cut_off(answer)
     if reading.refused:
