@@ -40,6 +40,8 @@ class SshLimits:
     stderr: int = 64 * KIB
     flood: int = 64 * MIB  # output discarded past the caps before the connection is dropped
     held: float = 5.0  # silence after the exit status when something keeps the output open
+    trusted: float = 5.0  # a conversation that was idle for longer is probed before the next request
+    idle: float = 600.0  # an idle connection is closed: firewalls, ChannelTimeout and sudo's limits forget it too
     close: float = 5.0
 
 

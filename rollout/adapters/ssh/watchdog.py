@@ -57,6 +57,14 @@ class Watchdog:
     @contextmanager
     def over(self, wire: Closing, at: float) -> Iterator[WatchedConnection]:
         """Close ``wire`` if the block has not ended at ``at`` (monotonic)."""
+        watch = self.begin(wire, at)
+        try:
+            yield watch
+        finally:
+            self.end(watch)
+
+    def begin(self, wire: Closing, at: float) -> WatchedConnection:
+        """Close ``wire`` at ``at`` (monotonic), unless ``end`` comes before."""
         watch = WatchedConnection(wire)
         with self._changed:
             if self._thread is None and not self._closed:
@@ -65,12 +73,14 @@ class Watchdog:
             heapq.heappush(self._watches, (at, next(self._numbers), watch))
             if self._watches[0][2] is watch:
                 self._changed.notify()
-        try:
-            yield watch
-        finally:
-            with self._changed:
-                watch.done = True
-                self._forget_done()
+        return watch
+
+    def end(self, watch: WatchedConnection) -> bool:
+        """Whether the connection was not closed."""
+        with self._changed:
+            watch.done = True
+            self._forget_done()
+            return not watch.rang
 
     def close(self, seconds: float) -> None:
         with self._changed:

@@ -12,13 +12,11 @@ from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, AgentReading, BadLineError, printable, read
 
-_HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 TORN = "torn-program"
 """The node received another program, and ran nothing: no verb began, so none ends."""
+_HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
-_NOTORN = "torn-program"
-"""The node received another program, and ran nothing: no verb began, so none ends."""
-_SUDO = re.compile(
+_NO_SUDO = re.compile(
     rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
 )
 

@@ -171,7 +171,9 @@ def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float)
 def _command(
     program: str, verb: str, words: Iterable[str], lines: Iterable[str], *, sudo: bool, deadline: float
 ) -> RemoteCommand:
-    request = AgentRequest(program, " ".join([verb, *map(_word, words)]), "".join(f"{line}\n" for line in lines).encode())
+    request = AgentRequest(
+        program, " ".join([verb, *map(_word, words)]), "".join(f"{line}\n" for line in lines).encode()
+    )
     line, alone = conversation.boot(program), conversation.alone(request)
     if sudo:
         return RemoteCommand(quiet(line), alone, deadline, bare=line, request=request)

@@ -134,12 +134,11 @@ def _not_ours(line: bytes) -> str:
 
 def answered(output: bytes) -> bytes:
     """The text of the last answer; a login shell may print before it. The whole text if there is no marker."""
-    begin = None
-    for begin in _BEGIN.finditer(output):
-        pass
-    if begin is None:
+    begins = tuple(_BEGIN.finditer(output))
+    if not begins:
         return output
-    return re.sub(rb"over %b [0-9]{1,3}\n\Z" % begin[1], b"", output[begin.end() :])
+    last = begins[-1]
+    return re.sub(rb"over %b [0-9]{1,3}\n\Z" % last[1], b"", output[last.end() :])
 
 
 def _take(reading: AgentReading, line: bytes, number: int) -> None:
