@@ -20,7 +20,7 @@ from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
 from rollout.lab.loop import Loop
 from rollout.lab.machine import LabMachine
-from rollout.lab.session import LabSession, Reply, StateLine, verb_of
+from rollout.lab.session import LabSession, Reply, StateLine, Verbs
 from rollout.lab.spec import NodeSpec
 from rollout.lab.sshd import Connection, decline
 
@@ -165,6 +165,7 @@ class LabNode:
         """Call once, when a transaction on this node reaches a moment (``faults.MOMENTS``)."""
         if moment in disk.MOMENTS:
             disk.check()
+            self.end_conversations()
         self._awaited.setdefault(moment, []).append(act)
         self.disk.awaited.add(moment)
 
@@ -191,11 +192,6 @@ class LabNode:
         connection.serve((self.stranger or host_key).loaded())
 
     def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
-        verb, boot = verb_of(line), self.boot
-        if verb == "apply":
-            self._reached(verb)
-        if self.boot != boot:
-            return
         try:
             child = children.spawn(self._watched(self._command(line)), self._environment, piped=True)
         except (OSError, ValueError) as error:  # a line too long, no descriptor left
@@ -203,9 +199,20 @@ class LabNode:
             return
         StateLine(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
-        self.sessions[channel] = LabSession(self.loop, channel, child, partial(self._command_ended, verb), forget)
-        if verb == "apply" and self.cut_after is not None:
+        verbs = Verbs(line, partial(self._verb_begins, connection), self._verb_ended)
+        self.sessions[channel] = LabSession(self.loop, channel, child, verbs, forget)
+
+    def _verb_begins(self, connection: Connection, verb: str) -> None:
+        if verb != "apply":
+            return
+        self._reached(verb)
+        if self.cut_after is not None:
             self.loop.at(self.loop.now() + self.cut_after, connection.cut)
+
+    def end_conversations(self) -> None:
+        """For faults of commands that start later: the next verb starts another conversation."""
+        for session in self.sessions.values():
+            session.end_conversation()
 
     def _command(self, line: str) -> tuple[str, ...]:
         if not self.babble:
@@ -225,7 +232,7 @@ class LabNode:
         if session is not None:
             session.touch()
 
-    def _command_ended(self, verb: str, status: int) -> None:
+    def _verb_ended(self, verb: str, status: int) -> None:
         if verb == "confirm" and status == 0:
             self.machine.ailments.confirmed(self.loop.now())
             self.settle()

@@ -107,17 +107,23 @@ def _outcome(nodes: SshNodes) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("forced", "words"),
+    ("forced", "deadline", "words"),
     [
-        ("echo no shell for you; exit 1", "the agent did not start; the node printed instead: no shell for you"),
-        ("exec cat", "not finished after 3 s"),
-        ("exit 0", "exit status 0"),
+        (
+            "echo no shell for you; exit 1",
+            PATIENCE,
+            "the agent did not start; the node printed instead: no shell for you",
+        ),
+        ("exec cat", 3, "not finished after 3 s"),
+        ("exit 0", PATIENCE, "exit status 0"),
     ],
 )
-def test_a_forced_command_is_reported(own_sshd: Sshd, make_nodes: Make, forced: str, words: str) -> None:
+def test_a_forced_command_is_reported(
+    own_sshd: Sshd, make_nodes: Make, forced: str, deadline: float, words: str
+) -> None:
     own_sshd.options = f"ForceCommand {forced}\n"
     own_sshd.start()
-    told = report(make_nodes(own_sshd.ssh_config).run(target(), replace(STATUS, deadline=3)))
+    told = report(make_nodes(own_sshd.ssh_config).run(target(), replace(STATUS, deadline=deadline)))
     assert told.outcome in (Outcome.LOST, Outcome.UNREACHED)
     assert words in told.message
 
