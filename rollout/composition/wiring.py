@@ -111,9 +111,10 @@ class Session:
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:
-        from rollout.adapters.ssh import SshNodes
+        from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 
-        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
+        limits = within_files(SshLimits())
+        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say, limits=limits)
 
     def command_nodes(self) -> SshNodes:
         """For an operator's commands: through fabric, with little output kept of each node."""

@@ -41,7 +41,7 @@ class Conversation:
         self._bare = command.bare
         self._elevation = elevation
         self._limits = limits
-        self._pipes = Pipes(channel, replace(limits, flood=0))
+        self._pipes = Pipes(channel, limits)
         self._begun = False
         self._served = 0.0
 
@@ -127,7 +127,7 @@ class Conversation:
             if over:
                 return self._closed()
             self._pipes.feed(deadline)
-            if self._pipes.flooded:
+            if self._pipes.out.lost or self._pipes.flooded:
                 return self._unknown("output-flood", "the answer does not end")
             if not deadline.left():
                 return self._unknown("deadline", f"not finished after {seconds:g} s")

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -354,3 +355,11 @@ def test_the_time_between_requests_does_not_count(own_sshd: Sshd, make_nodes: Ma
     assert _outcome(nodes) is Outcome.DONE
     short = replace(STATUS, deadline=2 + 10 * (time.monotonic() - begin))
     assert [report(nodes.run(target(), short)).outcome for _ in range(3)] == [Outcome.DONE] * 3
+
+
+@pytest.mark.parametrize(("soft", "hard", "sessions"), [(256, 4096, 2000), (256, 1000, 800), (3000, 3000, 2000)])
+def test_sessions_fit_into_the_files_that_a_process_may_open(soft: int, hard: int, sessions: int) -> None:
+    code = "from rollout.adapters.ssh import SshLimits, within_files; print(within_files(SshLimits()).sessions)"
+    line = f"ulimit -Sn {soft} && ulimit -Hn {hard} && exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == sessions
