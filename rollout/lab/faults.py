@@ -206,13 +206,11 @@ def _repair_disk(ward: Ward) -> None:
 
 
 def _babble(ward: Ward, fault: LabFault) -> None:
-    ward.node.babble = fault.kind
-    ward.node.end_conversations()
+    ward.node.spoil(fault.kind)
 
 
 def _be_plain(ward: Ward) -> None:
-    ward.node.babble = ""
-    ward.node.end_conversations()
+    ward.node.spoil("")
 
 
 def _step_clock(ward: Ward, fault: LabFault) -> None:

@@ -20,7 +20,7 @@ from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
 from rollout.lab.loop import Loop
 from rollout.lab.machine import LabMachine
-from rollout.lab.session import LabSession, Reply, StateLine, Verbs
+from rollout.lab.session import LabSession, Reply, StateLine, Verbs, is_conversation
 from rollout.lab.spec import NodeSpec
 from rollout.lab.sshd import Connection, decline
 
@@ -165,9 +165,9 @@ class LabNode:
         """Call once, when a transaction on this node reaches a moment (``faults.MOMENTS``)."""
         if moment in disk.MOMENTS:
             disk.check()
-            self.end_conversations()
         self._awaited.setdefault(moment, []).append(act)
         self.disk.awaited.add(moment)
+        self.end_conversations()
 
     def await_nothing(self, moment: str) -> None:
         """Cancel the wait for this moment."""
@@ -200,7 +200,8 @@ class LabNode:
         StateLine(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
         verbs = Verbs(line, partial(self._verb_begins, connection), self._verb_ended)
-        self.sessions[channel] = LabSession(self.loop, channel, child, verbs, forget)
+        prepared = bool(self.disk.awaited)
+        self.sessions[channel] = LabSession(self.loop, channel, child, verbs, forget, prepared=prepared)
 
     def _verb_begins(self, connection: Connection, verb: str) -> None:
         if verb != "apply":
@@ -214,12 +215,27 @@ class LabNode:
         for session in self.sessions.values():
             session.end_conversation()
 
+    def spoil(self, kind: str) -> None:
+        """From now on garbage, or output without end, stands for every answer; ``""``: no more."""
+        self.babble = kind
+        endless = self._rubbish.with_name(f"{self._rubbish.name}.endless")
+        if kind:
+            self._rubbish.parent.mkdir(exist_ok=True)
+            self._rubbish.write_bytes(listener.garbage(self.spec.name))
+        if kind == listener.ENDLESS:
+            endless.touch()
+        else:
+            endless.unlink(missing_ok=True)
+        if not kind:
+            self._rubbish.unlink(missing_ok=True)
+        self.end_conversations()
+
     def _command(self, line: str) -> tuple[str, ...]:
-        if not self.babble:
-            return ("/bin/sh", "-c", line)
-        self._rubbish.parent.mkdir(exist_ok=True)
-        self._rubbish.write_bytes(listener.garbage(self.spec.name))
-        return listener.spoilt(self.babble, line, str(self._rubbish))
+        if is_conversation(line) and (self.babble or self.disk.awaited):
+            return listener.may_spoil(line, str(self._rubbish))
+        if self.babble:
+            return listener.spoilt(self.babble, line, str(self._rubbish))
+        return ("/bin/sh", "-c", line)
 
     def _gone(self, connection: Connection) -> None:
         self.connections.discard(connection)

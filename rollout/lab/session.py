@@ -109,6 +109,11 @@ _HEADER = re.compile(rb"[a-z0-9]+ ([0-9]{1,9})(?: ([a-z]*)[^\n]*)?\n")
 _OVER = re.compile(rb"(?:^|\n)over [0-9a-f]+ ([0-9]{1,3})\n")
 
 
+def is_conversation(line: str) -> bool:
+    """Whether a command line starts a conversation with the agent."""
+    return bool(_AGENT.search(line))
+
+
 class Verbs:
     """Follows the bytes of a conversation with the agent: which verb begins, and how it ends.
 
@@ -118,7 +123,7 @@ class Verbs:
     def __init__(self, line: str, begin: Callable[[str], None], end: Callable[[str, int], None]) -> None:
         """``line`` is the command line of the exec; of any other command nothing is followed."""
         self._begin, self._end = begin, end
-        self.follows = bool(_AGENT.search(line))
+        self.follows = is_conversation(line)
         self._head, self._skip, self._tail = b"", 0, b""
         self._running: list[str] = []
 
@@ -165,8 +170,12 @@ class LabSession:
         child: Child,
         verbs: Verbs,
         forget: Callable[[], object],
+        *,
+        prepared: bool = False,
     ) -> None:
+        """``prepared`` for faults that begin while it runs."""
         self._loop, self._channel, self._child, self._verbs, self._forget = loop, channel, child, verbs, forget
+        self._prepared = prepared
         self._input = b""
         self._output: dict[int, bytes] = {child.stdout: b"", child.stderr: b""}
         self._reading: set[int] = set()
@@ -182,8 +191,11 @@ class LabSession:
         return self._child.pid
 
     def end_conversation(self) -> None:
-        """A conversation with the agent ends after the verb that it serves now. Other commands go on."""
-        if self._verbs.follows:
+        """A conversation with the agent ends after the verb that it serves now, unless it is prepared for new faults.
+
+        Other commands go on.
+        """
+        if self._verbs.follows and not self._prepared:
             self._close_stdin()
 
     def touch(self) -> None:
