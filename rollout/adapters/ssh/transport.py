@@ -168,7 +168,7 @@ class CarrierTransport(NodeTransport):
         self._given_up: set[int] = set()
         self.closer = Closer()
         self._channel_handler_table = {
-            **self._channel_handler_table,  # type: ignore[has-type]
+            **self._channel_handler_table,
             MSG_CHANNEL_CLOSE: self._closed_by_the_other_side,
         }
 
