@@ -1,8 +1,8 @@
 # --------------------------------------------------------------------------------------------------- the conversation
 
 # The controller starts one shell on a node as root, and sends it this program once. Then it sends each verb as a frame:
-# a line `NONCE SIZE VERB [KEY=VALUE …]` and SIZE bytes of payload. Each verb runs in a process of its own, so nothing of
-# one verb reaches the next, and whoever kills a verb does not end the conversation.
+# a line `NONCE SIZE VERB [KEY=VALUE …]` and SIZE bytes of payload. Each verb runs in a process of its own: nothing of one
+# verb reaches the next, and a guard that kills a verb does not end the conversation.
 
 serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
   result=0
