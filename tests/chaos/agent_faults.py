@@ -101,7 +101,7 @@ def _agents(pids: Iterable[int]) -> Iterator[tuple[int, str]]:
             role = _role(words)
             if role == "conversation" and roles.get(parent) in ("conversation", "shell"):
                 role = "shell"
-            role = role or {"guard": "guard", "shell": "child", "child": "child"}.get(roles.get(parent, ""))
+            role = role or {"guard": "guard", "shell": "child", "child": "child"}.get(roles.get(parent, ""), "")
             if role:
                 roles[pid] = role
                 yield pid, role
