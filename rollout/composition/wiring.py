@@ -110,9 +110,10 @@ class Session:
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:
-        from rollout.adapters.ssh import SshNodes
+        from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 
-        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
+        limits = within_files(SshLimits())
+        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say, limits=limits)
 
     def command_nodes(self) -> SshNodes:
         """For an operator's commands: through fabric, with little output kept of each node."""
@@ -206,10 +207,15 @@ class Session:
 
     @contextmanager
     def tools(
-        self, journal: Journal, width: int, backends: Backends | None = None, interrupts: Interrupts | None = None
+        self,
+        journal: Journal,
+        width: int,
+        backends: Backends | None = None,
+        interrupts: Interrupts | None = None,
+        nodes: SshNodes | None = None,
     ) -> Iterator[Tools]:
         """Everything a run needs, closed at the end. ``backends``: what its gates ask (``None``: it has no such gates).
-        ``interrupts``: those of a command that starts several runs (``None``: it starts one).
+        ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one).
         """
         from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
@@ -221,14 +227,14 @@ class Session:
         if interrupts is None:
             interrupts = Interrupts()
             interrupts.install()
-        nodes = self.nodes()
+        connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
             with self.observers() as observers:
                 yield Tools(
                     journal=journal,
                     engine=engine,
-                    nodes=nodes,
+                    nodes=connections,
                     local=LocalCommands(),
                     clock=SystemClock(),
                     observers=observers,
@@ -244,7 +250,8 @@ class Session:
             raise SecondInterruptError from None
         finally:
             engine.close()
-            nodes.close()
+            if nodes is None:
+                connections.close()
 
 
 def cluster_here(cluster: str) -> Inventory:

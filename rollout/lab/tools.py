@@ -38,6 +38,7 @@ _HIDDEN = frozenset(
             "cri-dockerd",
         ),
         *("kubelet", "kubeadm", "kubectl", "hostname", "machinectl", "reboot", "shutdown", "poweroff", "halt", "init"),
+        "logger",  # it would write to this machine's journal
         *("loginctl", "hostnamectl", "timedatectl", "busctl", "systemd-analyze", "telinit", "runlevel"),
     )
 )

@@ -165,6 +165,29 @@ MUTANTS = (
         ("tests/agent/test_fixed_files.py",),
     ),
     Mutant(
+        "nonce-not-compared",
+        "rollout/kubelet/agent/conversation.py",
+        """    if not head.startswith(output[: len(head)]):
+        raise ValueError("the node's output is not an answer to this request")
+    found = re.compile(rb"over %b ([0-9]{1,3})\\n" % nonce.encode()).search(output, len(head))
+""",
+        """    found = re.compile(rb"over [0-9a-f]+ ([0-9]{1,3})\\n").search(output)
+""",
+        "an older answer of a node counts as the answer to a newer request",
+        (
+            "tests/agent/test_conversation.py::test_another_answer_is_no_answer",
+            "tests/adapters/ssh/test_conversations.py::test_an_answer_in_doubt_is_lost_and_ends_the_connection",
+        ),
+    ),
+    Mutant(
+        "a-verb-takes-its-shells-name",
+        "rollout/agent/main.sh",
+        "  read -r self _ </proc/self/stat",
+        "  self=$$",
+        "a guard that waits for a verb kills the conversation, and the verb goes on beside it",
+        ("tests/agent/test_conversation.py::test_a_verb_is_the_holder_of_the_lock_and_not_the_conversation",),
+    ),
+    Mutant(
         "sent-after-the-end",
         "rollout/adapters/ssh/transport.py",
         "            if self._closed:\n                return\n",

@@ -11,17 +11,28 @@ from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 
 @dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """One verb for the agent: the text of its ``program``, the verb and its arguments, and the payload."""
+
+    program: str
+    words: str
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class RemoteCommand:
     """One exec on a node: a POSIX shell command line, its standard input, and its deadline in seconds.
 
     ``line`` is complete and never prompts. ``bare`` is the simple command in it that sudo runs (``""``: no sudo):
-    a caller with a password may put another sudo in front of it.
+    a caller with a password may put another sudo in front of it. With a ``request``, ``line`` starts a conversation
+    with the agent, which may serve many requests, and ``stdin`` is the input of a conversation of this one.
     """
 
     line: str
     stdin: bytes
     deadline: float
     bare: str = ""
+    request: AgentRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
