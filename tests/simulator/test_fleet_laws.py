@@ -128,6 +128,16 @@ def test_one_more_in_a_rack_than_its_limit_is_detected(site: Site) -> None:
         site.restart("a-2", asked_at=9.0)
 
 
+def test_one_more_in_a_zone_than_its_limit_is_detected(site: Site) -> None:
+    limits = replace(ORDER.limits, per_zone=Share(count=1))
+    site.watch.orders["r1"] = replace(ORDER, limits=limits)
+    site.restart("a-1")
+    site.nodes["b-1"].away_until = 1_000.0
+    site.nodes["a-1"].away_until = 1_000.0
+    with pytest.raises(LawBrokenError, match="law 4: 2 nodes away in zone none: a-1, b-1; the limit is 1"):
+        site.restart("b-1", asked_at=9.0)
+
+
 def test_one_more_in_flight_than_the_limit_is_detected(site: Site) -> None:
     for name in NAMES:
         site.nodes[name].cordoned = True
