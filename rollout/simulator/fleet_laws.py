@@ -125,7 +125,7 @@ class LawWatch:
         if ask.verb is not Verb.CONFIRM:
             return
         measured = (sender.run, ask.node, ask.serial - 1)
-        if measured not in journal.durable:
+        if not journal.has_answer(*measured):
             broken(f"law 2: a confirm reached {ask.node} before its journal entry was durable")
         if measured not in self.fleet.passed:
             broken(f"law 5: {ask.node} is confirmed and its gates have not passed")

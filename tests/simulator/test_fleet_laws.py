@@ -180,7 +180,7 @@ def test_a_confirm_without_a_durable_passed_measurement_is_detected(site: Site) 
     sender = Sender("r1", ORDER, take_over=False, listens=lambda: True, now=lambda: 0.0)
     with pytest.raises(LawBrokenError, match="law 2: a confirm reached a-1 before its journal entry was durable"):
         site.watch.begun(sender, CONFIRM, site.journal)
-    site.journal.durable.add(("r1", "a-1", 2))
+    site.journal.answers.add(("r1", "a-1", 2))
     with pytest.raises(LawBrokenError, match="law 5: a-1 is confirmed and its gates have not passed"):
         site.watch.begun(sender, CONFIRM, site.journal)
     site.fleet.passed.add(("r1", "a-1", 2))
