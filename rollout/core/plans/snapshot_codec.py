@@ -66,7 +66,9 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
     if len(data) > MOST_BYTES:
         raise _error("snapshot-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
     try:
-        return _fleet(JsonStream(data.decode()), file)
+        stream = JsonStream(data.decode())
+        del data  # with 100,000 nodes it is large
+        return _fleet(stream, file)
     except ShapeError as error:
         raise _error("snapshot-unreadable", f"{file}: {error}") from None
     except ValueError:
