@@ -111,8 +111,9 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/fuzz.txt
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
-bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
+bench: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md; the cost of large fleets
 	$(BIN)/python -m benchmarks.check_kubelet
+	$(BIN)/python -m benchmarks.large_fleet 2000 100000
 
 picture: setup ## make the picture of a run in the README anew, by a run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh
