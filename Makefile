@@ -120,8 +120,9 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/fuzz.txt
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
-bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
+bench: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md; the cost of large fleets
 	$(BIN)/python -m benchmarks.check_kubelet
+	$(BIN)/python -m benchmarks.large_fleet 2000 100000
 
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)

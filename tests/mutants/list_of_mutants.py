@@ -87,9 +87,17 @@ MUTANTS = (
     Mutant(
         "one-too-many",
         "rollout/core/run/capacity.py",
-        "        return most_of(order, area) - busy[area]\n",
-        "        return most_of(order, area) - busy[area] + 1\n",
+        "        return layout.most[place] - records.count(Count.UNAVAILABLE, place)\n",
+        "        return layout.most[place] - records.count(Count.UNAVAILABLE, place) + 1\n",
         "more nodes of a rack are unavailable than its limit allows",
+        (SEEDS,),
+    ),
+    Mutant(
+        "list-forgotten",
+        "rollout/core/run/records.py",
+        "                listed[each] ^= 1 << at\n",
+        "                pass\n",
+        "decisions look at lists of nodes that are not what the records say",
         (SEEDS,),
     ),
     Mutant(

@@ -18,7 +18,7 @@ from rollout.core.model.playbook import (
     RevertScope,
     Share,
 )
-from rollout.core.run.capacity import unavailable
+from rollout.core.run.facts import unavailable
 from rollout.core.run.order import apply_order, predicted_seconds, revert_order
 from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
 from tests.plays import confirmed_before
