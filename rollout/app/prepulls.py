@@ -13,8 +13,8 @@ from rollout.app.node_worker import NodeAccess
 from rollout.app.operator_commands import Commanded, OperatorCommand, run_on_all
 from rollout.app.ports import Nodes
 from rollout.app.reading import only
-from rollout.core.model.command_result import CommandResult
 from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.report import CommandResult
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.run.at_once import AtOnce
 from rollout.errors import InputError, Problem
