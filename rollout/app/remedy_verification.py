@@ -18,7 +18,7 @@ from rollout.core.run.state import NodeState
 from rollout.core.text import json_text
 from rollout.errors import RemoteError, UsageError
 from rollout.kubelet import values
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import NodeJournal
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.remedies import SETTINGS, Observed, Remedy, remedies
@@ -93,7 +93,7 @@ def in_force(
 ) -> dict[str, bool | None]:
     """By ``/configz`` for fields; and no file of the node may have a value that is not in force."""
     read = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot)}
-    late = {name for finding in not_in_force(read.values(), Order())[0] for name in finding.nodes}
+    late = {name for finding in not_in_force(read.values(), ProposalTarget())[0] for name in finding.nodes}
 
     def one(name: str) -> bool | None:
         wanted = {field: text for field, text in run.fields.get(name, {}).items() if field in SETTINGS}
@@ -120,7 +120,7 @@ def verify_run(run: RunToVerify, found: Readings) -> Verified:
     after = {each.node: each for each in found.after if not each.why}
     observed = [_observed(run, name, before.get(name), after[name], found) for name in run.confirmed if name in after]
     silent = tuple(name for name in run.confirmed if name not in after)
-    return Verified(run, remedies(run.settings, observed, silent, Order(run.cluster, now=found.now)), silent)
+    return Verified(run, remedies(run.settings, observed, silent, ProposalTarget(run.cluster, now=found.now)), silent)
 
 
 def _observed(run: RunToVerify, name: str, before: NodeJournal | None, after: NodeJournal, found: Readings) -> Observed:

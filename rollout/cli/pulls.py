@@ -34,7 +34,7 @@ from rollout.core.text import durations
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.timed_pulls import PullEnd, TimedPull, conclusions, pull_document, pull_line
 
 LONGEST = 24 * 3600.0
@@ -168,7 +168,7 @@ class _Progress:
 
 
 def _show(call: _Call, so_far: Pulled) -> None:
-    order = Order(call.inventory.cluster)
+    order = ProposalTarget(call.inventory.cluster)
     if call.session.output == "json":
         unknown = [{"node": each.node, "image": each.image, "why": printable(each.why, 300)} for each in so_far.unknown]
         document = {"version": 1, "pulls": [pull_document(pull) for pull in so_far.pulls], "unknown": unknown}

@@ -13,7 +13,7 @@ from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Unread
 from rollout.errors import RemoteError
-from rollout.kubelet.diagnosis.finding import Order
+from rollout.kubelet.diagnosis.finding import ProposalTarget
 from tests.kubelet.diagnosis.logs import NODE, event
 from tests.kubelet.nodes import fleet, inventory
 
@@ -104,7 +104,7 @@ def test_silent_nodes_are_folded_by_their_reason_and_nothing_read_is_known() -> 
     known = inventory(3)
     silent = {name: Unread(name, "connection-refused", f"connection refused by {name}") for name in known.nodes}
     symptoms = Symptoms(fleet(known, silent), (), FromApi(), 0.0)
-    (missing,) = diagnose_cluster(symptoms, Order("rno")).not_read or ()
+    (missing,) = diagnose_cluster(symptoms, ProposalTarget("rno")).not_read or ()
     assert (len(missing.nodes), missing.why) == (3, "connection refused by NODE [connection-refused]")
     assert symptoms.nothing
     assert not Symptoms(fleet(known, silent), (), read_api(State(), [], ""), 0.0).nothing
