@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes test-apiserver fuzz bench picture lock audit sbom kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-diagnose picture lock audit sbom kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,7 +68,7 @@ house: setup ## how the source is built, as counts: modules, names that stand tw
 ##@ At night
 
 night: ## everything in full; each step runs, also after one that failed (hours; root)
-	$(MAKE) --keep-going night-tests mutants simulate chaos power test-kubelet test-runtimes test-apiserver demo
+	$(MAKE) --keep-going night-tests mutants simulate chaos power test-kubelet test-runtimes incidents test-apiserver demo
 
 night-tests: lint ## every test with every case, and ten times the examples; SAMPLE_SEED=… gives a printed seed back
 	ROLLOUT_TESTS=night ROLLOUT_SAMPLE_SEED=$(or $(SAMPLE_SEED),$$RANDOM$$RANDOM) $(BIN)/pytest -q -n 4 --dist loadgroup --durations=25
@@ -103,6 +103,15 @@ test-runtimes: setup ## our files read by containerd and dockerd of three Debian
 	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)
 	$(BIN)/pytest -q -n 2 tests/kubelet/real_runtimes
 
+incidents: setup ## the three incidents on a real node with a real kubelet 1.20.2 and containerd; writes docs/incidents.md (root; builds and fetches them first; ONLY=1)
+	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }
+	tests/kubelet/real_kubelet/build-kubelet.sh $(CACHE)
+	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)
+	$(BIN)/python -m tests.incidents $(if $(ONLY),--only $(ONLY))
+
+healthy-log: setup ## records the log of a healthy kubelet 1.20.2, on which diagnose must find nothing (root; after make incidents)
+	$(BIN)/python -m tests.incidents.healthy
+
 test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 minutes: golang-go, etcd-server; RECORD=1 records)
 	tests/adapters/kubernetes/build-apiserver.sh $(CACHE)
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes
@@ -111,8 +120,12 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/fuzz.txt
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
-bench: setup ## 1,000 kubelet configurations through check --kubelet-config; writes benchmarks/check-kubelet.md
+bench: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md; the cost of large fleets
 	$(BIN)/python -m benchmarks.check_kubelet
+	$(BIN)/python -m benchmarks.large_fleet 2000 100000
+
+bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
+	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
 
 picture: setup ## make the picture of a run in the README anew, by a run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh

@@ -14,7 +14,9 @@ from rollout.core.model.playbook import (
     RevertScope,
     Share,
 )
-from rollout.core.run.state import Goal, NodeOrder, Order, WaveOrder
+from rollout.core.run.capacity import nodes_to_change, nodes_to_revert
+from rollout.core.run.records import Records
+from rollout.core.run.state import Goal, NodeOrder, NodeRecord, Order, WaveOrder
 
 
 def make_order(
@@ -70,3 +72,19 @@ def make_order(
         zones=Counter(zones.values()),
         pulls=pulls,
     )
+
+
+Chosen = tuple[tuple[str, ...], int]
+"""Candidates and capacity."""
+
+
+def to_change(order: Order, nodes: Mapping[str, NodeRecord], names: Iterable[str], now: float) -> Chosen:
+    """``nodes_to_change`` of nodes with these records."""
+    records = Records.of(order, nodes, now)
+    return nodes_to_change(records, (records.among(names),), now)
+
+
+def to_revert(order: Order, nodes: Mapping[str, NodeRecord], names: Iterable[str], now: float) -> Chosen:
+    """``nodes_to_revert`` of nodes with these records."""
+    records = Records.of(order, nodes, now)
+    return nodes_to_revert(records, records.among(names), now)

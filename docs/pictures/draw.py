@@ -16,10 +16,9 @@ from rich.terminal_theme import TerminalTheme
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.live import screen
 from rollout.app.following import Follower
-from rollout.core.run.budgets import wrong
-from rollout.core.run.capacity import IN_MOTION
-from rollout.core.run.state import Phase, RunState
 from rollout.core.presentation.view import view
+from rollout.core.run.facts import IN_MOTION, wrong
+from rollout.core.run.state import Phase, RunState
 
 THEME = TerminalTheme(
     (20, 24, 29),

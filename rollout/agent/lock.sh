@@ -21,13 +21,13 @@ hold() { # SECONDS: take the lock; wait at most this long
       nap
     done
     # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-    [ "$S/lock" -ef "/proc/$$/fd/9" ] && break # else a forget came while we waited: the lock is another file now
+    [ "$S/lock" -ef "/proc/$self/fd/9" ] && break # else a forget came while we waited: the lock is another file now
     [ "$now" -lt "$patience" ] || return 1
     nap
     clock
   done
-  born "$$"
-  printf '%s %s\n' "$$" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
+  born "$self"
+  printf '%s %s\n' "$self" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
 }
 
 seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed

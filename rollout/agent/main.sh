@@ -1,5 +1,6 @@
 main() { # VERB ARGUMENT…
   verb=${1-}
+  read -r self _ </proc/self/stat # in a subshell, $$ is another process
   [ "$#" -eq 0 ] || shift
   until=0
   case $verb in
@@ -17,4 +18,4 @@ main() { # VERB ARGUMENT…
   finish
 }
 
-case $0 in rollout) ;; *) main "$@" ;; esac # under the loader the payload comes first, and the loader calls main
+case $0 in rollout) ;; *) main "$@" ;; esac # in a conversation, frames call main

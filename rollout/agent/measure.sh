@@ -35,7 +35,7 @@ run_command() { # NAME SECONDS BASE64
 
 show_units() { # the kubelet's unit and the runtimes': properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(bounded 10 env TZ=UTC systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
   unit_files='' main_pid=0 main_started='' services=' ' starts='' begun='' dates='' kubelet_files=''

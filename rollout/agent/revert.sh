@@ -54,14 +54,16 @@ near() { # N: the path, without its ending, of the loaded file's copies if they 
 }
 
 unstage() { # remove the copies that are outside the transaction's folder, or were tried there
-  n=1
+  nears='' n=1
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
-      rm -f "$R$near.new" "$R$near.old"
+      nears="$nears $R$near.new $R$near.old"
     fi
     n=$((n + 1))
   done
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$nears" ] || rm -f $nears
 }
 
 flush_near() { # make the removal durable: else a power cut restores copies that no record names

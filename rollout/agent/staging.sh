@@ -169,8 +169,8 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
   news=''
   mkdir -p "$T/next" || return 1
   note_times
-  # shellcheck disable=SC2154 # the loader's: this text and the payload
-  printf '%s' "${all%%"${NL}PAYLOAD='"*}$NL" >"$T/agent" || return 1
+  # shellcheck disable=SC2154 # this text, from the shell that read it
+  printf '%s' "$all" >"$T/agent" || return 1
   each file stage_file || return 1
   # shellcheck disable=SC2086 # a list of paths
   digest $news

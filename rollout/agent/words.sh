@@ -1,9 +1,13 @@
 # ---------------------------------------------------------------------------------------------- words, time, children
 
-say() { printf '%s\n' "$*" 2>/dev/null || :; }
+say() {
+  printf '%s\n' "$*" 2>/dev/null || :
+  case $1 in "refused "* | "failed "*) outcome=$1 ;; esac
+}
 
 finish() {
   say "end $verb"
+  log "$request: ${outcome-done}"
   exit 0
 }
 

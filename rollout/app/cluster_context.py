@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rollout.app.following import plan_of
+from rollout.app.following import plan_of, replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
-from rollout.core.model.plan import Plan
+from rollout.core.model.plan import Change, Plan, PlannedNode
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans.history import Around, KnownNodes, seen_in
+from rollout.core.run.state import Goal, NodeState
 from rollout.errors import RemoteError, StateError
 from rollout.kubelet import values
 from rollout.kubelet.node import unloaded
+from rollout.kubelet.node.layout import UNIT
 
 MOST_RUNS = 10
 """How many runs back a node may have been seen last. Reading a plan of 2,000 nodes takes 0.1 s."""
@@ -86,7 +88,7 @@ def with_running(
     edited = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot) and node.stale}
     if not edited:
         return fleet
-    plans = _Plans(journal)
+    plans = _Plans(journal, inventory.cluster)
     ask = _configz(inventory, sources, kubeconfig)
     loaded = {name: plans.loaded(node) for name, node in edited.items()}
 
@@ -134,17 +136,54 @@ def _content(node: Snapshot, path: str) -> bytes | None:
 class _Plans:
     """The plans of the runs that wrote what nodes have loaded, each read once."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, cluster: str) -> None:
         self._journal = journal
+        self._cluster = cluster
         self._known: dict[str, Plan | None] = {}
+        self._signalled: dict[str, list[tuple[PlannedNode, Change, Plan]]] | None = None
 
     def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
         """Path → the bytes that the running process loaded, for files that a run of this journal wrote."""
-        found: dict[str, bytes] = {}
+        found: dict[str, bytes] = dict(self._by_signal(node))
         for key, tx in node.facts.items():
             if key.startswith(unloaded.LOADED):
                 run = next((receipt.run for receipt in node.receipts if receipt.tx == tx), "")
                 found |= self._written(run, node.node)
+        return found
+
+    def _by_signal(self, node: Snapshot) -> Iterator[tuple[str, bytes]]:
+        """Files that a process loaded by SIGHUP. The node's own record of it is gone after a ``forget``.
+
+        The newest run that wrote a file counts, as long as the process that it signalled still runs.
+        """
+        paths = {(entry.unit, entry.path) for entry in node.stale if entry.unit != UNIT}
+        told: set[str] = set()
+        for planned, change, plan in self._signals().get(node.node, ()) if paths else ():
+            for file in change.files:
+                ours = planned.machine_id == node.machine_id and file.after in plan.blobs and file.path not in told
+                if ours and any((unit, file.path) in paths for unit in change.hangups):
+                    yield file.path, plan.blobs[file.after]
+                told.add(file.path)
+
+    def _signals(self) -> Mapping[str, list[tuple[PlannedNode, Change, Plan]]]:
+        """Node → the changes that runs confirmed on it and nothing has reverted since, the newest first."""
+        if self._signalled is not None:
+            return self._signalled
+        found: dict[str, list[tuple[PlannedNode, Change, Plan]]] = {}
+        reverted: set[str] = set()
+        for header in self._journal.runs(self._cluster)[:MOST_RUNS]:
+            state, plan = replay_if_readable(self._journal, header.run), plan_of(header)
+            if state is None:
+                break  # it may have reverted any older change
+            for name, record in state.nodes.items():
+                if record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
+                    continue
+                if plan is None or record.state is not NodeState.CONFIRMED or state.order.goal is not Goal.APPLY:
+                    reverted.add(name)
+                elif name not in reverted and name in plan.nodes:
+                    change = next(group.change for group in plan.groups if group.name == plan.nodes[name].group)
+                    found.setdefault(name, []).append((plan.nodes[name], change, plan))
+        self._signalled = found
         return found
 
     def _written(self, run: str, node: str) -> Mapping[str, bytes]:

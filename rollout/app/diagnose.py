@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
 from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
+from rollout.kubelet.diagnosis.node_journals import with_year, year_is_guessed
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.reading import FileReading
 
@@ -33,16 +34,24 @@ def together(found: Sequence[Diagnosis]) -> Diagnosis:
         merged(finding for each in found for finding in each.findings),
         tuple(reading for each in found for reading in each.readings),
         tuple(note for each in found for note in each.notes),
+        timelines=next((each.timelines for each in found if each.timelines is not None), None),
     )
 
 
-def diagnose(files: LogFiles, paths: Sequence[str], target: ProposalTarget) -> Diagnosis:
-    """A file that cannot be opened raises; what cannot be read inside a file is counted."""
+def diagnose(files: LogFiles, paths: Sequence[str], target: ProposalTarget, pod: str = "") -> Diagnosis:
+    """``pod`` (``namespace/name``): its end is shown. A file that cannot be opened raises; what cannot be read inside a file is counted."""
     facts, readings = Facts(), []
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
         reading = FileReading("(standard input)" if path == "-" else path)
-        for fact in reading.of(files.pieces(path), latest):
+        years: set[int] = set()
+        for found in reading.of(files.pieces(path), latest):
+            fact = with_year(found)
             facts.add(fact)
+            if year_is_guessed(fact):
+                years.add(datetime.fromtimestamp(fact.at or 0.0, UTC).year)
+        if years:
+            told = " and ".join(map(str, sorted(years)))
+            reading.notes = (*reading.notes, f"its lines have no year: {told} is by the time of the file")
         readings.append(reading)
-    return diagnosed(facts, target, readings)
+    return diagnosed(facts, target, readings, pod)

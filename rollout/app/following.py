@@ -9,8 +9,8 @@ from rollout import __version__
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal, RunHeader
 from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.report import Report
-from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rollout.app.ports import Clock, Engine
-from rollout.core.run.capacity import IN_MOTION
 from rollout.core.run.events import Event
+from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import Goal, RunState
 from rollout.errors import StateError
 

@@ -66,7 +66,6 @@ class NodeWorker:
     who: str = ""
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
-    kept: set[str] = field(default_factory=set)
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
@@ -114,7 +113,6 @@ class NodeWorker:
         if last is not None and self.clock.now() - last < CLAIM_AGAIN:
             return None
         report = self._ask(replace(ask, verb=Verb.READ))
-        self._release(ask.node)
         event = self._event(ask, report)
         if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
             trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
@@ -178,12 +176,10 @@ class NodeWorker:
             return self._answered(ask, baseline)
         looked = self._look_for_pulls(ask)
         if looked.outcome is not Outcome.DONE:
-            self._release(ask.node)
             return self._event(ask, looked)
         pulls = images_of(looked)
         if pulls == () or ask.regardless:
             return self._answered(ask, baseline, pulls or ())
-        self._release(ask.node)
         return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ())
 
     def _look_for_pulls(self, ask: Ask) -> Report:
@@ -196,7 +192,6 @@ class NodeWorker:
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
         report = self._read(ask) if ask.verb is Verb.READ else self._ask(ask)
-        self._keep_or_release(ask, report)
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
 
     def _read(self, ask: Ask) -> Report:
@@ -207,17 +202,6 @@ class NodeWorker:
         if report.reference == "claimed" and not self.take_over and gives_way(self._look(ask), self.has_ended):
             return self._ask(ask, take_over=True)
         return report
-
-    def _keep_or_release(self, ask: Ask, report: Report) -> None:
-        """The connection of an apply is kept until its confirm. Every other connection serves one verb."""
-        if report.outcome is Outcome.DONE and ask.verb is Verb.APPLY:
-            self.kept.add(ask.node)
-        elif report.outcome is not Outcome.DONE or ask.verb is not Verb.MEASURE or ask.node not in self.kept:
-            self._release(ask.node)
-
-    def _release(self, node: str) -> None:
-        self.kept.discard(node)
-        self.nodes.release(self.access.targets[node])
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Nodes, Target
-from rollout.core.model.command_result import CommandResult, result_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
-from rollout.core.model.report import RemoteCommand
+from rollout.core.model.report import CommandResult, RemoteCommand, result_of
 from rollout.core.run.at_once import AtOnce, at_once, may_start
 from rollout.kubelet.agent.sudo import quiet
 
@@ -62,14 +61,14 @@ class Commanded:
 def run_on_all(
     access: NodeAccess,
     nodes: Nodes,
-    command: OperatorCommand,
+    command: Callable[[str], OperatorCommand],
     bounds: AtOnce,
     so_far: Commanded,
     *,
     stopping: Callable[[], bool],
     heard: Callable[[CommandResult], None],
 ) -> None:
-    """Run ``command`` on the waiting nodes of ``so_far``, which is kept up to date also when an exception ends this.
+    """Run each node's ``command`` on the waiting nodes of ``so_far``, which is kept up to date also when an exception ends this.
 
     Once ``stopping`` is true no more nodes are started, and those in flight finish. ``heard`` gets each result.
     """
@@ -77,7 +76,7 @@ def run_on_all(
 
     def one(target: Target) -> None:
         try:
-            answer = nodes.run(target, command.on(through_sudo=access.sudo[target.name]))
+            answer = nodes.run(target, command(target.name).on(through_sudo=access.sudo[target.name]))
             nodes.release(target)
             answers.put(result_of(target.name, answer))
         except BaseException as error:  # noqa: BLE001 - a bug: raised again where results are awaited

@@ -9,9 +9,8 @@ from rollout.app.impact import ChangeImpact, Foresight
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
-from rollout.core.model.playbook import Policy
+from rollout.core.model.playbook import Policy, RevertTimes
 from rollout.core.model.pods import BY_HAND
-from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import history, plan_codec

@@ -32,7 +32,8 @@ class Target:
 class Nodes(Protocol):
     """Runs commands on nodes. Thread-safe. An error of a node never raises: it is in the answer.
 
-    A connection is kept between calls for the same node until ``release``.
+    A connection is kept between calls for the same node until ``release``, or until it is idle for long or needed
+    for another node: then the next call opens a new one.
     """
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer: ...

@@ -65,7 +65,7 @@ def read_receipts(
     heard: Callable[[str], None] = lambda _: None,
     keep: Keep = keep_nothing,
 ) -> Mapping[str, Report]:
-    """The transactions and the token that every node reports. Claims and changes nothing.
+    """The transactions and the token that every node reports. Claims and changes nothing; the connections are kept.
 
     ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``.
     """
@@ -77,7 +77,7 @@ def read_receipts(
             heard(target.name)
         return report
 
-    return each(access, nodes, read, width)
+    return each(access, nodes, read, width, keep=True)
 
 
 def restart_pauses(access: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
@@ -89,17 +89,20 @@ def restart_pauses(access: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
         measured = report_of(target.name, "status", nodes.run(target, command), 0.0, keep_nothing).measurement
         return measured.unit.properties.get("RestartUSec", "") if measured and measured.unit else ""
 
-    return tuple(said for said in each(access, nodes, read).values() if said)
+    return tuple(said for said in each(access, nodes, read, keep=True).values() if said)
 
 
-def each(access: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH) -> dict[str, T]:
-    """``read`` of every node of ``access``, by name."""
+def each(
+    access: NodeAccess, nodes: Nodes, read: Callable[[Target], T], width: int = WIDTH, *, keep: bool = False
+) -> dict[str, T]:
+    """``read`` of every node of ``access``, by name. ``keep``: more will be requested from these nodes soon."""
 
     def one(target: Target) -> T:
         try:
             return read(target)
         finally:
-            nodes.release(target)
+            if not keep:
+                nodes.release(target)
 
     pool = ThreadPoolExecutor(width, thread_name_prefix="read")
     try:

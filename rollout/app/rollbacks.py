@@ -116,7 +116,7 @@ def emergency(
     todo = {name: receipt.tx for name, receipt in held.items() if receipt.state is not ReceiptState.REVERTED}
     claimants = {name: held_by(report, others) or _last_claim(report, picked) for name, report in reports.items()}
     claimed = {name: claimant for name, claimant in claimants.items() if claimant}
-    todo |= {name: held[name].tx for name in claimed.keys() & held.keys() - todo.keys()}
+    todo |= {name: held[name].tx for name in held if name in claimed and name not in todo}
     already = {name: receipt.tx for name, receipt in held.items() if name not in todo}
     todo |= {name: f"{claimant}-1" for name, claimant in claimed.items() if name not in held}
     unasked = tuple(

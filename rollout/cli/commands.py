@@ -16,8 +16,8 @@ from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.upkeep import cluster_option
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id, operator
-from rollout.core.model.command_result import CommandResult
 from rollout.core.model.playbook import Limits
+from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import (
     command_document,
     command_lines,
@@ -120,7 +120,9 @@ def _run(session: Session, access: NodeAccess, wanted: OperatorCommand, bounds: 
     so_far = Commanded(list(access.targets))
     nodes = session.command_nodes()
     try:
-        run_on_all(access, nodes, wanted, bounds, so_far, stopping=_told_once(interrupts.asked), heard=output.heard)
+        run_on_all(
+            access, nodes, lambda _: wanted, bounds, so_far, stopping=told_once(interrupts.asked), heard=output.heard
+        )
     except KeyboardInterrupt:  # the second Ctrl-C
         return _Outcome(so_far, interrupted=True)
     nodes.close()
@@ -144,7 +146,7 @@ def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
     return 0 if all(result.status == 0 for result in results) else 4
 
 
-def _told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
+def told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
     """``asked``, with a message when it becomes true."""
     told = False
 

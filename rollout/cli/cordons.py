@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.cordons import Lifted, lift_cordons, write_down_lifted
+from rollout.app.draining import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
 from rollout.composition.back_ends import cluster_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollout.app.prepulls import PullsDocument
+from rollout.app.remedy_verification import VerifiedDocument
 from rollout.app.run_documents import NoControllerDocument, PastRunDocument, StatusDocument
 from rollout.app.simulate import ForecastDocument
 from rollout.cli.check import CheckDocument
@@ -38,8 +40,8 @@ DOCUMENTS: tuple[type, ...] = (
     *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, KubeadmPatchesDocument, KubeletCheckDocument, LabFaultsDocument,
     LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument, NothingToDoDocument, OnNodesDocument,
-    PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument, PredictedDocument, ProofDocument, ReportDocument,
-    RunsDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, WaitingDocument,
+    PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument, PredictedDocument, ProofDocument, PullsDocument, ReportDocument,
+    RunsDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, VerifiedDocument, WaitingDocument,
 )  # fmt: skip
 
 

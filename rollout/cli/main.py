@@ -40,6 +40,7 @@ COMMANDS = {
     "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
     "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
     "plan": Listed("plan:plan", "Read the nodes, change nothing, write the plan."),
+    "prepull": Listed("pulls:prepull", "Pull images on nodes before their pods need them."),
     "recover": Listed("runs:recover", "Do the pending recoveries of a run that has ended."),
     "report": Listed("report:report", "Report on a run, as text, JSON or HTML."),
     "resume": Listed("runs:resume", "Resume a run that was interrupted or halted."),

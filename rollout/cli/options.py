@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -149,6 +150,18 @@ def given_limit(_context: click.Context, _parameter: click.Parameter, value: str
 limit_option = click.option(
     "--limit", default=None, callback=given_limit, help="Only these nodes: '@rack12&@gpu!tess-node-0007'."
 )
+
+
+_POD_NAME = re.compile(r"[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*")
+
+
+def pod_name(text: str) -> str:
+    """``text``, if it is NAMESPACE/NAME; else ``UsageError``."""
+    if not _POD_NAME.fullmatch(text):
+        raise UsageError(
+            "bad-pod-name", f"--pod {printable(text, 60)!r} is not NAMESPACE/NAME", hint="such as shop/web-0"
+        )
+    return text
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:

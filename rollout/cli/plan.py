@@ -74,9 +74,11 @@ def plan(
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
     made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
-    path = out or Path(plan_codec.file_name(made))
-    _write(path, plan_codec.encode(made))
-    _show(session, made, path)
+    del fleet  # with 100,000 nodes it is large
+    digest, content = plan_codec.sealed(made)
+    path = out or Path(plan_codec.file_name(made, digest))
+    _write(path, content)
+    _show(session, made, path, digest)
     return _exit_code(made, HAS_CHANGES if exit_code else 0)
 
 
@@ -105,7 +107,7 @@ def _write(path: Path, content: bytes) -> None:
     write_privately(path, content)
 
 
-def _show(session: Session, made: Plan, path: Path) -> None:
+def _show(session: Session, made: Plan, path: Path, digest: str) -> None:
     preflight = check_preflight(made)
     if session.output == "json":
         click.echo(documents.page(plan_json(made, str(path))))
@@ -114,7 +116,7 @@ def _show(session: Session, made: Plan, path: Path) -> None:
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
     click.echo(f"written: {path}")
-    click.echo(f"digest: {plan_codec.digest(made)}")
+    click.echo(f"digest: {digest}")
     if made.nodes and not preflight.refused:
         said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))
         how = "".join(f" {option} {shlex.quote(str(value))}" for option, value in said if value)

@@ -119,6 +119,8 @@ def _emergency(session: Session, asked: EmergencyOptions, terminal: EmergencyTer
             raise
         click.echo("stopped at once; run the same command again to continue", err=True)
         return 130
+    finally:
+        terminal.close()
     return code
 
 

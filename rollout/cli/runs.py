@@ -36,8 +36,7 @@ from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings
-from rollout.core.plans.change_overview import does_lines
+from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.nothing_to_do import (

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
@@ -19,8 +19,8 @@ from rollout.app.rollbacks import Emergency
 from rollout.app.runs import Tools, start_revert
 from rollout.composition.wiring import SecondInterruptError, Session, new_run_id, without_journal
 from rollout.core.model.inventory import Inventory
+from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.proof import NodeProof
-from rollout.core.model.rollback_timing import RevertTimes
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
@@ -29,6 +29,9 @@ from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
+
+if TYPE_CHECKING:
+    from rollout.adapters.ssh import SshNodes
 
 READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
@@ -55,20 +58,17 @@ class EmergencyTerminal:
     rounds: int = 0
     journal: Journal | None = None
     interrupts: Interrupts = field(default_factory=Interrupts)
+    _nodes: SshNodes | None = None
 
     def read(self, names: Sequence[str]) -> EmergencyReadings:
-        began, nodes = time.monotonic(), self.session.nodes()
+        began = time.monotonic()
         ended = [began]
 
         def heard(_name: str) -> None:
             ended[0] = time.monotonic()
 
-        try:
-            reports = read_receipts(
-                self.session.access(self.inventory, names), nodes, READERS, heard, self.session.traces.keep
-            )
-        finally:
-            nodes.close()
+        access = self.session.access(self.inventory, names)
+        reports = read_receipts(access, self._connections, READERS, heard, self.session.traces.keep)
         return EmergencyReadings(reports, ended[0] - began)
 
     def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
@@ -86,11 +86,17 @@ class EmergencyTerminal:
             return node_time(known)
         names = tuple(order.nodes)
         sample = names[:: -(-len(names) // MOST_SAMPLED)]
-        nodes = self.session.nodes()
-        try:
-            return node_time(None, restart_pauses(self.session.access(self.inventory, sample), nodes))
-        finally:
-            nodes.close()
+        return node_time(None, restart_pauses(self.session.access(self.inventory, sample), self._connections))
+
+    @property
+    def _connections(self) -> SshNodes:
+        """From the first reading to the last proof."""
+        self._nodes = self._nodes or self.session.nodes()
+        return self._nodes
+
+    def close(self) -> None:
+        if self._nodes is not None:
+            self._nodes.close()
 
     def confirm(self, count: int) -> None:
         cluster = self.inventory.cluster
@@ -120,7 +126,8 @@ class EmergencyTerminal:
         return self._carried_out(found, self.journal, begun)
 
     def _carried_out(self, found: Emergency, journal: Journal, begun: _Begun) -> Round:
-        with self.session.tools(journal, found.order.limits.in_flight, interrupts=self.interrupts) as tools:
+        width, nodes = found.order.limits.in_flight, self._connections
+        with self.session.tools(journal, width, interrupts=self.interrupts, nodes=nodes) as tools:
             try:
                 state = self._run(found, replace(tools, observers=(*tools.observers, begun)))
             except StateError as error:

@@ -98,22 +98,22 @@ class Session:
 
     def inventory_or_remembered(self, cluster: str) -> Inventory:
         """The same for commands that must work without the API server: if it fails, the nodes of its last answer."""
-        from rollout.adapters.remembered_nodes import RecallingSources
+        from rollout.adapters.node_sources import RecallingSources
         from rollout.app.load import load_cluster
 
         sources = RecallingSources(self.sources(), self.state, _say)
         return load_cluster(self.files(), sources, cluster, self.kubeconfig)
 
     def sources(self) -> ApiSources:
-        from rollout.adapters.node_sources import RealSources
-        from rollout.adapters.remembered_nodes import RememberingSources
+        from rollout.adapters.node_sources import RealSources, RememberingSources
 
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
     def nodes(self) -> SshNodes:
-        from rollout.adapters.ssh import SshNodes
+        from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 
-        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say)
+        limits = within_files(SshLimits())
+        return SshNodes(self.resolver, sudo_password=self.sudo_password, notice=_say, limits=limits)
 
     def command_nodes(self) -> SshNodes:
         """For an operator's commands: through fabric, with little output kept of each node."""
@@ -124,6 +124,15 @@ class Session:
             self.resolver, sudo_password=self.sudo_password, notice=_say, sessions=FabricSession,
             limits=SshLimits(stdout=COMMAND_OUTPUT, stderr=COMMAND_OUTPUT),
         )  # fmt: skip
+
+    def journal_nodes(self) -> SshNodes:
+        """For the journals of nodes: the same way as an operator's commands, with the output of a reading kept."""
+        from rollout.adapters.ssh import SshLimits, SshNodes
+        from rollout.adapters.ssh.over_fabric import FabricSession
+
+        return SshNodes(
+            self.resolver, sudo_password=self.sudo_password, notice=_say, sessions=FabricSession, limits=SshLimits()
+        )
 
     def interactive_shell(self, target: Target) -> int:
         """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
@@ -198,10 +207,15 @@ class Session:
 
     @contextmanager
     def tools(
-        self, journal: Journal, width: int, backends: Backends | None = None, interrupts: Interrupts | None = None
+        self,
+        journal: Journal,
+        width: int,
+        backends: Backends | None = None,
+        interrupts: Interrupts | None = None,
+        nodes: SshNodes | None = None,
     ) -> Iterator[Tools]:
         """Everything a run needs, closed at the end. ``backends``: what its gates ask (``None``: it has no such gates).
-        ``interrupts``: those of a command that starts several runs (``None``: it starts one).
+        ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one).
         """
         from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
@@ -213,14 +227,14 @@ class Session:
         if interrupts is None:
             interrupts = Interrupts()
             interrupts.install()
-        nodes = self.nodes()
+        connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
             with self.observers() as observers:
                 yield Tools(
                     journal=journal,
                     engine=engine,
-                    nodes=nodes,
+                    nodes=connections,
                     local=LocalCommands(),
                     clock=SystemClock(),
                     observers=observers,
@@ -236,7 +250,8 @@ class Session:
             raise SecondInterruptError from None
         finally:
             engine.close()
-            nodes.close()
+            if nodes is None:
+                connections.close()
 
 
 def cluster_here(cluster: str) -> Inventory:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rollout.core.model.plan import FileChange
 from rollout.core.model.settings import Setting
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import digest
 
 MODE = "644"
 """The mode of a file that we create; an existing file keeps its own."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.model.inventory import Node
-from rollout.core.model.snapshot import FileState, Measurement, Process, Snapshot, Token, UnitState
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import FileState, Measurement, Process, Snapshot, Token, UnitState, digest
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import layout, packaged
 from rollout.kubelet.runtimes import known

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 from rollout import known_faults
 from rollout.lab import syscalls
 from rollout.lab.loop import Loop
-from rollout.lab.syscalls import HeldCall
-from rollout.lab.trapped_syscall import (
+from rollout.lab.syscalls import (
     ATTRIBUTES,
     LINK,
     MKDIR,
@@ -29,6 +28,7 @@ from rollout.lab.trapped_syscall import (
     SYNC,
     WRITE,
     Act,
+    HeldCall,
     act,
     fill_in,
     grows,

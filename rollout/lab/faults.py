@@ -197,18 +197,20 @@ def _break_disk(ward: Ward, fault: LabFault) -> None:
     disk.check()
     ward.node.disk.kind = fault.kind
     ward.node.disk.seconds = 1.0 if fault.lasting is None else fault.lasting
+    ward.node.end_conversations()
 
 
 def _repair_disk(ward: Ward) -> None:
     ward.node.disk.kind = ""
+    ward.node.end_conversations()
 
 
 def _babble(ward: Ward, fault: LabFault) -> None:
-    ward.node.babble = fault.kind
+    ward.node.spoil(fault.kind)
 
 
 def _be_plain(ward: Ward) -> None:
-    ward.node.babble = ""
+    ward.node.spoil("")
 
 
 def _step_clock(ward: Ward, fault: LabFault) -> None:

@@ -18,6 +18,25 @@ OUTPUT_KINDS = (GARBAGE, ENDLESS)
 _LIE = "receipt tx=t1 run=r1 counter=99 state=confirmed cause=- left=0 finished=1"
 _GARBAGE = 'export LC_ALL=C; /bin/sh -c "$1" >/dev/null 2>&1; exec cat "$2"'
 _ENDLESS = '/bin/sh -c "$1" >/dev/null 2>&1; exec yes "$2"'
+_ANSWERS = """export LC_ALL=C
+/bin/sh -c "$1" | while IFS= read -r line; do
+  if [ -e "$2" ]; then
+    case $line in
+      "begin "*) ;;
+      "over "*)
+        [ ! -e "$2.endless" ] || exec yes "$3"
+        cat "$2"
+        ;;
+      *) continue ;;
+    esac
+  fi
+  printf '%s\\n' "$line"
+done"""
+
+
+def may_spoil(line: str, rubbish: str) -> tuple[str, ...]:
+    """The replacement of a conversation with the agent: while the file ``rubbish`` exists, it stands for each answer."""
+    return ("/bin/sh", "-c", _ANSWERS, "sh", line, rubbish, _LIE)
 
 
 def spoilt(kind: str, line: str, rubbish: str) -> tuple[str, ...]:

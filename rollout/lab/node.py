@@ -20,7 +20,7 @@ from rollout.lab.disk import Disk
 from rollout.lab.keys import USER, Key
 from rollout.lab.loop import Loop
 from rollout.lab.machine import LabMachine
-from rollout.lab.session import LabSession, Reply, StateLine, verb_of
+from rollout.lab.session import LabSession, Reply, StateLine, Verbs, is_conversation
 from rollout.lab.spec import NodeSpec
 from rollout.lab.sshd import Connection, decline
 
@@ -167,6 +167,7 @@ class LabNode:
             disk.check()
         self._awaited.setdefault(moment, []).append(act)
         self.disk.awaited.add(moment)
+        self.end_conversations()
 
     def await_nothing(self, moment: str) -> None:
         """Cancel the wait for this moment."""
@@ -191,11 +192,6 @@ class LabNode:
         connection.serve((self.stranger or host_key).loaded())
 
     def _start(self, connection: Connection, channel: paramiko.Channel, line: str) -> None:
-        verb, boot = verb_of(line), self.boot
-        if verb == "apply":
-            self._reached(verb)
-        if self.boot != boot:
-            return
         try:
             child = children.spawn(self._watched(self._command(line)), self._environment, piped=True)
         except (OSError, ValueError) as error:  # a line too long, no descriptor left
@@ -203,16 +199,43 @@ class LabNode:
             return
         StateLine(self.loop, child.line, self._ask, self._lines)
         forget = partial(self.sessions.pop, channel, None)
-        self.sessions[channel] = LabSession(self.loop, channel, child, partial(self._command_ended, verb), forget)
-        if verb == "apply" and self.cut_after is not None:
+        verbs = Verbs(line, partial(self._verb_begins, connection), self._verb_ended)
+        prepared = bool(self.disk.awaited)
+        self.sessions[channel] = LabSession(self.loop, channel, child, verbs, forget, prepared=prepared)
+
+    def _verb_begins(self, connection: Connection, verb: str) -> None:
+        if verb != "apply":
+            return
+        self._reached(verb)
+        if self.cut_after is not None:
             self.loop.at(self.loop.now() + self.cut_after, connection.cut)
 
+    def end_conversations(self) -> None:
+        """For faults of commands that start later: the next verb starts another conversation."""
+        for session in self.sessions.values():
+            session.end_conversation()
+
+    def spoil(self, kind: str) -> None:
+        """From now on garbage, or output without end, stands for every answer; ``""``: no more."""
+        self.babble = kind
+        endless = self._rubbish.with_name(f"{self._rubbish.name}.endless")
+        if kind:
+            self._rubbish.parent.mkdir(exist_ok=True)
+            self._rubbish.write_bytes(listener.garbage(self.spec.name))
+        if kind == listener.ENDLESS:
+            endless.touch()
+        else:
+            endless.unlink(missing_ok=True)
+        if not kind:
+            self._rubbish.unlink(missing_ok=True)
+        self.end_conversations()
+
     def _command(self, line: str) -> tuple[str, ...]:
-        if not self.babble:
-            return ("/bin/sh", "-c", line)
-        self._rubbish.parent.mkdir(exist_ok=True)
-        self._rubbish.write_bytes(listener.garbage(self.spec.name))
-        return listener.spoilt(self.babble, line, str(self._rubbish))
+        if is_conversation(line) and (self.babble or self.disk.awaited):
+            return listener.may_spoil(line, str(self._rubbish))
+        if self.babble:
+            return listener.spoilt(self.babble, line, str(self._rubbish))
+        return ("/bin/sh", "-c", line)
 
     def _gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -225,7 +248,7 @@ class LabNode:
         if session is not None:
             session.touch()
 
-    def _command_ended(self, verb: str, status: int) -> None:
+    def _verb_ended(self, verb: str, status: int) -> None:
         if verb == "confirm" and status == 0:
             self.machine.ailments.confirmed(self.loop.now())
             self.settle()

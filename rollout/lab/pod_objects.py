@@ -125,6 +125,34 @@ def _waiting(seen: NodeMoment) -> Object:
     }
 
 
+def events(seen: NodeMoment) -> list[Object]:
+    """``v1.Event``: those of the pod that waits for an image."""
+    state, name, image = seen.machine.pods, seen.spec.name, "registry.example/batch:2.0"
+    if not (state.started and state.pulling):
+        return []
+    error = f'Failed to pull image "{image}": rpc error: code = NotFound desc = manifest unknown'
+    told = (
+        ("Pulling", f'Pulling image "{image}"'),
+        ("Failed", error),
+        ("BackOff", f'Back-off pulling image "{image}"'),
+    )
+    when = seen.when(state.lease.since)
+    about = {"kind": "Pod", "namespace": "default", "name": f"batch-{name}", "fieldPath": "spec.containers{batch}"}
+    return [
+        {
+            "metadata": {**metadata(seen, f"batch-{name}.{reason}", f"event/{name}/{reason}"), "namespace": "default"},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet", "host": name},
+            "firstTimestamp": when,
+            "lastTimestamp": when,
+            "count": 1,
+        }
+        for reason, message in told
+    ]
+
+
 def _pod_head(seen: NodeMoment, namespace: str, name: str, whole: str, image: str) -> Object:
     owner = "DaemonSet" if namespace == "kube-system" else "ReplicaSet"
     return {

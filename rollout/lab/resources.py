@@ -185,10 +185,10 @@ def _pods(query: Query) -> Reply:
     said = [part for part in query.options.get("fieldSelector", "").split(",") if part]
     ended = {part.removeprefix("status.phase!=") for part in said if part.startswith("status.phase!=")}
     wanted = dict(part.split("=", 1) for part in said if not part.startswith("status.phase!=") and "=" in part)
-    if wanted.keys() - {"spec.nodeName"}:
-        return status(400, "BadRequest", f"field label not supported: {min(wanted.keys() - {'spec.nodeName'})}")
-    placed = bool(wanted)
-    if wanted:
+    if wanted.keys() - _SELECTED:
+        return status(400, "BadRequest", f"field label not supported: {min(wanted.keys() - _SELECTED)}")
+    placed = "spec.nodeName" in wanted
+    if placed:
         name = wanted["spec.nodeName"].lstrip("=")
         names = [name] if name in names else []
     namespace = query.words.get("namespace")
@@ -199,9 +199,28 @@ def _pods(query: Query) -> Reply:
         if not placed:
             found += [pod_objects.unplaced(seen, each) for each in replicas.waiting(name)]
         there = [pod for pod in found if namespace in {None, pod["metadata"]["namespace"]}]
+        there = [
+            pod for pod in there if wanted.get("metadata.name", pod["metadata"]["name"]) == pod["metadata"]["name"]
+        ]
         return [pod for pod in there if pod["status"]["phase"] not in ended]
 
     return _listed(query, "PodList", "v1", names, find)
+
+
+_SELECTED = frozenset({"spec.nodeName", "metadata.name"})
+
+
+def _events(query: Query) -> Reply:
+    field, _, name = query.options.get("fieldSelector", "").partition("=")
+    if field not in ("", "involvedObject.name"):
+        return status(400, "BadRequest", f"field label not supported: {field}")
+    namespace = query.words.get("namespace")
+
+    def find(node: str) -> list[Object]:
+        about = ((each, each["involvedObject"]) for each in pod_objects.events(query.lookup.see(node)))
+        return [each for each, pod in about if name in ("", pod["name"]) and namespace in {None, pod["namespace"]}]
+
+    return _listed(query, "EventList", "v1", query.lookup.names, find)
 
 
 def _configz(query: Query) -> Reply:
@@ -268,6 +287,8 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[[Query], Reply]], ...] = tup
         ("GET", f"/api/v1/nodes/{_NAME}/proxy/configz", _configz),
         ("GET", "/api/v1/pods", _pods),
         ("GET", "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods", _pods),
+        ("GET", "/api/v1/events", _events),
+        ("GET", "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/events", _events),
         ("POST", f"/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods/{_NAME}/eviction", evict),
         ("GET", _LEASES, _leases),
         ("GET", f"{_LEASES}/{_NAME}", _lease),

@@ -104,13 +104,60 @@ def frame(number: str, answer: ToolOutput) -> bytes:
 
 
 _CHUNK = 32768
-_VERB = re.compile(r"\brollout'? '?[0-9a-f]{64}'? '?([a-z]+)\b")
+_AGENT = re.compile(r"\brollout'? '?[0-9a-f]{64}\b")
+_HEADER = re.compile(rb"[a-z0-9]+ ([0-9]{1,9})(?: ([a-z]*)[^\n]*)?\n")
+_OVER = re.compile(rb"(?:^|\n)over [0-9a-f]+ ([0-9]{1,3})\n")
 
 
-def verb_of(line: str) -> str:
-    """The agent's verb that a command line starts; empty for any other command."""
-    found = _VERB.search(line)
-    return found[1] if found else ""
+def is_conversation(line: str) -> bool:
+    """Whether a command line starts a conversation with the agent."""
+    return bool(_AGENT.search(line))
+
+
+class Verbs:
+    """Follows the bytes of a conversation with the agent: which verb begins, and how it ends.
+
+    ``begin`` gets each verb before the command reads it; ``end`` gets it with its status.
+    """
+
+    def __init__(self, line: str, begin: Callable[[str], None], end: Callable[[str, int], None]) -> None:
+        """``line`` is the command line of the exec; of any other command nothing is followed."""
+        self._begin, self._end = begin, end
+        self.follows = is_conversation(line)
+        self._head, self._skip, self._tail = b"", 0, b""
+        self._running: list[str] = []
+
+    def sent(self, data: bytes) -> None:
+        """What the client sent: the program and the payloads are skipped, a frame's first line names its verb."""
+        while data and self.follows:
+            skipped = min(self._skip, len(data))
+            self._skip, data = self._skip - skipped, data[skipped:]
+            line, newline, rest = data.partition(b"\n")
+            self._head, data = self._head + line + newline, rest
+            if newline:
+                self._take(_HEADER.fullmatch(self._head))
+                self._head = b""
+
+    def _take(self, found: re.Match[bytes] | None) -> None:
+        if found is None:
+            self.follows = False
+            return
+        self._skip = int(found[1])
+        if found[2] is not None:  # the program's line has no such word
+            verb = found[2].decode()
+            self._running.append(verb)
+            self._begin(verb)
+
+    def answered(self, data: bytes) -> None:
+        """What the command printed."""
+        self._tail += data
+        while self._running and (found := _OVER.search(self._tail)):
+            self._tail = self._tail[found.end() - 1 :]
+            self._end(self._running.pop(0), int(found[1]))
+        self._tail = self._tail[-_LONGEST_OVER:]
+
+
+_LONGEST_OVER = 100
 
 
 class LabSession:
@@ -121,10 +168,14 @@ class LabSession:
         loop: Loop,
         channel: paramiko.Channel,
         child: Child,
-        done: Callable[[int], None],
+        verbs: Verbs,
         forget: Callable[[], object],
+        *,
+        prepared: bool = False,
     ) -> None:
-        self._loop, self._channel, self._child, self._done, self._forget = loop, channel, child, done, forget
+        """``prepared`` for faults that begin while it runs."""
+        self._loop, self._channel, self._child, self._verbs, self._forget = loop, channel, child, verbs, forget
+        self._prepared = prepared
         self._input = b""
         self._output: dict[int, bytes] = {child.stdout: b"", child.stderr: b""}
         self._reading: set[int] = set()
@@ -138,6 +189,14 @@ class LabSession:
     @property
     def pid(self) -> int:
         return self._child.pid
+
+    def end_conversation(self) -> None:
+        """A conversation with the agent ends after the verb that it serves now, unless it is prepared for new faults.
+
+        Other commands go on.
+        """
+        if self._verbs.follows and not self._prepared:
+            self._close_stdin()
 
     def touch(self) -> None:
         """An event on the connection: input, its end, space for output, or the channel's end."""
@@ -160,7 +219,8 @@ class LabSession:
         while self._stdin_open:
             if not self._input and self._channel.recv_ready():
                 self._input = self._channel.recv(_CHUNK)
-            if not self._input:
+                self._verbs.sent(self._input)
+            if not self._input or not self._stdin_open:
                 break
             try:
                 self._input = self._input[os.write(self._child.stdin, self._input) :]
@@ -202,6 +262,8 @@ class LabSession:
             self._close_output(descriptor)
             return
         self._output[descriptor] += data
+        if descriptor == self._child.stdout:
+            self._verbs.answered(data)
         self._flush(descriptor)
 
     def _flush(self, descriptor: int) -> None:
@@ -252,7 +314,6 @@ class LabSession:
     def _ended(self, status: int) -> None:
         self._status = status
         self._close_stdin()
-        self._done(status)
         self._finish()
 
     def _finish(self) -> None:

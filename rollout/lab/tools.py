@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,23 +21,24 @@ from rollout.lab.service import LabService, UnitPhase
 
 ASKING = ("systemctl", "systemd-run", "journalctl", "curl", "clock-step")
 """Stand-ins that use the lab's state table; all are the same script ``ask``."""
+PULLING = ("ctr", "crictl", "docker")
+"""Stand-ins that pull images; all are the same script ``pull-tool``."""
 _HIDDEN = frozenset(
     (
         *ASKING,
+        *PULLING,
         *(
             "sudo",
             "wget",
-            "docker",
             "dockerd",
             "containerd",
-            "ctr",
-            "crictl",
             "nerdctl",
             "podman",
             "crio",
             "cri-dockerd",
         ),
         *("kubelet", "kubeadm", "kubectl", "hostname", "machinectl", "reboot", "shutdown", "poweroff", "halt", "init"),
+        "logger",  # it would write to this machine's journal
         *("loginctl", "hostnamectl", "timedatectl", "busctl", "systemd-analyze", "telinit", "runlevel"),
     )
 )
@@ -52,6 +54,8 @@ def install(directory: Path) -> None:
             _script(ours / entry.name, entry.read_text(encoding="utf-8"))
     for name in ASKING:
         (ours / name).hardlink_to(ours / "ask")
+    for name in PULLING:
+        (ours / name).hardlink_to(ours / "pull-tool")
     seen = set(_HIDDEN)
     for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
         for tool in Path(folder).iterdir() if Path(folder).is_dir() else ():
@@ -152,6 +156,7 @@ def journalctl(machine: LabMachine, arguments: tuple[str, ...], offset: float) -
     """The journal of a unit or of processes; ``offset`` plus wall time is the machine's time."""
     options: dict[str, str] = {}
     pids: set[str] = set()
+    asked: set[str] = set()
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -160,11 +165,21 @@ def journalctl(machine: LabMachine, arguments: tuple[str, ...], offset: float) -
         if name == "_PID":
             pids.add(value)  # the same field twice means either
         options[_LONG.get(name, name)] = value
+        if _LONG.get(name) == "--unit":
+            asked.add(systemctl.full_name(value))
     said = (line for line in machine.journal if not pids or str(line.pid) in pids)
-    lines = [line for line in said if _wanted(options, machine, line, offset)]
+    lines = [line for line in said if _wanted(options, asked, machine, line, offset)]
     shown = lines[-int(options["--lines"]) :] if "--lines" in options else lines
     if options.get("--output") == "cat":
         return ToolOutput(out=tuple(line.text for line in shown))
+    if options.get("--output") == "short-iso":
+        stamps = (datetime.fromtimestamp(line.when - offset, UTC) for line in shown)
+        lines_of = zip(stamps, shown, strict=True)
+        return ToolOutput(
+            out=tuple(
+                f"{at:%Y-%m-%dT%H:%M:%S%z} node {line.identifier}[{line.pid}]: {line.text}" for at, line in lines_of
+            )
+        )
     texts = [f"[{line.when:.6f}] node {line.identifier}[{line.pid}]: {line.text}" for line in shown]
     return ToolOutput(out=tuple(texts) or ("-- No entries --",))
 
@@ -180,10 +195,14 @@ _LONG = {
 }
 
 
-def _wanted(options: Mapping[str, str], machine: LabMachine, line: JournalLine, offset: float) -> bool:
-    if "--unit" in options and not _belongs(systemctl.full_name(options["--unit"]), line):
+def _wanted(
+    options: Mapping[str, str], asked: Collection[str], machine: LabMachine, line: JournalLine, offset: float
+) -> bool:
+    if asked and not any(_belongs(unit, line) for unit in asked):
         return False
     if "--since" in options and line.when < _since(options["--since"], machine, offset):
+        return False
+    if "--until" in options and line.when > _since(options["--until"], machine, offset):
         return False
     return "--grep" not in options or _grep(options["--grep"], line.text)
 

@@ -19,7 +19,9 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
+from rollout.core.run.facts import Listed
 from rollout.core.run.moving import GRACE
+from rollout.core.run.records import Records
 from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
@@ -43,12 +45,12 @@ def moments(state: RunState) -> Iterator[float]:
     window = max(1, int(limits.pace)) / limits.pace
     yield from (at + window for at in state.started)
     patience = state.order.guard + GRACE
-    for record in state.nodes.values():
+    records = Records.of(state.order, state.nodes, state.now)
+    for _, record in records.those(records.listed(Listed.SETTLING)):
         yield record.busy_until
-        if record.pulling is not None:
-            yield record.pulling.again
-        if record.unseen is not None:
-            yield record.unseen.again
+    for _, record in records.those(records.listed(Listed.POSTPONED)):
+        yield from (found.again for found in (record.pulling, record.unseen) if found is not None)
+    for _, record in records.those(records.listed(Listed.SUSPECT)):
         if record.state is NodeState.UNKNOWN:
             yield from _of_unknown(record, patience)
 

@@ -52,6 +52,8 @@ class ModelLink:
 
     def cut_until(self, now: float) -> float:
         """When the link works again; 0: it works now."""
+        if not self.cuts:
+            return 0.0
         return max((end for begin, end in self.cuts if begin <= now < end), default=0.0)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
 from rollout.app.driver import LATE
+from rollout.core.model.areas import limited_areas, most_of
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command
@@ -110,12 +111,9 @@ class LawWatch:
         )  # not caused by another run
         away = [name for name in mine if is_away(self.fleet.nodes[name])]
         self._within(len(away), order.limits.in_flight, f"the fleet, including {node.name}")
-        rack, zone = order.nodes[node.name].rack, order.nodes[node.name].zone
-        here = [name for name in away if order.nodes[name].rack == rack]
-        self._within(len(here), order.limits.per_rack.of(order.racks[rack]), f"rack {rack}: {', '.join(here)}")
-        if order.limits.per_zone is not None:
-            inside = sum(order.nodes[name].zone == zone for name in away)
-            self._within(inside, order.limits.per_zone.of(order.zones[zone]), f"zone {zone}")
+        for area in limited_areas(order.nodes[node.name], order.limits):
+            here = [name for name in away if area in limited_areas(order.nodes[name], order.limits)]
+            self._within(len(here), most_of(order, area), f"{area}: {', '.join(here)}")
 
     @staticmethod
     def _within(count: int, limit: int, where: str) -> None:
@@ -127,7 +125,7 @@ class LawWatch:
         if ask.verb is not Verb.CONFIRM:
             return
         measured = (sender.run, ask.node, ask.serial - 1)
-        if measured not in journal.durable:
+        if not journal.has_answer(*measured):
             broken(f"law 2: a confirm reached {ask.node} before its journal entry was durable")
         if measured not in self.fleet.passed:
             broken(f"law 5: {ask.node} is confirmed and its gates have not passed")

@@ -35,7 +35,7 @@ class ModelLease:
 
 @dataclass
 class ModelJournal:
-    """State that all controllers with this journal share. ``passed``: the durable answers (node, serial)."""
+    """State that all controllers with this journal share."""
 
     timeline: Timeline
     headers: dict[str, RunHeader] = field(default_factory=dict)
@@ -46,7 +46,8 @@ class ModelJournal:
     words: list[tuple[str, Request]] = field(default_factory=list)
     withdrawn: set[int] = field(default_factory=set)  # numbers of words
     leases: dict[str, ModelLease] = field(default_factory=dict)
-    durable: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial of answers
+    answers: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial of those that were read
+    read: dict[str, int] = field(default_factory=dict)  # run → lines that were read for ``answers``
     away_until: float = 0.0
     slow_until: float = 0.0
     slow_by: float = 0.0
@@ -74,10 +75,16 @@ class ModelJournal:
         self.lines.setdefault(run, []).extend(events)
         if ended is not None:
             self.summaries[run] = (len(self.lines[run]), ended)
-        for text in events:
+
+    def has_answer(self, run: str, node: str, serial: int) -> bool:
+        """Whether the answer with this number is durable. Lines are read when this is first asked."""
+        lines = self.lines.get(run, [])
+        for text in lines[self.read.get(run, 0) :]:
             if _ANSWER in text:
                 body = json.loads(text)
-                self.durable.add((run, body["node"], body["serial"]))
+                self.answers.add((run, body["node"], body["serial"]))
+        self.read[run] = len(lines)
+        return (run, node, serial) in self.answers
 
 
 _ANSWER = '"event": "Answered"'

@@ -15,6 +15,7 @@ from rollout.app.ports import Observer
 from rollout.app.simulate import Forecast, ForecastMoment, Span, foresee
 from rollout.core.model.plan import Plan
 from rollout.core.plans.estimate import back_seconds, forth_seconds
+from rollout.core.run.capacity import burst
 from rollout.core.run.events import Event
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order, Phase, RunState
@@ -63,7 +64,8 @@ class PlanRehearsal:
         nodes = {name: self._node(name, start, back) for name in self.order.nodes}
         links = {name: ModelLink(SSH_SECONDS) for name in self.order.nodes}
         self.fleet = ModelFleet(self.timeline, nodes, links, Random(self.order.run))  # noqa: S311 - reproducible
-        grain = len(nodes) * BUSY if len(nodes) > MANY else 0.0
+        # A longer batch than the pace's window would restart fewer nodes than the pace allows.
+        grain = min(len(nodes) * BUSY, burst(self.plan.limits) / self.plan.limits.pace) if len(nodes) > MANY else 0.0
         self.room = Surroundings(self.timeline, self.fleet, self.tell, longest=5.0, grain=grain)
         self._since: dict[str, float] = {}
 

@@ -12,8 +12,8 @@ import re
 _TICK = """_tick() {
   _status=$?
   ticks=$((${ticks-0} + 1))
-  [ "$ticks" != "${KILL_AT-}" ] || kill -9 $$
-  [ "$ticks" != "${STOP_AT-}" ] || kill -STOP $$
+  [ "$ticks" != "${KILL_AT-}" ] || kill -9 "${self:-$$}"
+  [ "$ticks" != "${STOP_AT-}" ] || kill -STOP "${self:-$$}"
   [ -z "${TRACE-}" ] || echo "$1" >>"$TRACE"
   return $_status
 }

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,29 +77,47 @@ RACES = [
 ]
 
 
-def _condition(pid: int) -> str:
+def _children(pid: int) -> list[int]:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
-        return ""
+        return []
+
+
+def _shells(process: subprocess.Popen[bytes]) -> list[int]:
+    """The process, and those that it started itself: a verb runs in a child of its conversation."""
+    return [process.pid, *_children(process.pid)]
+
+
+def _stopped(process: subprocess.Popen[bytes]) -> list[int]:
+    found = []
+    for pid in _shells(process):
+        with suppress(OSError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] == "T":
+                found.append(pid)
+    return found
 
 
 def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
     """It has the lock's file open, and another process is recorded as its holder."""
+    holder = node.at("/var/lib/rollout/holder").read_text().split()[0]
+    return any(_naps_before_the_lock(pid, node) and holder != str(pid) for pid in _shells(process))
+
+
+def _naps_before_the_lock(pid: int, node: Node) -> bool:
     try:
-        opened = Path(f"/proc/{process.pid}/fd/9").readlink() == node.at("/var/lib/rollout/lock")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        naps = [Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in children]
+        opened = Path(f"/proc/{pid}/fd/9").readlink() == node.at("/var/lib/rollout/lock")
+        naps = [Path(f"/proc/{child}/comm").read_text().strip() == "sleep" for child in _children(pid)]
     except OSError:
         return False
-    holder = node.at("/var/lib/rollout/holder").read_text().split()[0]
-    return opened and any(naps) and holder != str(process.pid)
+    return opened and any(naps)
 
 
 def _has_gone_on(process: subprocess.Popen[bytes]) -> bool:
     """To its end. A command substitution counts its own lines, so the process may stop at one number twice."""
-    if process.poll() is None and _condition(process.pid) == "T":
-        os.kill(process.pid, signal.SIGCONT)
+    if process.poll() is None:
+        for pid in _stopped(process):
+            os.kill(pid, signal.SIGCONT)
     return process.poll() is not None
 
 
@@ -118,7 +137,7 @@ def ways(node: Node, first: Party, folder: Path) -> int:
 def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes]:
     """The output of both."""
     one = first.begin(node, STOP_AT=str(at))
-    until(lambda: one.poll() is not None or _condition(one.pid) == "T", PATIENCE, "it is stopped, or has ended")
+    until(lambda: one.poll() is not None or bool(_stopped(one)), PATIENCE, "it is stopped, or has ended")
     other = second.begin(node)
     until(
         lambda: one.poll() is not None or other.poll() is not None or _waits_for_the_lock(other, node),

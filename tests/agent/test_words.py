@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
 from rollout.core.model.verification import Binary, Expected, Verification
-from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
-from rollout.kubelet.agent.agent_call import LOADER, ApplyOrder, FileOrder
+from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 from rollout.kubelet.agent.agent_lines import READERS
 from tests.agent.node import order
 
@@ -38,11 +38,10 @@ def report(stdout: bytes, verb: str = "apply", *, status: int | None = 0, stderr
 
 def test_a_command_names_the_digest_of_what_is_sent() -> None:
     command = agent_call.apply("program\n", order(), sudo=True, deadline=30)
-    words = shlex.split(command.line)
-    digest = hashlib.sha256(command.stdin).hexdigest()
-    assert words[:3] == ["sudo", "-n", "--"]
-    assert words[3:9] == ["sh", "-c", LOADER, "rollout", digest, "apply"]
-    assert "counter=1" in words[9:]
+    digest = hashlib.sha256(b"program\n").hexdigest()
+    assert shlex.split(command.line) == ["sudo", "-n", "--", "sh", "-c", conversation.BOOT, "rollout", digest]
+    assert command.request is not None
+    assert command.request.words.startswith("apply tx=t1 run=run-1 counter=1 ")
     assert command.deadline == 30
     assert agent_call.cleanup("program\n", run="r", counter=1, sudo=False, deadline=1).line.startswith("sh -c ")
 
@@ -51,13 +50,15 @@ def test_the_payload_follows_the_program() -> None:
     command = agent_call.apply("program\n", order(new={"/etc/a": b""}, old={}), sudo=False, deadline=30)
     empty = hashlib.sha256(b"").hexdigest()
     argument = base64.b64encode(b"--config=/var/lib/kubelet/config.yaml").decode()
+    assert command.request is not None
+    size = len(command.request.payload)
     assert command.stdin.decode().splitlines() == [
+        "plain 8",
         "program",
-        "PAYLOAD='",
+        f"{'0' * 64} {size} {command.request.words}",
         f"file 1 /etc/a absent {empty} 640 -",
         "unit kubelet.service",
         f"argument {argument}",
-        "'",
     ]
 
 
@@ -70,10 +71,10 @@ def test_no_content_can_leave_the_payload(content: bytes, argument: str, gate: s
     file = FileOrder("/etc/a", "", hashlib.sha256(content).hexdigest(), "644", content)
     what = ApplyOrder("t", "r", 1, "0" * 32, 60, 3, "kubelet.service", 0, (file,), ("u",), (argument,))
     text = agent_call.apply("p\n", what, sudo=False, deadline=1).stdin.decode("ascii")
-    assert text.count("'") == 2
+    assert "'" not in text
     assert len(text.splitlines()) == 6
     measure = agent_call.Measure(commands=(agent_call.NodeCommand("g", 1, gate),))
-    assert agent_call.status("p\n", measure=measure, sudo=False, deadline=1).stdin.count(b"'") == 2
+    assert agent_call.status("p\n", measure=measure, sudo=False, deadline=1).stdin.count(b"\n") == 4
     assert len(words) == 2
 
 

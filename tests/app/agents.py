@@ -6,7 +6,6 @@ A test may replace an agent's answer (``says``), and sees which node got which r
 from __future__ import annotations
 
 import base64
-import shlex
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import digest
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 MACHINE = "0" * 32
@@ -76,9 +75,9 @@ class Agents:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
-        words = shlex.split(command.bare or command.line)
-        verb = words[5]
-        said = dict(word.split("=", 1) for word in words[6:])
+        assert command.request is not None
+        verb, *words = command.request.words.split()
+        said = dict(word.split("=", 1) for word in words)
         with self.lock:
             self.asked.append((target.name, {"verb": verb, "sudo": str(bool(command.bare)), **said}))
             agent = self.agents.setdefault(target.name, _Agent())

@@ -18,9 +18,8 @@ from rollout.app.ports import RunHeader
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
-from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread
+from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread, digest
 from rollout.core.plans import plan_codec
-from rollout.core.text.blobs import digest
 from rollout.errors import InputError, RemoteError
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.cordons import Lifted, write_down_lifted
+from rollout.app.draining import Lifted, write_down_lifted
 from rollout.app.following import replay
 from rollout.app.runs import leased
 from rollout.core.run.events import CordonsLifted

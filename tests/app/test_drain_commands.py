@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rollout.app.backends import Backends
-from rollout.app.cordons import Lifted, lift_cordons
+from rollout.app.draining import Lifted, lift_cordons
 from rollout.app.node_worker import CLAIM_AGAIN, NodeWorker
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom, Plan, PlannedDrain
@@ -40,8 +40,8 @@ def test_a_node_is_claimed_again_only_before_its_first_round() -> None:
     working = draining(outside, api)
     assert asked(working).trigger is Trigger.DRAINING
     assert asked(working).trigger is Trigger.DRAINING
-    assert len(outside.sent) == outside.released == 1
-    assert "r1" in outside.sent[0].line
+    assert len(outside.sent) == 1
+    assert b"run=r1" in outside.sent[0].stdin
     assert api.whose is Cordon.OURS
 
 

@@ -27,8 +27,8 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, Token
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.presentation.emergency_text import seen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
-from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import Answered
+from rollout.core.run.facts import unavailable
 from rollout.core.run.machine import opening
 from rollout.core.run.state import Ending, NodeState, Phase, RunState, Verb
 from rollout.errors import UsageError

@@ -7,8 +7,7 @@ import pytest
 from rollout.app.maintenance import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
 from rollout.app.reading import read_receipts
 from rollout.core.model.report import Outcome, RemoteAnswer
-from rollout.core.model.snapshot import Unread
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import Unread, digest
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"

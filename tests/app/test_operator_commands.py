@@ -66,7 +66,7 @@ def never() -> bool:
 def test_each_node_runs_it_once_and_two_racks_go_side_by_side_within_their_limits() -> None:
     fleet, so_far, heard = Fleet(2), Commanded([*NAMES]), list[str]()
     run_on_all(
-        ACCESS, fleet, UPTIME, bounds(Limits(per_rack=Share(count=1))), so_far,
+        ACCESS, fleet, lambda _: UPTIME, bounds(Limits(per_rack=Share(count=1))), so_far,
         stopping=never, heard=lambda result: heard.append(result.node),
     )  # fmt: skip
     assert fleet.most == {"r0": 1, "r1": 1}
@@ -77,7 +77,7 @@ def test_each_node_runs_it_once_and_two_racks_go_side_by_side_within_their_limit
 def test_once_it_is_stopping_no_node_starts_and_those_in_flight_finish() -> None:
     fleet, so_far = Fleet(1), Commanded([*NAMES])
     run_on_all(
-        ACCESS, fleet, UPTIME, bounds(Limits(in_flight=1)), so_far,
+        ACCESS, fleet, lambda _: UPTIME, bounds(Limits(in_flight=1)), so_far,
         stopping=lambda: len(so_far.results) >= 2, heard=lambda _: None,
     )  # fmt: skip
     assert [result.node for result in so_far.results] == ["n0", "n1"]
@@ -91,7 +91,13 @@ def test_an_error_of_our_own_is_not_taken_for_an_answer() -> None:
 
     with pytest.raises(ZeroDivisionError):
         run_on_all(
-            ACCESS, Broken(1), UPTIME, bounds(Limits()), Commanded([*NAMES]), stopping=never, heard=lambda _: None
+            ACCESS,
+            Broken(1),
+            lambda _: UPTIME,
+            bounds(Limits()),
+            Commanded([*NAMES]),
+            stopping=never,
+            heard=lambda _: None,
         )
 
 

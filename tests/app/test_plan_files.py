@@ -10,8 +10,8 @@ import pytest
 
 from rollout.app.plan import MOST_PROBLEMS, build_plan, read_plan
 from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import digest
 from rollout.core.plans import plan_codec
-from rollout.core.text.blobs import digest
 from rollout.errors import InputError
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, inventory, mixed
 

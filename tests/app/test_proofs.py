@@ -11,7 +11,7 @@ from rollout.app.ports import Target
 from rollout.app.proofs import prove
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import digest
 from tests.app.agents import CONFIG, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"

@@ -31,10 +31,13 @@ class KillAgent(Fault):
 
     def _chosen(self, found: Mapping[int, str]) -> list[int]:
         """The processes that the variant kills, of PID → role."""
-        wanted = {"its shell": ("shell",), "what it started": ("child",), "its guard": ("guard",)}.get(
-            self.draw.variant
-        )
-        return [pid for pid, role in found.items() if wanted is None or role in wanted]
+        wanted = {
+            "its shell": "shell",
+            "what it started": "child",
+            "its guard": "guard",
+            "the elevated shell": "conversation",
+        }.get(self.draw.variant)
+        return [pid for pid, role in found.items() if wanted in (None, role)]
 
 
 class OutOfMemory(Fault):
@@ -69,26 +72,36 @@ class OutOfMemory(Fault):
 
 
 def at_work(fault: Fault, node: Node) -> Mapping[int, str]:
-    """The node's agent processes as soon as there are some, by PID; none if the run ends before."""
-    while not (found := dict(agents(node))) and fault.controller and fault.controller.poll() is None:
+    """The node's agent processes as soon as a verb or a guard runs, by PID; none if the run ends before."""
+    while (
+        not {"shell", "guard"} & {*(found := dict(agents(node))).values()}
+        and fault.controller
+        and fault.controller.poll() is None
+    ):
         time.sleep(LOOK_EVERY)
     return found
 
 
 def agents(node: Node) -> Iterator[tuple[int, str]]:
-    """The node's agent processes by this machine's PIDs, with their roles: guard, sudo, shell of a verb, child."""
+    """The node's agent processes by this machine's PIDs, with their roles: guard, sudo, conversation, shell of a verb, child."""
     for procs in node.cgroup.rglob("cgroup.procs"):
         yield from _agents([int(pid) for pid in procs.read_text().split()])
 
 
 def _agents(pids: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """A process without a role that an agent process started is a child, or a guard if its parent is one."""
+    """A process without a role that an agent process started is a child, or a guard if its parent is one.
+
+    A verb has the command line of the conversation that started it.
+    """
     roles: dict[int, str] = {}
     for pid in sorted(pids):  # a process is younger than its parent
         with suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
             parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            role = _role(words) or {"guard": "guard", "shell": "child", "child": "child"}.get(roles.get(parent, ""))
+            role = _role(words)
+            if role == "conversation" and roles.get(parent) in ("conversation", "shell"):
+                role = "shell"
+            role = role or {"guard": "guard", "shell": "child", "child": "child"}.get(roles.get(parent, ""), "")
             if role:
                 roles[pid] = role
                 yield pid, role
@@ -99,4 +112,4 @@ def _role(words: Sequence[str]) -> str:
         return "sudo"
     if words[1:2] and words[1].startswith("/var/lib/rollout/tx/"):
         return "guard"
-    return "shell" if "rollout" in words else ""
+    return "conversation" if "rollout" in words else ""

@@ -70,7 +70,7 @@ VARIANTS = {
     Kind.LATE: ("",),
     Kind.TWO: ("apply", "rollback", "apply, another journal", "emergency, another journal"),
     Kind.FROZEN: ("lease ran out", "unlocked"),
-    Kind.AGENT: ("its shell", "what it started", "its guard", "all of it"),
+    Kind.AGENT: ("its shell", "what it started", "its guard", "the elevated shell", "all of it"),
     Kind.MEMORY: ("its verbs", "the guard too"),
     Kind.SYSTEMD: ("shorter than the guard", "longer than the guard"),
     Kind.ISOLATE: ("",),

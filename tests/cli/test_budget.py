@@ -20,7 +20,7 @@ spec:
   - name: krds
     lifecycle: {preStop: {sleep: {seconds: 3}}}
   - name: agent
-    lifecycle: {preStop: {exec: {command: [sh, -c, sleep 3]}}}
+    lifecycle: {preStop: {exec: {command: [sh, -c, sleep 3; drain]}}}
 """
 
 
@@ -103,3 +103,12 @@ def test_bad_input_is_exit_code_2(
     Path("pod.yaml").write_text(content)
     assert run(["budget", "--pod", "pod.yaml", *arguments]) == 2
     assert f"[{reference}" in capsys.readouterr().err
+
+
+def test_a_pod_of_a_cluster_needs_a_kubeconfig_and_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("inventories").mkdir()
+    Path("inventories/rno.yaml").write_text("cluster: rno\napiServer: v1.33.0\nnodes:\n  n1: {}\n")
+    assert run(["budget", "--pod", "shop/krds-0", "--cluster", "rno"]) == 2
+    assert "[no-kubeconfig" in capsys.readouterr().err
+    assert run(["budget", "--pod", "pod.yaml", "--cluster", "rno"]) == 2
+    assert "[bad-pod-name" in capsys.readouterr().err

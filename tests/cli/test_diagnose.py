@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ def test_the_text_names_cause_lines_fix_and_risk(capsys: pytest.CaptureFixture[s
 def test_the_document_has_the_names_of_the_issue(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diagnose", "--logs", str(LOG), "--events", str(EVENTS), "-o", "json"]) == 0
     document = only(capsys.readouterr().out)
-    assert list(document) == ["apiVersion", "kind", "findings", "unreadLines"]
+    assert list(document) == ["apiVersion", "kind", "findings", "unreadLines", "notRead", "timelines"]
     for each in document["findings"]:
         assert list(each) == ["id", "confidence", "nodes", "since", "evidence", "cause", "proposal", "fetchNext"]
         assert each["evidence"]
@@ -89,6 +91,26 @@ def test_a_gzip_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     log.write_bytes(gzip.compress(lines(*(klog(number, "healthy") for number in range(2000)), PLEG).encode())[:-2000])
     assert run(["diagnose", "--logs", str(log)]) == 0
     assert "the compressed file is cut or damaged here" in capsys.readouterr().out
+
+
+def test_a_year_that_is_by_the_time_of_the_file_is_named_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "kubelet.log"
+    log.write_text(lines(PLEG))
+    os.utime(log, (0, datetime(2021, 12, 1, tzinfo=UTC).timestamp()))
+    assert run(["diagnose", "--logs", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "pleg-unhealthy  certain, since 2021-11-20T09:00:00Z" in out
+    assert "  note: its lines have no year: 2021 is by the time of the file" in out
+
+
+def test_a_journals_date_gives_the_year_of_a_kubelets_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file was copied years later, and both dates are on either side of New Year."""
+    log = tmp_path / "journal.log"
+    log.write_text(lines(f"2022-01-01T01:00:00+0800 n1 kubelet[7]: {PLEG.replace('E1120 09', 'E0101 01')}"))
+    assert run(["diagnose", "--logs", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "pleg-unhealthy  certain on n1, since 2022-01-01T01:00:00Z" in out
+    assert "no year" not in out
 
 
 def test_nodes_of_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.core.model.snapshot import digest
 from rollout.core.plans import plan_codec
-from rollout.core.text.blobs import digest
 from tests.controllers import PATIENCE, Done
 from tests.story.conftest import Site, served
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from tests.places import ROOT
 
-OF_THE_WHOLE = frozenset({"story", "real", "chaos", "power", "mutants", "hostile", "docs", "bed", "tables", "house"})
+OF_THE_WHOLE = frozenset(
+    {"story", "real", "chaos", "power", "mutants", "hostile", "docs", "bed", "tables", "house", "incidents"}
+)
 """Folders of no single package: tests of the whole product, test machines, programs that make or count its tables."""
 
 OF_RECORDINGS = frozenset(

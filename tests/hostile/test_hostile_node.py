@@ -25,8 +25,8 @@ MEBIBYTE = 1 << 20
 
 ANSWERS = {
     "nothing at all": ("exit 0", "answer-cut-off"),
-    "gigabytes": ("exec cat /dev/zero", "bad-answer"),
-    "gigabytes of errors": ("exec cat /dev/zero >&2", "bad-answer"),
+    "gigabytes": ("exec cat /dev/zero", "output-flood"),
+    "gigabytes of errors": ("exec cat /dev/zero >&2", "output-flood"),
     "never a newline": ("head -c 3000000 /dev/zero | tr '\\0' a", "answer-cut-off"),
     "very many lines": ("yes 'say x' | head -n 100000", "bad-answer"),
     "escape sequences": ("printf 'say \\033]0;owned\\007\\033[2J\\nrefused no-\\033[31m x\\nend snapshot\\n'", "bad-answer"),
@@ -40,7 +40,7 @@ ANSWERS = {
         f"printf 'file regular 644 0:0 1 {'0' * 64} /etc/x +\\ncontent eA==\\nend snapshot\\n'", "bad-answer",
     ),
     "a file that goes elsewhere": (f"printf 'file regular 644 0:0 1 {'0' * 64} ../../etc/x -\\nend snapshot\\n'", "bad-answer"),
-    "sudo's question": ("printf '[rollout %% 00000000] password: ' >&2; cat", "bad-answer"),
+    "sudo's question": ("printf '[rollout %% 00000000] password: ' >&2; cat", "deadline"),
     "errors with escapes": ("printf '\\033[2J\\033]52;c;aGk=\\007boo\\n' >&2; exit 3", "answer-cut-off"),
 }  # fmt: skip
 

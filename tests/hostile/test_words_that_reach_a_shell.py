@@ -7,18 +7,21 @@ import hashlib
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import rollout
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim, Measure, NodeCommand
 from rollout.kubelet.agent.agent_lines import answered
 from rollout.kubelet.node import env_file, unit_file
 
 SHELLS = [words for words in (("dash", "-c"), ("busybox", "sh", "-c")) if shutil.which(words[0])]
-PROGRAM = 'main() { printf \'%s\\000\' "$@" "$PAYLOAD"; }\n'
+SERVING = (Path(rollout.__file__).parent / "agent" / "conversation.sh").read_text(encoding="utf-8")
+PROGRAM = 'main() { printf \'%s\\000\' "$@" "$PAYLOAD"; }; is_name() { :; }; is_number() { :; }\n' + SERVING
 HOSTILE = st.lists(
     st.sampled_from(
         [*"aZ0_.-@/:%+=,", *" \t\n\r'\"`$\\;|&<>(){}[]*?!#~^", "$(id)", "`id`", "\x00", "\x1b", "é", "\u202e"]
@@ -55,20 +58,17 @@ def test_a_call_arrives_unchanged_or_is_not_made(shell: tuple[str, ...], name: s
         "healthz=10248",
     ]
     encoded = base64.b64encode(line.encode()).decode()
-    assert payload == f"\npath /etc/{path}\ncommand g 5 {encoded}\n"
+    assert payload == f"path /etc/{path}\ncommand g 5 {encoded}\n"
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda words: words[0])
 def test_a_call_that_was_changed_on_its_way_does_not_run(shell: tuple[str, ...]) -> None:
     call = agent_call.status(PROGRAM, tx="t", sudo=False, deadline=5)
-    for bytes_sent in (call.stdin[:-3], call.stdin + b"echo owned\n", b""):
+    for bytes_sent in (call.stdin[:900], call.stdin.replace(b"printf", b"printg", 1), b""):
         done = subprocess.run([*shell, call.line], input=bytes_sent, capture_output=True, check=True, timeout=300)
-        assert answered(done.stdout).splitlines() == [
-            b"refused torn-program the program arrived incomplete or changed",
-            b"end status",
-        ]
-    assert hashlib.sha256(call.stdin).hexdigest() in call.line
+        assert answered(done.stdout) == b"refused torn-program the program arrived incomplete or changed\n"
+    assert hashlib.sha256(PROGRAM.encode()).hexdigest() in call.line
 
 
 @FEW

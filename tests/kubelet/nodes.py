@@ -23,8 +23,8 @@ from rollout.core.model.snapshot import (
     Token,
     UnitState,
     Unread,
+    digest,
 )
-from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
 from rollout.kubelet.node import layout, packaged
 

@@ -13,9 +13,8 @@ from typing import Protocol
 
 from rollout.adapters.agent_program import agent_program
 from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
-from rollout.core.model.snapshot import Token
+from rollout.core.model.snapshot import Token, digest
 from rollout.core.model.verification import Verification, drifts
-from rollout.core.text.blobs import digest
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_verification
 from tests.controllers import until

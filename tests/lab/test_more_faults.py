@@ -34,7 +34,7 @@ def test_garbage_in_place_of_an_answer_while_the_command_does_its_work(small: La
     assert max(map(len, said.split(b"\n"))) > 10_000, "a line without an end"
     with pytest.raises(UnicodeDecodeError):
         said.decode()
-    assert said == prints(small, RemoteCommand("true", b"", 10)), "the same each time"
+    assert prints(small, RemoteCommand("true", b"", 10)) in said, "the same each time"
     assert extra(small, NODE) == NEW
     small.clear(NODE)
     small.verb(NODE, confirm())

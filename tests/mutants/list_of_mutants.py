@@ -87,9 +87,17 @@ MUTANTS = (
     Mutant(
         "one-too-many",
         "rollout/core/run/capacity.py",
-        "        return most_of(order, area) - busy[area]\n",
-        "        return most_of(order, area) - busy[area] + 1\n",
+        "        return layout.most[place] - records.count(Count.UNAVAILABLE, place)\n",
+        "        return layout.most[place] - records.count(Count.UNAVAILABLE, place) + 1\n",
         "more nodes of a rack are unavailable than its limit allows",
+        (SEEDS,),
+    ),
+    Mutant(
+        "list-forgotten",
+        "rollout/core/run/records.py",
+        "                listed[each] ^= 1 << at\n",
+        "                pass\n",
+        "decisions look at lists of nodes that are not what the records say",
         (SEEDS,),
     ),
     Mutant(
@@ -163,6 +171,29 @@ MUTANTS = (
         'give_back "$n" || { kept=$f_path && return 1; }',
         "a file that cannot be renamed leaves a node between two configurations",
         ("tests/agent/test_fixed_files.py",),
+    ),
+    Mutant(
+        "nonce-not-compared",
+        "rollout/kubelet/agent/conversation.py",
+        """    if not head.startswith(output[: len(head)]):
+        raise ValueError("the node's output is not an answer to this request")
+    found = re.compile(rb"over %b ([0-9]{1,3})\\n" % nonce.encode()).search(output, len(head))
+""",
+        """    found = re.compile(rb"over [0-9a-f]+ ([0-9]{1,3})\\n").search(output)
+""",
+        "an older answer of a node counts as the answer to a newer request",
+        (
+            "tests/agent/test_conversation.py::test_another_answer_is_no_answer",
+            "tests/adapters/ssh/test_conversations.py::test_an_answer_in_doubt_is_lost_and_ends_the_connection",
+        ),
+    ),
+    Mutant(
+        "a-verb-takes-its-shells-name",
+        "rollout/agent/main.sh",
+        "  read -r self _ </proc/self/stat",
+        "  self=$$",
+        "a guard that waits for a verb kills the conversation, and the verb goes on beside it",
+        ("tests/agent/test_conversation.py::test_a_verb_is_the_holder_of_the_lock_and_not_the_conversation",),
     ),
     Mutant(
         "sent-after-the-end",

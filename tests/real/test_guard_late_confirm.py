@@ -14,12 +14,17 @@ pytestmark = pytest.mark.root
 
 LATE = """\
 #!/bin/sh
-# The node's timeout, with which each verb begins: while /run/bed-late is there, a confirm waits before it has been read.
-while [ -e /run/bed-late ] && tr '\\0' ' ' <"/proc/$PPID/cmdline" | grep -q ' confirm tx='; do
-    true >/run/bed-is-late
-    sleep 0.05
-done
-exec /usr/bin/timeout "$@"
+# The node's sh for conversations: while /run/bed-late is there, a confirm waits before the agent gets it.
+exec perl -e 'my $shell = open(my $to, "|-", "/bin/sh", @ARGV) or exit 1;
+    $SIG{CHLD} = sub { waitpid($shell, 0); exit($? >> 8) };
+    while (sysread(STDIN, my $frames, 65536)) {
+        while ($frames =~ /^[0-9a-f]{64} [0-9]+ confirm /m && -e "/run/bed-late") {
+            open(my $late, ">", "/run/bed-is-late");
+            select(undef, undef, undef, 0.05);
+        }
+        syswrite($to, $frames);
+    }
+    $SIG{CHLD} = "DEFAULT"; close($to); exit($? >> 8);' -- "$@"
 """
 
 
@@ -28,7 +33,7 @@ def _is_late(node: Node) -> bool:
 
 
 def _hold_confirms(node: Node) -> None:
-    tool = node.root / "usr/local/bin/timeout"
+    tool = node.root / "usr/local/bin/sh"
     tool.write_text(LATE)
     tool.chmod(0o755)
     node.exec("touch", "/run/bed-late")
@@ -64,7 +69,7 @@ def test_a_late_confirm_is_reported_and_recorded_as_reverted(fleet: Fleet) -> No
     assert [fleet.standing(node) for node in (guarded, alone)] == ["reverted too-late"] * 2
     fleet.nothing_left()
     for node in (guarded, alone):
-        (node.root / "usr/local/bin/timeout").unlink()
+        (node.root / "usr/local/bin/sh").unlink()
     back = fleet.rollout("rollback", fleet.status()["run"], "--yes")
     assert back.code == 0, back.all
     assert fleet.everything() == before

@@ -128,6 +128,16 @@ def test_one_more_in_a_rack_than_its_limit_is_detected(site: Site) -> None:
         site.restart("a-2", asked_at=9.0)
 
 
+def test_one_more_in_a_zone_than_its_limit_is_detected(site: Site) -> None:
+    limits = replace(ORDER.limits, per_zone=Share(count=1))
+    site.watch.orders["r1"] = replace(ORDER, limits=limits)
+    site.restart("a-1")
+    site.nodes["b-1"].away_until = 1_000.0
+    site.nodes["a-1"].away_until = 1_000.0
+    with pytest.raises(LawBrokenError, match="law 4: 2 nodes away in zone none: a-1, b-1; the limit is 1"):
+        site.restart("b-1", asked_at=9.0)
+
+
 def test_one_more_in_flight_than_the_limit_is_detected(site: Site) -> None:
     for name in NAMES:
         site.nodes[name].cordoned = True
@@ -170,7 +180,7 @@ def test_a_confirm_without_a_durable_passed_measurement_is_detected(site: Site) 
     sender = Sender("r1", ORDER, take_over=False, listens=lambda: True, now=lambda: 0.0)
     with pytest.raises(LawBrokenError, match="law 2: a confirm reached a-1 before its journal entry was durable"):
         site.watch.begun(sender, CONFIRM, site.journal)
-    site.journal.durable.add(("r1", "a-1", 2))
+    site.journal.answers.add(("r1", "a-1", 2))
     with pytest.raises(LawBrokenError, match="law 5: a-1 is confirmed and its gates have not passed"):
         site.watch.begun(sender, CONFIRM, site.journal)
     site.fleet.passed.add(("r1", "a-1", 2))

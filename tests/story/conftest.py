@@ -18,6 +18,8 @@ from tests.controllers import Done, anew, finished
 from tests.places import ROOT
 
 REACH = (
+    "diagnose",
+    "prepull",
     "plan",
     "apply",
     "resume",

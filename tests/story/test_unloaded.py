@@ -80,3 +80,22 @@ def test_an_edit_by_others_is_not_brought_into_force(site: Site) -> None:
     playbook.write_text(playbook.read_text() + with_reason)
     agreed = plan(site, "--set", "registryPullQPS=9")
     assert "takes effect with this restart: maxPods: 110 → 1 (accepted: ticket 7)" in agreed.out, agreed.all
+
+
+def test_a_file_loaded_by_a_signal_stays_loaded_after_a_forget(site: Site) -> None:
+    """dockerd reads daemon.json on SIGHUP. The node's own record of it goes with ``forget``; the journal still has the run."""
+    playbook = site.folder / "playbooks/pulls.yaml"
+    text = playbook.read_text()
+    playbook.write_text(text.replace("  imagePullProgressDeadline: 5m\n", "  maxConcurrentDownloads: 7\n"))
+    assert plan(site).code == 0
+    done = site.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.all
+    assert '"max-concurrent-downloads": 7' in (site.node("small-001") / "etc/docker/daemon.json").read_text()
+    diagnose = ("diagnose", "--cluster", "small", "--limit", NODES)
+    assert "No finding." in site.rollout(*diagnose).out
+    forgotten = site.rollout("forget", "--cluster", "small", "--limit", NODES, "--yes", "--reason", "handed over")
+    assert forgotten.code == 0, forgotten.all
+    found = site.rollout(*diagnose)
+    assert "No finding." in found.out, found.all
+    elsewhere = site.apart("other-journal").rollout(*diagnose)
+    assert "not-in-force" in elsewhere.out, "another journal cannot know it"

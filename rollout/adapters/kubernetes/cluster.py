@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -76,26 +76,37 @@ class KubernetesCluster:
             raise RemoteError("bad-answer", f"the list of the pods of {node} is incomplete")
         return found
 
+    def events(self, pod: str) -> Iterator[Any]:
+        """Events of the cluster (``pod`` ``""``), or of one pod, ``namespace/name``; as the API has them, page by page."""
+        query = {"fieldSelector": f"involvedObject.name={pod.partition('/')[2]}"} if pod else {}
+        return self._pages(f"/api/v1{_in_namespace(pod)}/events", query, time.monotonic() + LIST_SECONDS)
+
+    def pod_documents(self, node: str, pod: str) -> Iterator[Any]:
+        """Pods of a node (``""``: all), or one pod, ``namespace/name``; as the API has them, page by page."""
+        field = f"metadata.name={pod.partition('/')[2]}" if pod else f"spec.nodeName={node}" if node else ""
+        query = {"fieldSelector": field} if field else {}
+        return self._pages(f"/api/v1{_in_namespace(pod)}/pods", query, time.monotonic() + LIST_SECONDS)
+
     def _every(self, path: str, query: Mapping[str, str], made: Callable[[Any], T]) -> list[T]:
         """A list in pages; when its pages expire midway it is restarted once."""
         until = time.monotonic() + LIST_SECONDS
         try:
-            return self._paged(path, query, made, until)
+            return [made(entry) for entry in self._pages(path, query, until)]
         except RemoteError as error:
             if error.reference != "http-410":
                 raise
-        return self._paged(path, query, made, until)
+        return [made(entry) for entry in self._pages(path, query, until)]
 
-    def _paged(self, path: str, query: Mapping[str, str], made: Callable[[Any], T], until: float) -> list[T]:
-        found: list[T] = []
+    def _pages(self, path: str, query: Mapping[str, str], until: float) -> Iterator[Any]:
+        """The entries of a list, read page by page; ``RemoteError`` ``too-large`` behind the last page that is read."""
         going_on = ""
         for _ in range(MOST_PAGES):
             asked = urlencode({**query, "limit": PAGE, **({"continue": going_on} if going_on else {})})
             page = self._client.get(f"{path}?{asked}", _left(until))
-            found += map(made, _items(page))
+            yield from _items(page)
             going_on = text(mapping(page.get("metadata"), "metadata").get("continue"), "continue")
             if not going_on:
-                return found
+                return
         raise RemoteError("too-large", f"more than {PAGE * MOST_PAGES} entries of {path}")
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
@@ -181,6 +192,10 @@ class KubernetesCluster:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _in_namespace(pod: str) -> str:
+    return f"/namespaces/{quote(pod.partition('/')[0], safe='')}" if pod else ""
 
 
 def _items(document: Mapping[str, Any]) -> list[Any]:

@@ -18,6 +18,7 @@ from rollout.core.model.pods import (
     Toleration,
 )
 from rollout.errors import RemoteError
+from rollout.kubelet.restarts.termination import exec_sleep
 
 # A pod for planning: its requests to the node, and its termination.
 
@@ -77,7 +78,10 @@ def _endings(spec: Json) -> Iterator[ContainerEnd]:
 
 def _ending(container: Json, *, sidecar: bool) -> ContainerEnd:
     hook = mapping(mapping(container.get("lifecycle"), "lifecycle").get("preStop"), "preStop")
-    sleeps = _number(mapping(hook.get("sleep"), "sleep"), "seconds", 0)
+    command = listing(mapping(hook.get("exec"), "exec").get("command"), "command")
+    sleeps = _number(mapping(hook.get("sleep"), "sleep"), "seconds", 0) or exec_sleep(
+        [text(word, "a word") for word in command]
+    )
     return ContainerEnd(_given(container, "name"), bool(hook), max(sleeps, 0), sidecar)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -40,7 +41,26 @@ class SshLimits:
     stderr: int = 64 * KIB
     flood: int = 64 * MIB  # output discarded past the caps before the connection is dropped
     held: float = 5.0  # silence after the exit status when something keeps the output open
+    trusted: float = 5.0  # a conversation that was idle for longer is probed before the next request
+    idle: float = 600.0  # an idle connection is closed: firewalls, ChannelTimeout and sudo's limits forget it too
     close: float = 5.0
+
+
+SPARE_FILES = 200
+"""Open files of this process that are no connections to nodes."""
+
+
+def within_files(limits: SshLimits) -> SshLimits:
+    """``limits`` with at most as many sessions as this process may open; each takes one descriptor.
+
+    The soft limit is raised for them, up to the hard one.
+    """
+    wanted = limits.sessions + SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return replace(limits, sessions=max(1, min(limits.sessions, most - SPARE_FILES)))
 
 
 class Deadline:

@@ -12,6 +12,7 @@ from typing import Protocol
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, Proof
 from rollout.adapters.ssh.error_mapping import detail_of, translate
@@ -23,7 +24,7 @@ from rollout.adapters.ssh.pool import Pool, PooledConnection
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
 from rollout.adapters.ssh.troubles import carried, printable
-from rollout.adapters.ssh.watchdog import Watchdog
+from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
@@ -42,7 +43,7 @@ Sessions = Callable[[Channel, RemoteCommand, Deadline, SshLimits, Elevation | No
 
 
 class SshNodes:
-    """Implements the port ``Nodes``. ``/etc/ssh/ssh_config`` is not read; unsupported options of ssh_config are refused.
+    """Implements the port ``Nodes``. A node's requests to the agent share one conversation. ``/etc/ssh/ssh_config`` is not read; unsupported options of ssh_config are refused.
     StrictHostKeyChecking never weakens: anything but ``accept-new`` means ``yes``.
     """
 
@@ -70,7 +71,7 @@ class SshNodes:
         known = KnownHostsFiles()
         handshake = Handshake(self._identities, known, self._watchdog, self._limits)
         self._dialer = Dialer(self._limits, handshake, known)
-        self._pool = Pool(self._limits.sessions, self._dial)
+        self._pool = Pool(self._limits.sessions, self._limits.idle, self._watchdog, self._dial)
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
         """Connect if needed and run, all within the command's deadline (plus a short grace)."""
@@ -109,7 +110,7 @@ class SshNodes:
         self._identities.close()
 
     def _run(self, target: Target, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """Before a channel is open nothing has started, so retry once over a new connection.
+        """Before the command is sent nothing has started, so retry once over a new connection.
 
         A kept connection may be dead, or full if sshd refuses a session (MaxSessions).
         """
@@ -136,19 +137,63 @@ class SshNodes:
     def _use(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         keep = False
         try:
-            opening = deadline.within(self._limits.channel)
-            with self._watchdog.over(link.wire, opening.at + GRACE):
-                channel = open_channel(link.transport, opening, self._limits.refusals)
-            with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
-                asking = Elevation(self._proof, target) if self._proof and command.bare else None
-                answer = self._sessions(channel, command, deadline, self._limits, asking).run()
-                _close_quietly(channel)
-            keep = link.alive and answer.status is not None
-            if watch.rang and answer.status is None:
-                return replace(answer, reference="deadline", message=f"no answer after {command.deadline:g} s")
+            talk = self._command if command.request is None else self._verb
+            answer, sound = talk(target, link, command, deadline)
+            keep = link.alive and sound
             return _blaming(answer, link)
         finally:
             self._pool.give_back(target, link, keep=keep)
+
+    def _command(
+        self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline
+    ) -> tuple[RemoteAnswer, bool]:
+        """The answer of a command on a channel of its own, and whether the connection is still good."""
+        channel = self._channel(link, deadline)
+        with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
+            asking = self._elevation(target, command)
+            answer = self._sessions(channel, command, deadline, self._limits, asking).run()
+            _close_quietly(channel)
+        return _late(answer, watch, command), answer.status is not None
+
+    def _verb(
+        self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline
+    ) -> tuple[RemoteAnswer, bool]:
+        """The answer of the agent to a request, and whether the conversation can go on."""
+        if command.request is None:
+            raise LookupError("a command without a request")
+        if not link.talking.acquire(timeout=deadline.left()):
+            raise RemoteError("busy", "another verb was still running on this node")
+        try:
+            talk = self._conversation(target, link, command, deadline)
+            with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
+                answer = talk.ask(command, command.request, deadline)
+            return _late(answer, watch, command), talk.usable
+        finally:
+            link.talking.release()
+
+    def _conversation(
+        self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline
+    ) -> Conversation:
+        """The connection's conversation, or a new one. Raises ``RemoteError`` if it is of no use any more."""
+        kept = link.conversation
+        if kept is not None and kept.usable and kept.line == command.line:
+            opening = deadline.within(self._limits.channel)
+            with self._watchdog.over(link.wire, opening.at + GRACE):
+                kept.check(opening)
+            return kept
+        if kept is not None:
+            raise SessionRefusedError("no-channel", "the connection has a conversation with another program")
+        asking = self._elevation(target, command)
+        link.conversation = Conversation(self._channel(link, deadline), command, self._limits, asking)
+        return link.conversation
+
+    def _channel(self, link: PooledConnection, deadline: Deadline) -> Channel:
+        opening = deadline.within(self._limits.channel)
+        with self._watchdog.over(link.wire, opening.at + GRACE):
+            return open_channel(link.transport, opening, self._limits.refusals)
+
+    def _elevation(self, target: Target, command: RemoteCommand) -> Elevation | None:
+        return Elevation(self._proof, target) if self._proof and command.bare else None
 
     def _dial(self, target: Target, deadline: Deadline) -> PooledConnection:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
@@ -169,6 +214,13 @@ def _blaming(answer: RemoteAnswer, link: PooledConnection) -> RemoteAnswer:
     """Names the bastion when its connection was lost; the reference stays, the command's end is unknown."""
     blame = link.wire.blame() if answer.reference == "connection-lost" else ""
     return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
+
+
+def _late(answer: RemoteAnswer, watch: WatchedConnection, command: RemoteCommand) -> RemoteAnswer:
+    """Names the deadline where the watchdog closed the connection."""
+    if watch.rang and answer.status is None:
+        return replace(answer, reference="deadline", message=f"no answer after {command.deadline:g} s")
+    return answer
 
 
 def _close_quietly(channel: Channel) -> None:

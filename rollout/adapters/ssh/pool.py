@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from paramiko.transport import Transport
 
+from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.limits import Deadline
-from rollout.adapters.ssh.watchdog import hang_up
+from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection, hang_up
 from rollout.adapters.ssh.wire import Carrier
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
@@ -19,12 +19,18 @@ from rollout.errors import RemoteError
 
 @dataclass(slots=True, eq=False)
 class PooledConnection:
-    """A connection. ``users``: commands running on it; ``used``: when it was last released."""
+    """A connection. ``users``: commands running on it; ``used``: when it was last released.
+
+    ``conversation`` with the node's agent, which serves the owner of ``talking``. ``rest``: closes it when it is idle.
+    """
 
     transport: Transport
     wire: Carrier
     users: int = 0
     used: float = 0.0
+    conversation: Conversation | None = None
+    talking: threading.Lock = field(default_factory=threading.Lock)
+    rest: WatchedConnection | None = None
 
     @property
     def alive(self) -> bool:
@@ -40,10 +46,17 @@ class _Slot:
 
 
 class Pool:
-    """Lends connections. At the limit the longest idle connection is closed; if none is idle, callers wait."""
+    """Lends connections. At the limit the longest idle connection is closed; if none is idle, callers wait.
 
-    def __init__(self, limit: int, dial: Callable[[Target, Deadline], PooledConnection]) -> None:
+    A connection that is idle for ``idle`` seconds is closed.
+    """
+
+    def __init__(
+        self, limit: int, idle: float, watchdog: Watchdog, dial: Callable[[Target, Deadline], PooledConnection]
+    ) -> None:
         self._limit = limit
+        self._idle = idle
+        self._watchdog = watchdog
         self._dial = dial
         self._changed = threading.Condition()
         self._slots: dict[Target, _Slot] = {}
@@ -60,7 +73,7 @@ class Pool:
         try:
             with self._changed:
                 link = slot.link
-                if link is not None and link.alive:
+                if link is not None and self._wakes(link):
                     link.users += 1
                     return link, False
             if link is not None:
@@ -76,6 +89,8 @@ class Pool:
         with self._changed:
             link.users -= 1
             link.used = time.monotonic()
+            if not link.users:
+                link.rest = self._watchdog.begin(link.wire, link.used + self._idle)
             slot = self._slots.get(target)
             if not keep and slot is not None and slot.link is link:
                 slot.link = None
@@ -84,7 +99,16 @@ class Pool:
                 self._live.discard(link)
             self._changed.notify()
         if orphan:
-            hang_up(link.wire)
+            self._hang_up(link)
+
+    def _wakes(self, link: PooledConnection) -> bool:
+        """Whether it can be used again: it is alive, and was not closed because it was idle."""
+        rest, link.rest = link.rest, None
+        return (rest is None or self._watchdog.end(rest)) and link.alive
+
+    def _hang_up(self, link: PooledConnection) -> None:
+        self._wakes(link)
+        hang_up(link.wire)
 
     def discard(self, target: Target, link: PooledConnection) -> None:
         """Drop a useless connection; commands that still use it end."""
@@ -94,7 +118,7 @@ class Pool:
                 slot.link = None
             self._live.discard(link)
             self._changed.notify()
-        hang_up(link.wire)
+        self._hang_up(link)
 
     def release(self, target: Target) -> None:
         with self._changed:
@@ -104,7 +128,7 @@ class Pool:
                 return
             self._live.discard(link)
             self._changed.notify()
-        hang_up(link.wire)
+        self._hang_up(link)
 
     def close(self, deadline: Deadline) -> None:
         with self._changed:
@@ -114,7 +138,7 @@ class Pool:
             self._slots.clear()
             self._changed.notify_all()
         for link in links:
-            hang_up(link.wire)
+            self._hang_up(link)
         for link in links:
             link.transport.join(deadline.left())
 
@@ -157,6 +181,5 @@ class Pool:
         self._slots[target].link = None
         if link is not None:
             self._live.discard(link)
-            with suppress(OSError):
-                hang_up(link.wire)
+            self._hang_up(link)
         return True

@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from dataclasses import dataclass, field
 
 from paramiko.channel import Channel
-from paramiko.ssh_exception import ChannelException, SSHException
+from paramiko.ssh_exception import ChannelException
 from paramiko.transport import Transport
 
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.error_mapping import detail_of, translate
-from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
+from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.pipes import Pipes
 from rollout.adapters.ssh.troubles import printable
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
-CHUNK = 64 * KIB
 TICK = 1.0  # an exit status alone wakes no thread
 TURN = 0.2  # another node's answer to the password wakes no thread either
 FIRST_PAUSE = 0.05  # wait before the first retry of a refused session; doubled each time
 FULL = 0.01  # free space for input wakes no thread either; it is rarely needed: a node accepts 2 MiB at once
-
-
-class _Wake(threading.Event):
-    """Set by paramiko when output or the end arrives. Its pipes clear it too early; only the reader may clear it."""
-
-    def clear(self) -> None:
-        pass
-
-    def rearm(self) -> None:
-        super().clear()
-
-
-@dataclass(slots=True)
-class Capped:
-    """Output up to a limit; bytes past it are only counted."""
-
-    limit: int
-    parts: list[bytes] = field(default_factory=list)
-    size: int = 0
-    lost: int = 0
-
-    @property
-    def all(self) -> bytes:
-        return b"".join(self.parts)
-
-    def add(self, data: bytes) -> None:
-        kept = data[: self.limit - self.size]
-        if kept:
-            self.parts.append(kept)
-        self.size += len(kept)
-        self.lost += len(data) - len(kept)
 
 
 class SessionRefusedError(RemoteError):
@@ -103,24 +70,20 @@ class SshSession:
         self._channel = channel
         self._command = command
         self._elevation = elevation
-        self._input = b"" if elevation else command.stdin
         self._deadline = deadline
         self._limits = limits
-        self._wake = _Wake()
-        self._out = Capped(limits.stdout)
-        self._err = Capped(limits.stderr)
-        self._sent = 0
+        self._pipes = Pipes(channel, limits)
         self._fed = False
         self._quiet_since: float | None = None
+        if elevation is None:
+            self._pipes.put(command.stdin)
 
     def run(self) -> RemoteAnswer:
         """The result. Once the request is sent, the command counts as started: nothing can prove otherwise."""
-        self._channel.in_buffer.set_event(self._wake)
-        self._channel.in_stderr_buffer.set_event(self._wake)
         try:
             self._channel.exec_command(self._line)
             while (answer := self._turn()) is None:
-                self._wake.wait(min(self._deadline.left(), self._patience))
+                self._pipes.wait(min(self._deadline.left(), self._patience))
         except RemoteError as error:
             return self._answer(None, error.reference, error.message)
         except (OSError, EOFError) as error:
@@ -145,57 +108,32 @@ class SshSession:
     def _patience(self) -> float:
         if self._elevation is not None and self._elevation.waiting:
             return TURN
-        return TICK if self._fed or (self._asking and self._sent >= len(self._input)) else FULL
+        return FULL if self._pipes.waiting else TICK
 
     def _turn(self) -> RemoteAnswer | None:
         """Move available bytes; the answer if the command ended."""
-        self._wake.rearm()
         over = self._channel.closed
-        moved = self._drain()
+        moved = self._pipes.drain(self._deadline)
         if self._elevation is not None and self._asking:
-            self._input += self._elevation.next(self._err.all)
+            self._pipes.put(self._elevation.next(self._pipes.err.all))
             if self._elevation.through:
-                self._input, self._sent = self._command.stdin, 0
+                self._pipes.put(self._command.stdin)
         if over:
             return self._closed()
         self._feed()
-        if self._flooded:
+        if self._pipes.flooded:
             return self._answer(None, "output-flood", "the command's output does not end")
         if not self._deadline.left():
             return self._answer(None, "deadline", f"not finished after {self._command.deadline:g} s")
         if self._held_open(moved=moved):
-            status = self._channel.exit_status
+            status = self._channel.exit_status if self._channel.exit_status >= 0 else None  # a signal ended it
             return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
         return None
 
-    @property
-    def _flooded(self) -> bool:
-        return self._out.lost + self._err.lost > self._limits.flood
-
-    def _drain(self) -> bool:
-        moved = False
-        for ready, receive, sink in (
-            (self._channel.recv_ready, self._channel.recv, self._out),
-            (self._channel.recv_stderr_ready, self._channel.recv_stderr, self._err),
-        ):
-            while ready() and not self._flooded and self._deadline.left():
-                sink.add(receive(CHUNK))
-                moved = True
-        return moved
-
     def _feed(self) -> None:
-        """Send as much input as the node accepts now. A command may end without reading its input."""
-        data = self._input
-        try:
-            while self._sent < len(data) and self._channel.send_ready() and self._deadline.left():
-                sent = self._channel.send(data[self._sent : self._sent + CHUNK])
-                if not sent:
-                    break
-                self._sent += sent
-            if self._sent >= len(data) and not self._fed and not self._asking:
-                self._channel.shutdown_write()
-                self._fed = True
-        except (OSError, EOFError, SSHException):
+        self._pipes.feed(self._deadline)
+        if not self._fed and not self._pipes.waiting and not self._asking:
+            self._pipes.shut()
             self._fed = True
 
     def _held_open(self, *, moved: bool) -> bool:
@@ -210,7 +148,7 @@ class SshSession:
     def _closed(self) -> RemoteAnswer:
         channel = self._channel
         if self._elevation is not None and self._asking and channel.exit_status >= 0:
-            raise self._elevation.ended(self._err.all)
+            raise self._elevation.ended(self._pipes.err.all)
         if channel.exit_status >= 0 and channel.eof_received:
             return self._answer(channel.exit_status, "", "")
         if not channel.get_transport().is_active():
@@ -219,15 +157,15 @@ class SshSession:
 
     def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
         """Excludes sudo's dialogue; before sudo succeeds, the command has not started."""
-        stderr = self._err.all
+        out, stderr = self._pipes.out, self._pipes.err.all
         if self._elevation is not None:
             stderr = self._elevation.rest(stderr)
         return RemoteAnswer(
             status=None if self._asking else status,
-            stdout=b"" if self._asking else b"".join(self._out.parts),
+            stdout=b"" if self._asking else out.all,
             stderr=stderr,
             started=not self._asking,
-            truncated=bool(self._out.lost or self._err.lost),
+            truncated=bool(out.lost or self._pipes.err.lost),
             reference=reference,
             message=message,
         )

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from paramiko.channel import Channel
-from paramiko.common import MSG_CHANNEL_CLOSE
+from paramiko.common import MSG_CHANNEL_CLOSE, MSG_CHANNEL_REQUEST
 from paramiko.message import Message
 from paramiko.packet import Packetizer
 from paramiko.ssh_exception import ChannelException, SSHException
@@ -114,6 +114,15 @@ class Packets(Packetizer):
         """The watchdog does this."""
 
 
+def _requested(channel: Channel, message: Message) -> None:
+    """The command has ended, by a signal too: paramiko notes that only for an exit status."""
+    begin = message.packet.tell()
+    if message.get_text() == "exit-signal":
+        channel.status_event.set()
+    message.packet.seek(begin)
+    channel._handle_request(message)  # type: ignore[attr-defined]  # noqa: SLF001 - what paramiko's table has here
+
+
 class NodeTransport(Transport):
     """To a node. ``certified``: ask for a host certificate first, which only helps with a known authority."""
 
@@ -123,6 +132,10 @@ class NodeTransport(Transport):
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)
+        self._channel_handler_table = {
+            **self._channel_handler_table,  # type: ignore[has-type]
+            MSG_CHANNEL_REQUEST: _requested,
+        }
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:
@@ -155,7 +168,7 @@ class CarrierTransport(NodeTransport):
         self._given_up: set[int] = set()
         self.closer = Closer()
         self._channel_handler_table = {
-            **self._channel_handler_table,  # type: ignore[has-type]
+            **self._channel_handler_table,
             MSG_CHANNEL_CLOSE: self._closed_by_the_other_side,
         }
 

@@ -51,12 +51,21 @@ class Watchdog:
         self._changed = threading.Condition()
         self._watches: list[tuple[float, int, WatchedConnection]] = []
         self._numbers = itertools.count()
+        self._done = 0  # watches that have ended and are still in the heap
         self._thread: threading.Thread | None = None
         self._closed = False
 
     @contextmanager
     def over(self, wire: Closing, at: float) -> Iterator[WatchedConnection]:
         """Close ``wire`` if the block has not ended at ``at`` (monotonic)."""
+        watch = self.begin(wire, at)
+        try:
+            yield watch
+        finally:
+            self.end(watch)
+
+    def begin(self, wire: Closing, at: float) -> WatchedConnection:
+        """Close ``wire`` at ``at`` (monotonic), unless ``end`` comes before."""
         watch = WatchedConnection(wire)
         with self._changed:
             if self._thread is None and not self._closed:
@@ -65,12 +74,16 @@ class Watchdog:
             heapq.heappush(self._watches, (at, next(self._numbers), watch))
             if self._watches[0][2] is watch:
                 self._changed.notify()
-        try:
-            yield watch
-        finally:
-            with self._changed:
-                watch.done = True
-                self._forget_done()
+        return watch
+
+    def end(self, watch: WatchedConnection) -> bool:
+        """Whether the connection was not closed."""
+        with self._changed:
+            if not watch.done and not watch.rang:
+                self._done += 1
+            watch.done = True
+            self._forget_done()
+            return not watch.rang
 
     def close(self, seconds: float) -> None:
         with self._changed:
@@ -81,7 +94,8 @@ class Watchdog:
             thread.join(seconds)
 
     def _forget_done(self) -> None:
-        if len(self._watches) > MANY and sum(watch.done for _, _, watch in self._watches) > MANY // 2:
+        if self._done > MANY:
+            self._done = 0
             self._watches = [entry for entry in self._watches if not entry[2].done]
             heapq.heapify(self._watches)
 
@@ -95,7 +109,9 @@ class Watchdog:
                 wait = at - time.monotonic()
                 if watch.done or wait <= 0:
                     heapq.heappop(self._watches)
-                    if not watch.done:
+                    if watch.done:
+                        self._done -= 1
+                    else:
                         watch.rang = True
                         hang_up(watch.wire)
                 else:

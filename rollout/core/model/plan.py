@@ -20,8 +20,8 @@ from rollout.core.model.playbook import (
     Limits,
     PullsInFlight,
     RevertScope,
+    RevertTimes,
 )
-from rollout.core.model.rollback_timing import RevertTimes
 
 # The most that the nodes of a scope may pull from one registry.
 

@@ -20,8 +20,8 @@ BY_HAND = "kubectl uncordon NODE && kubectl annotate node NODE rollout/cordoned-
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
-    """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (a ``sleep`` handler's
-    seconds), 0 if not known; ``sidecar``: an init container with ``restartPolicy: Always``.
+    """How one container ends. ``hook``: it has a preStop hook; ``hook_sleeps``: how long that surely takes (the seconds
+    of a ``sleep`` handler or command), 0 if not known; ``sidecar``: an init container with ``restartPolicy: Always``.
     """
 
     name: str

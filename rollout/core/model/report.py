@@ -11,17 +11,28 @@ from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 
 @dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """One verb for the agent: the text of its ``program``, the verb and its arguments, and the payload."""
+
+    program: str
+    words: str
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class RemoteCommand:
     """One exec on a node: a POSIX shell command line, its standard input, and its deadline in seconds.
 
     ``line`` is complete and never prompts. ``bare`` is the simple command in it that sudo runs (``""``: no sudo):
-    a caller with a password may put another sudo in front of it.
+    a caller with a password may put another sudo in front of it. With a ``request``, ``line`` starts a conversation
+    with the agent, which may serve many requests, and ``stdin`` is the input of a conversation of this one.
     """
 
     line: str
     stdin: bytes
     deadline: float
     bare: str = ""
+    request: AgentRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +89,30 @@ class Report:
     measurement: Measurement | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+# How an operator's command ended on one node.
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """``status`` ``None``: its end was not seen, for the reason ``message`` with its ``reference``.
+
+    ``started`` is false when the command certainly never began. ``cut``: the output is longer than what is kept of it.
+    """
+
+    node: str
+    status: int | None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    started: bool = True
+    cut: bool = False
+    reference: str = ""
+    message: str = ""
+
+
+def result_of(node: str, answer: RemoteAnswer) -> CommandResult:
+    return CommandResult(
+        node, answer.status, answer.stdout, answer.stderr, answer.started, answer.truncated, answer.reference,
+        answer.message,
+    )  # fmt: skip

@@ -5,9 +5,11 @@ Everything here is plain data that survives a round trip through JSON; nothing i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from statistics import median_low
 
 # Which token counters are believed: a node with a wrong one must not raise the counter of every other node.
@@ -181,3 +183,12 @@ class FleetSnapshot:
     inventory_digest: str
     taken: str
     nodes: Mapping[str, Snapshot | Unread]
+
+
+# File contents by their digest: stored once, however many nodes have them.
+
+
+@lru_cache(maxsize=8192)
+def digest(content: bytes) -> str:
+    """Hex SHA-256."""
+    return hashlib.sha256(content).hexdigest()

@@ -4,8 +4,9 @@ A wave takes ``max(pace-bound, window-bound) + soak``:
 
 * pace-bound: nodes ÷ pace (the restarts per second that are allowed), and one node's time for the last one;
 * window-bound: rounds × one node's time, where a round is what may be in flight at once: rounds is the largest of
-  (nodes of a rack in the wave ÷ the rack's window) over the racks, and nodes ÷ in flight, each rounded up; a rack's
-  window is its limit, or its budget where that is smaller (see ``capacity.who_may_go``);
+  (nodes of a rack in the wave ÷ the rack's window) over the racks, (nodes of a zone in the wave ÷ its limit) over the
+  zones, and nodes ÷ in flight (or ÷ the wave's own limit), each rounded up; a rack's window is its limit, or its budget
+  where that is smaller (see ``capacity.nodes_to_change``);
 * one node's time: what the last run measured, else 15 s (connect, stage, restart, a process that outlives
   RestartSec=10), and its settle window. The first wave's nodes go twice and once back when they rehearse;
 * a drained node takes as long as its pods may take to end, at most the time they are given, and one round more. A wave
@@ -16,11 +17,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
 
+from rollout.core.model import areas
 from rollout.core.model.plan import Plan, PlannedDrain, Wave
-from rollout.core.model.playbook import Limits, Scope
-from rollout.core.model.rollback_timing import seconds_to_revert
+from rollout.core.model.playbook import Limits, Scope, seconds_to_revert
 
 NODE_SECONDS = 15.0
 """The assumed time to change one node, until a run has measured it."""
@@ -45,9 +47,8 @@ def back_seconds(plan: Plan) -> float:
 
 def all_back(plan: Plan, limits: Limits) -> float:
     """Seconds to revert every node of the plan."""
-    racks = changed_by_rack(plan).items()
-    by_rack = max((ceil(count / limits.per_rack.of(plan.racks[rack])) for rack, count in racks), default=0)
-    return seconds_to_revert(len(plan.nodes), by_rack, limits, back_seconds(plan))
+    by_area = areas.rounds(plan.nodes.values(), replace(plan, limits=limits))
+    return seconds_to_revert(len(plan.nodes), by_area, limits, back_seconds(plan))
 
 
 def of_wave(plan: Plan, wave: Wave) -> float:
@@ -73,7 +74,9 @@ def rounds(plan: Plan, wave: Wave) -> int:
     changed = changed_by_rack(plan)
     racks = Counter(plan.nodes[name].rack for name in wave.nodes)
     by_rack = max((ceil(count / rack_window(plan, rack, changed[rack])) for rack, count in racks.items()), default=0)
-    return max(by_rack, ceil(len(wave.nodes) / plan.limits.in_flight))
+    by_area = areas.rounds((plan.nodes[name] for name in wave.nodes), plan)
+    at_once = min(plan.limits.in_flight, wave.at_once or plan.limits.in_flight)
+    return max(by_rack, by_area, ceil(len(wave.nodes) / at_once))
 
 
 def rack_limit(plan: Plan, rack: str) -> int:

@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import digest as content_digest
 from rollout.core.text import json_text
-from rollout.core.text.blobs import digest as content_digest
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -21,14 +21,19 @@ VERSION = 4
 MOST_BYTES = 256 * 1024 * 1024
 
 
+def sealed(plan: Plan) -> tuple[str, bytes]:
+    """The plan's digest and the bytes of its file, which both take long with very many nodes."""
+    return _sealed(_body(plan))
+
+
 def encode(plan: Plan) -> bytes:
     """The bytes of the plan file."""
-    return _sealed(_body(plan))[1]
+    return sealed(plan)[1]
 
 
 def digest(plan: Plan) -> str:
     """The plan's SHA-256, hex: apply asks to confirm it and the journal records it."""
-    return _sealed(_body(plan))[0]
+    return sealed(plan)[0]
 
 
 def digest_in(data: bytes) -> str:
@@ -40,9 +45,9 @@ def digest_in(data: bytes) -> str:
     return found if isinstance(found, str) else ""
 
 
-def file_name(plan: Plan) -> str:
+def file_name(plan: Plan, digest: str) -> str:
     """``CLUSTER-DIGEST12.plan.json``."""
-    return f"{plan.cluster}-{digest(plan)[:12]}.plan.json"
+    return f"{plan.cluster}-{digest[:12]}.plan.json"
 
 
 def decode(data: bytes, file: str) -> Plan:

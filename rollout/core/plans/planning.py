@@ -19,8 +19,7 @@ from rollout.core.model.plan import (
     Standing,
     Wave,
 )
-from rollout.core.model.playbook import Policy, WaveKind, WaveRule
-from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.playbook import Policy, RevertTimes, WaveKind, WaveRule
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
 
 # Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.

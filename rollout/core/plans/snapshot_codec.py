@@ -1,32 +1,35 @@
 """A fleet's snapshot as a file, so that ``plan --snapshot FILE`` works offline.
 
-File contents are held once, by digest, in ``blobs`` (2,000 nodes have few distinct ones) and checked when read. The
-file contains the nodes' files, credentials included: it must be written with mode 0600.
+2,000 nodes are of few kinds. The first node of each kind is in ``kinds`` in full; each node of ``read`` names its kind and has
+what differs. File contents are held once, by digest, in ``blobs``, and checked when read. The file contains the nodes' files,
+credentials included: it must be written with mode 0600.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread
-from rollout.core.text import json_text
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread, digest
+from rollout.core.text import json_differences, json_text
+from rollout.core.text.json_stream import JsonStream
+from rollout.core.text.json_text import Json, ShapeError
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 4
+VERSION = 5
 MOST_BYTES = 512 * 1024 * 1024
-_KEYS = frozenset({"version", "cluster", "inventory_digest", "taken", "order", "blobs", "read", "unread"})
-_NAMES = ("cluster", "inventory_digest", "taken")
-
-Files = Mapping[str, FileState]
+_TEXTS = ("cluster", "inventory_digest", "taken")
+_KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread")
+"""In the order in which they stand: a node is read with its kind, and a kind with its contents."""
+_WHOLE = frozenset({"files", "runtimes", "command_line"})
+"""Nodes of a kind have the same of these."""
 
 
 def encode(fleet: FleetSnapshot) -> bytes:
-    """Deterministic JSON, one line per node and per content."""
+    """Deterministic JSON, one line per node, kind and content."""
     contents: dict[str, bytes] = {}
 
     def keep(state: FileState) -> FileState:
@@ -36,18 +39,25 @@ def encode(fleet: FleetSnapshot) -> bytes:
         contents[found] = state.content
         return replace(state, content=found.encode())
 
-    read = {name: node for name, node in fleet.nodes.items() if isinstance(node, Snapshot)}
-    unread = {name: node for name, node in fleet.nodes.items() if isinstance(node, Unread)}
-    nodes = {name: json_text.encode(_with_files(node, keep)) for name, node in read.items()}
+    kinds: dict[str, tuple[str, Json]] = {}
+    read: dict[str, Json] = {}
+    for name, node in fleet.nodes.items():
+        if isinstance(node, Snapshot):
+            tree = json_text.encode(_with_files(node, keep))
+            outline = json.dumps(json_differences.outline(tree, _WHOLE), sort_keys=True)
+            kind, first = kinds.setdefault(outline, (str(len(kinds) + 1), tree))
+            read[name] = {"kind": kind, "but": json_differences.difference(first, tree)}
+    unread = {name: json_text.encode(node) for name, node in fleet.nodes.items() if isinstance(node, Unread)}
     parts = {
         "version": json.dumps(VERSION),
-        **{name: json.dumps(getattr(fleet, name)) for name in _NAMES},
+        **{name: json.dumps(getattr(fleet, name)) for name in _TEXTS},
         "order": json.dumps(list(fleet.nodes)),
-        "read": _lines(nodes),
-        "unread": _lines({name: json_text.encode(node) for name, node in unread.items()}),
         "blobs": _lines({name: json_text.converter(bytes).encode(content) for name, content in contents.items()}),
+        "kinds": _lines(dict(kinds.values())),
+        "read": _lines(read),
+        "unread": _lines(unread),
     }
-    return ("{\n" + ",\n".join(f'"{key}": {text}' for key, text in parts.items()) + "\n}\n").encode()
+    return ("{\n" + ",\n".join(f'"{key}": {parts[key]}' for key in _KEYS) + "\n}\n").encode()
 
 
 def decode(data: bytes, file: str) -> FleetSnapshot:
@@ -55,53 +65,96 @@ def decode(data: bytes, file: str) -> FleetSnapshot:
     if len(data) > MOST_BYTES:
         raise _error("snapshot-unreadable", f"{file} is larger than {MOST_BYTES >> 20} MiB")
     try:
-        document = json_text.parse(data)
+        stream = JsonStream(data.decode())
+        del data  # with 100,000 nodes it is large
+        return _fleet(stream, file)
+    except ShapeError as error:
+        raise _error("snapshot-unreadable", f"{file}: {error}") from None
     except ValueError:
         raise _error("snapshot-unreadable", f"{file} is not JSON") from None
-    if not isinstance(document, dict) or "version" not in document:
-        raise _error("snapshot-unreadable", f"{file} is not a snapshot")
-    if document["version"] != VERSION:
-        raise _error(
-            "snapshot-version",
-            f"{file} is a snapshot of version {printable(str(document['version']), 40)}; this rollout reads {VERSION}",
-        )
-    try:
-        return _fleet(document)
-    except json_text.ShapeError as error:
-        raise _error("snapshot-unreadable", f"{file}: {error}") from None
 
 
-def _fleet(document: dict[str, Any]) -> FleetSnapshot:
-    if document.keys() != _KEYS:
-        raise json_text.ShapeError(f"{min(document.keys() ^ _KEYS)[:80]!r} is unknown or missing")
-    texts: dict[str, str] = {name: json_text.converter(str).decode(document[name], name) for name in _NAMES}
-    contents = _decoded(bytes, document["blobs"], "blobs")
-    for name, content in contents.items():
-        if digest(content) != name:
-            raise json_text.ShapeError(f"blobs.{printable(name, 80)} is not the content of that digest")
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a snapshot as they are read."""
 
-    def fill(state: FileState) -> FileState:
+    values: dict[str, Any] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    kinds: dict[str, Snapshot] = field(default_factory=dict)
+    nodes: dict[str, Snapshot | Unread] = field(default_factory=dict)
+
+    def take(self, key: str, stream: JsonStream) -> None:
+        """The value of one key of the document."""
+        if key == "blobs":
+            self.contents = {name: _content(name, value) for name, value in _entries(stream)}
+        elif key == "kinds":
+            inner = json_text.converter(Snapshot)
+            decoded = ((name, inner.decode(value, f"kinds.{name}")) for name, value in _entries(stream))
+            self.kinds = {name: _with_files(node, self._fill) for name, node in decoded}
+        elif key == "read":
+            self.nodes = {name: self._node(name, value) for name, value in _entries(stream)}
+        elif key == "unread":
+            inner = json_text.converter(Unread)
+            self.nodes |= {name: inner.decode(value, f"unread.{name}") for name, value in _entries(stream)}
+        else:
+            kind = tuple[str, ...] if key == "order" else str
+            self.values[key] = json_text.converter(kind).decode(stream.value(), key)
+
+    def _fill(self, state: FileState) -> FileState:
         if state.content is None:
             return state
-        content = contents.get(state.content.decode("utf-8", "replace"))
+        content = self.contents.get(state.content.decode("utf-8", "replace"))
         if content is None:
-            raise json_text.ShapeError(f"{printable(state.path)} has a content that is not in blobs")
+            raise ShapeError(f"{printable(state.path)} has a content that is not in blobs")
         return replace(state, content=content)
 
-    read = _decoded(Snapshot, document["read"], "read")
-    nodes: dict[str, Snapshot | Unread] = {name: _with_files(node, fill) for name, node in read.items()}
-    nodes |= _decoded(Unread, document["unread"], "unread")
-    order = json_text.converter(tuple[str, ...]).decode(document["order"], "order")
-    if sorted(order) != sorted(nodes):
-        raise json_text.ShapeError("order does not name the nodes read and unread")
-    return FleetSnapshot(nodes={name: nodes[name] for name in order}, **texts)
+    def _node(self, name: str, value: Json) -> Snapshot:
+        where = f"read.{printable(name, 80)}"
+        if not isinstance(value, dict) or value.keys() != {"kind", "but"}:
+            raise ShapeError(f"{where} is not a kind and what differs")
+        first = self.kinds.get(value["kind"]) if isinstance(value["kind"], str) else None
+        if first is None or not isinstance(value["but"], dict):
+            raise ShapeError(f"{where} is of no known kind")
+        found: Snapshot = json_differences.applied(Snapshot, first, value["but"], where)
+        if found.files is not first.files or found.measurement.files is not first.measurement.files:
+            raise ShapeError(f"{where} has files that are not in its kind")  # their contents would not be checked
+        return found
 
 
-def _decoded(kind: Any, data: Any, where: str) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise json_text.ShapeError(f"{where} is not an object")
-    inner = json_text.converter(kind)
-    return {name: inner.decode(entry, f"{where}.{name}") for name, entry in data.items()}
+def _fleet(stream: JsonStream, file: str) -> FleetSnapshot:
+    parts, expected = _Parts(), iter(_KEYS)
+    for key in stream.each_key():
+        if key != next(expected, None):
+            raise ShapeError(f"{key[:80]!r} is unknown, or another key is missing before it")
+        if key == "version":
+            _check_version(stream.value(), file)
+        else:
+            parts.take(key, stream)
+    stream.end()
+    if next(expected, None) is not None:
+        raise ShapeError("it is not a snapshot")
+    order = parts.values.pop("order")
+    if sorted(order) != sorted(parts.nodes):
+        raise ShapeError("order does not name the nodes read and unread")
+    return FleetSnapshot(nodes={name: parts.nodes[name] for name in order}, **parts.values)
+
+
+def _check_version(found: Json, file: str) -> None:
+    if found != VERSION:
+        said = printable(str(found), 40)
+        raise _error("snapshot-version", f"{file} is a snapshot of version {said}; this rollout reads {VERSION}")
+
+
+def _entries(stream: JsonStream) -> Iterator[tuple[str, Json]]:
+    for name in stream.each_key():
+        yield name, stream.value()
+
+
+def _content(name: str, value: Json) -> bytes:
+    content: bytes = json_text.converter(bytes).decode(value, f"blobs.{name}")
+    if digest(content) != name:
+        raise ShapeError(f"blobs.{printable(name, 80)} is not the content of that digest")
+    return content
 
 
 def _with_files(node: Snapshot, each: Callable[[FileState], FileState]) -> Snapshot:

@@ -1,7 +1,7 @@
 """How long reverting nodes will take, printed before anything is changed. An estimate for people; no decision depends on it.
 
     claiming          one round trip to every node: as long as reading them just took
-    reverting         as in ``rollback_timing``: the slower of pace and rounds, where a round is one node's time and 5 s to
+    reverting         as in ``seconds_to_revert``: the slower of pace and rounds, where a round is one node's time and 5 s to
                       settle; and not faster than this machine can reach them all
     cleanup, proof    two more round trips to every node
 
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.playbook import RevertTimes
 from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.run.order import predicted_seconds
 from rollout.core.run.state import Order

@@ -10,7 +10,7 @@ from rollout.core.presentation.remaining import remaining
 from rollout.core.presentation.summary import Rehearsed, Trouble, rehearsed, troubles
 from rollout.core.presentation.waiting import at_its_gates, silences, waits_for
 from rollout.core.run.budgets import Distance, nearest
-from rollout.core.run.capacity import BROKEN, IN_MOTION
+from rollout.core.run.facts import BROKEN, IN_MOTION
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text

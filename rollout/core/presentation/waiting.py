@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from rollout.core.presentation.remaining import passed_rounds
 from rollout.core.presentation.waiting_nodes import draining, pulling, without_baseline
 from rollout.core.run.budgets import rack_words
-from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go
+from rollout.core.run.capacity import nodes_to_change, pace_allows
+from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.moving import GRACE
+from rollout.core.run.records import Records
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -114,7 +116,8 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     if not pending:
         return ""
     limits = state.order.limits
-    candidates, capacity = who_may_go(state.order, state.nodes, pending, now)
+    records = Records.of(state.order, state.nodes, now)
+    candidates, capacity = nodes_to_change(records, (records.among(pending),), now)
     waiting = f"{counted(len(pending), 'node')} pending"
     if not capacity:
         return f"{waiting}: at the limit of {limits.in_flight} in flight"

@@ -8,29 +8,16 @@ at most ``B - 1 + in flight``.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from rollout.core.model.playbook import Budget, Cause, Scope
-from rollout.core.run.state import NodeRecord, NodeState, Order
+from rollout.core.run.facts import CHARGES, Listed, wrong
+from rollout.core.run.layout import FLEET, place_of
+from rollout.core.run.records import Records, positions_in
+from rollout.core.run.state import NodeRecord, Order
 from rollout.core.text.terminal import printable
-
-_UNKNOWN = NodeState.UNKNOWN
-
-
-def wrong(record: NodeRecord) -> Cause | None:
-    """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
-    if record.accepted:
-        return None
-    if record.state is NodeState.UNKNOWN:
-        return record.cause or (Cause.UNREACHABLE if record.reads else None)
-    return record.cause
-
-
-def may_count(record: NodeRecord) -> bool:
-    """Whether ``wrong`` can be other than ``None`` for it."""
-    return record.cause is not None or record.state is _UNKNOWN
 
 
 def charged(records: Iterable[NodeRecord], budget: Budget) -> int:
@@ -119,33 +106,40 @@ def _nearness(found: Distance) -> tuple[int, int]:
     return found.left, -found.wrong
 
 
-def spent(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> str | None:
-    """The message of the first budget that is used up, or ``None``. Called often, so it looks at bad nodes only."""
-    suspects = [record for record in nodes.items() if may_count(record[1])]
-    bad = {name: cause for name, record in suspects if (cause := wrong(record))}
-    if not any(_may_be_spent(order, budget, bad, wave) for budget in order.budgets):
+def spent(records: Records, wave: int) -> str | None:
+    """The message of the first budget that is used up, or ``None``. Called often, so it looks at counters only."""
+    order = records.layout.order
+    if not any(_is_spent(records, budget, wave) for budget in order.budgets):
         return None
-    return next((str(found) for found in distances(order, nodes, wave) if not found.left), None)
+    return next((str(found) for found in distances(order, records, wave) if not found.left), None)
 
 
-def _may_be_spent(order: Order, budget: Budget, bad: Mapping[str, Cause], wave: int) -> bool:
+def _is_spent(records: Records, budget: Budget, wave: int) -> bool:
     """Whether any place the budget applies to has as many bad nodes as the budget."""
-    names = [name for name, cause in bad.items() if cause in budget.causes]
-    if not names or budget.scope is Scope.FLEET:
-        return bool(names) and len(names) >= budget.share.of(len(order.nodes))
-    if budget.scope is Scope.WAVE:
-        size = sum(len(waved.nodes) for waved in order.waves[wave : wave + 1])
-        return sum(order.nodes[name].wave == wave for name in names) >= budget.share.of(size)
-    sizes = Counter([node.rack for node in order.nodes.values()])
-    racks = Counter(order.nodes[name].rack for name in names)
-    return any(count >= budget.share.of(sizes[rack]) for rack, count in racks.items())
+    layout = records.layout
+
+    def is_spent_in(place: int) -> bool:
+        bad = sum(records.count(CHARGES[cause], place) for cause in budget.causes)
+        return bad > 0 and bad >= budget.share.of(layout.sizes[place])
+
+    match budget.scope:
+        case Scope.FLEET:
+            return is_spent_in(FLEET)
+        case Scope.WAVE:
+            return wave < len(layout.waves) and is_spent_in(place_of(wave))
+        case Scope.RACK:
+            suspects = positions_in(records.listed(Listed.SUSPECT))
+            return any(is_spent_in(rack) for rack in {layout.spots[at].rack for at in suspects})
+        case _:
+            assert_never(budget.scope)
 
 
-def rack_allowance(order: Order, members: Iterable[NodeRecord], size: int) -> int:
+def rack_allowance(order: Order, charged: Mapping[Cause, int], size: int) -> int:
     """How many more nodes of a rack may be in flight so that they cannot exceed its budget.
 
-    ``size`` is the number of changed nodes in the rack. In-flight nodes are counted by the caller.
+    ``size`` is the number of changed nodes in the rack, ``charged`` how many of them are charged for each cause. In-flight
+    nodes are counted by the caller.
     """
-    records = tuple(members)
-    left = [budget.share.of(size) - charged(records, budget) for budget in order.budgets if budget.scope is Scope.RACK]
+    budgets = [budget for budget in order.budgets if budget.scope is Scope.RACK]
+    left = [budget.share.of(size) - sum(charged[cause] for cause in budget.causes) for budget in budgets]
     return max(0, min(left)) if left else size

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rollout.core.run import drains
 from rollout.core.run.events import Answered, Trigger
+from rollout.core.run.facts import Listed
 from rollout.core.run.moving import transition
 from rollout.core.run.postponed import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
@@ -20,8 +21,8 @@ def go_round(builder: StateBuilder) -> None:
     """The next round of drains. Nodes that must not be drained any more are pending again; unneeded cordons are lifted."""
     if builder.state.phase is Phase.OPENING or _is_over(builder):
         return
-    for name, record in tuple(builder.nodes.items()):
-        if not record.cordoned or record.asked:
+    for name, record in builder.nodes.those(builder.nodes.listed(Listed.CORDONED)):
+        if record.asked:
             continue
         if record.draining is not None:
             _next_round(builder, name)
@@ -36,7 +37,7 @@ def _is_over(builder: StateBuilder) -> bool:
 
 
 def _next_round(builder: StateBuilder, name: str) -> None:
-    draining = builder.nodes[name].draining
+    draining = builder.record(name).draining
     if not drains.may_go_on(builder.state):
         transition(builder, name, ResolvedTrigger.NOT_NOW)
         builder.put(name, want_back=False, pulling=None, unseen=None)
@@ -57,24 +58,25 @@ def count_anew(builder: StateBuilder) -> None:
 
     One attempt stays counted: a cordon that could not be lifted once does not take room from the limits again.
     """
-    for name, record in tuple(builder.nodes.items()):
-        if record.cordoned and record.uncordons:
+    for name, record in builder.nodes.those(builder.nodes.listed(Listed.CORDONED)):
+        if record.uncordons:
             builder.put(name, uncordons=1, retry_at=builder.now)
 
 
 def is_to_free(builder: StateBuilder, name: str) -> bool:
     """Whether its cordon is about to be lifted, and so makes room."""
-    return drains.is_open(builder.nodes[name]) and not drains.keeps_its_cordon(builder.state, builder.nodes, name)
+    return drains.is_open(builder.record(name)) and not drains.keeps_its_cordon(builder.state, builder.nodes, name)
 
 
 def are_open(builder: StateBuilder) -> bool:
     """Whether the run's end waits for cordons."""
-    return not _is_over(builder) and any(drains.is_open(record) for record in builder.nodes.values())
+    cordoned = builder.nodes.those(builder.nodes.listed(Listed.CORDONED))
+    return not _is_over(builder) and any(drains.is_open(record) for _, record in cordoned)
 
 
 def went_on(builder: StateBuilder, event: Answered) -> None:
     """Record the result of a round, before the node's move."""
-    record = builder.nodes[event.node]
+    record = builder.record(event.node)
     draining = record.draining
     if draining is None:
         return
@@ -90,7 +92,8 @@ def went_on(builder: StateBuilder, event: Answered) -> None:
 
 def change_the_empty(builder: StateBuilder, allowed: int) -> int:
     """Restart drained nodes, as the pace allows; returns how many. They already have their room."""
-    empty = [name for name, record in builder.nodes.items() if _may_restart(builder, record)]
+    drained = builder.nodes.those(builder.nodes.listed(Listed.DRAINING))
+    empty = [name for name, record in drained if _may_restart(builder, record)]
     for name in empty[:allowed]:
         builder.put(name, since=builder.now)  # from here on it is being changed
         ask(builder, name, Verb.APPLY)
@@ -108,7 +111,7 @@ def uncordoned(builder: StateBuilder, event: Answered) -> None:
     if event.trigger is Trigger.UNCORDONED:
         without_cordon(builder, event.node)
         return
-    record = builder.nodes[event.node]
+    record = builder.record(event.node)
     behind = drains.left_behind(record)
     tries = record.uncordons + 1
     builder.put(event.node, uncordons=tries, retry_at=builder.now + drains.AGAIN_EVERY)
@@ -119,7 +122,7 @@ def uncordoned(builder: StateBuilder, event: Answered) -> None:
 
 def without_cordon(builder: StateBuilder, name: str) -> None:
     """It has no cordon of ours, so its recovery is done, and no leftover of it remains."""
-    record = builder.nodes[name]
+    record = builder.record(name)
     behind = drains.left_behind(record)
     leftovers = tuple(words for words in record.leftovers if words not in behind)
     owed = record.owed and not (behind and record.state in _NOTHING_ELSE)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollout.core.run import postponed
-from rollout.core.run.capacity import IN_MOTION
+from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import (
     Draining,
     NodeOrder,

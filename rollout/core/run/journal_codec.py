@@ -48,7 +48,12 @@ GENESIS = "0" * 64
 
 def encode_event(event: Event) -> str:
     """One line of JSON: ``{"event": NAME, …}``."""
-    return json.dumps({"event": _NAMES[type(event)], **json_text.encode(event)}, sort_keys=True)
+    body = json_text.encode(event)
+    body["event"] = _NAMES[type(event)]
+    return _AS_TEXT(body)
+
+
+_AS_TEXT = json.JSONEncoder(sort_keys=True).encode
 
 
 def decode_event(text: str) -> Event:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from rollout.core.model.playbook import Scope
 from rollout.core.run import drains
-from rollout.core.run.budgets import wrong
-from rollout.core.run.capacity import areas_of, most_of
+from rollout.core.run.facts import wrong
+from rollout.core.run.layout import areas_of, most_of
+from rollout.core.run.records import Records
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 
 _MOVING = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING})
@@ -25,6 +26,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
         problem
         for law in (
             _every_node_once,
+            _counters,
             _limits,
             _pace,
             _rack_budget,
@@ -45,6 +47,15 @@ def _every_node_once(state: RunState) -> Iterator[str]:
     """Law 1: the journal has the state of every ordered node, and of no other."""
     if state.nodes.keys() != state.order.nodes.keys():
         yield "law 1: the nodes of the state are not the nodes of the order"
+
+
+def _counters(state: RunState) -> Iterator[str]:
+    """Law 10: what decisions count and list is what the records say, and depends on nothing from before."""
+    nodes = state.nodes
+    if isinstance(nodes, Records):
+        found = nodes.differs(Records.anew(nodes.layout, nodes, nodes.clock))
+        if found:
+            yield f"law 10: {found}"
 
 
 def _limits(state: RunState) -> Iterator[str]:

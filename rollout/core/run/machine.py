@@ -130,7 +130,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
 def _answered(builder: StateBuilder, event: Answered) -> None:
     if is_closed(builder.state, event):
         return
-    record = builder.nodes[event.node]
+    record = builder.record(event.node)
     builder.seen_counter(event.counter)
     builder.put(event.node, asked=None)
     if event.verb in _AFTERWARDS:
@@ -155,7 +155,7 @@ def _answered(builder: StateBuilder, event: Answered) -> None:
 
 
 def _cleaned(builder: StateBuilder, event: Answered) -> None:
-    behind = drains.left_behind(builder.nodes[event.node])
+    behind = drains.left_behind(builder.record(event.node))
     builder.put(event.node, leftovers=(*event.leftovers, *behind))
 
 
@@ -165,7 +165,7 @@ _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
 
 def _pulling(builder: StateBuilder, event: Answered) -> None:
     """Its pulls prevent its change: it is queued again, or it has waited long enough and is left alone."""
-    record = builder.nodes[event.node]
+    record = builder.record(event.node)
     left_alone = postponed.is_left_alone(record, builder.state.order, builder.now)
     did_not_restart(builder, event.node)
     builder.put(event.node, pulling=postponed.still_pulling(record, event.pulls, builder.now), want_back=False)
@@ -179,7 +179,7 @@ def _pulling(builder: StateBuilder, event: Answered) -> None:
 
 def _unseen(builder: StateBuilder, event: Answered) -> None:
     """It has no baseline, so it is not changed: it is queued again, or it has waited long enough and is left alone."""
-    record = builder.nodes[event.node]
+    record = builder.record(event.node)
     unseen = postponed.still_unseen(record, builder.now)
     did_not_restart(builder, event.node)
     builder.put(event.node, unseen=unseen, want_back=False)
@@ -200,7 +200,7 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
         did_not_restart(builder, event.node)
     elif event.verb is Verb.APPLY:
-        took = event.seconds if event.trigger is Trigger.ARMED else builder.nodes[event.node].apply_seconds
+        took = event.seconds if event.trigger is Trigger.ARMED else builder.record(event.node).apply_seconds
         builder.put(
             event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls
         )
@@ -306,9 +306,9 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
             or postponed.skipped_without_baseline(record)
         ):
             builder.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
-        if not postponed.skipped_for_pulls(builder.nodes[name]):
+        if not postponed.skipped_for_pulls(builder.record(name)):
             builder.put(name, pulling=None)
-        if not postponed.skipped_without_baseline(builder.nodes[name]):
+        if not postponed.skipped_without_baseline(builder.record(name)):
             builder.put(name, unseen=None)
         accept = record.accepted or (accepted and bool(record.cause))
         builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept)

@@ -9,8 +9,9 @@ from typing import Any
 
 from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.run import drains
-from rollout.core.run.capacity import BROKEN
-from rollout.core.run.events import FENCES, NOT_REVERTED_YET, Trigger
+from rollout.core.run.events import NOT_REVERTED_YET, Trigger
+from rollout.core.run.facts import BROKEN, Count, Listed
+from rollout.core.run.layout import place_of
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask
 from rollout.core.run.transitions import Move, Next, ResolvedTrigger, move, resolve_trigger
@@ -39,7 +40,7 @@ def transition(
     builder: StateBuilder, name: str, trigger: Trigger | ResolvedTrigger, reference: str = "", message: str = ""
 ) -> None:
     """Move a node by the table, record why, and send the next verb."""
-    record = builder.nodes[name]
+    record = builder.record(name)
     resolved = (
         resolve_trigger(trigger, reference, record, builder.state.order.goal)
         if isinstance(trigger, Trigger)
@@ -123,7 +124,7 @@ def _follow(builder: StateBuilder, name: str, then: Next) -> None:
 
 
 def _retry(builder: StateBuilder, name: str) -> None:
-    record = builder.nodes[name]
+    record = builder.record(name)
     tried = record.attempt - (record.rehearsal is Rehearsal.DONE)
     if tried >= MOST_ATTEMPTS and not record.orphaned:
         builder.put(name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True)
@@ -202,10 +203,9 @@ def end_rehearsals(builder: StateBuilder) -> None:
     """Confirmed nodes that were to be rehearsed keep their change. Nodes that are reverting stay reverted: a resume
     changes them again.
     """
-    for name, record in tuple(builder.nodes.items()):
-        if record.rehearsal is Rehearsal.BACK:
-            stays = record.state is NodeState.CONFIRMED
-            builder.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
+    for name, record in builder.nodes.those(builder.nodes.listed(Listed.REHEARSING)):
+        stays = record.state is NodeState.CONFIRMED
+        builder.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
 
 
 def _mark_for_return(builder: StateBuilder, scope: RevertScope) -> None:
@@ -234,7 +234,7 @@ def fenced(builder: StateBuilder, name: str, reference: str, message: str) -> No
 
 def is_taken_over(builder: StateBuilder) -> bool:
     """Whether most nodes of the run report that another one has them."""
-    return 2 * sum(record.reference in FENCES for record in builder.nodes.values()) > len(builder.nodes)
+    return 2 * builder.nodes.count(Count.FENCED) > len(builder.nodes)
 
 
 _TOUCHED = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.UNKNOWN})
@@ -259,7 +259,4 @@ def first_open_wave(builder: StateBuilder) -> None:
 
 
 def _has_open(builder: StateBuilder, wave: int) -> bool:
-    return any(builder.nodes[name].state in _OPEN for name in builder.state.order.waves[wave].nodes)
-
-
-_OPEN = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.REVERTING})
+    return builder.nodes.count(Count.OPEN, place_of(wave)) > 0

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, RevertScope
-from rollout.core.model.rollback_timing import SETTLE, RevertTimes, seconds_to_revert
+from rollout.core.model.playbook import EMERGENCY_LIMITS, SETTLE, Limits, RevertScope, RevertTimes, seconds_to_revert
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold

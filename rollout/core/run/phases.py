@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from rollout.core.model.playbook import Cause
 from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
-from rollout.core.run.capacity import IN_MOTION, pace_allows, who_may_go, who_may_return
+from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
 from rollout.core.run.events import FENCES, Trigger
+from rollout.core.run.facts import AT_REST, IN_MOTION, Count, Listed
+from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
+from rollout.core.run.records import Nodes
 from rollout.core.run.soak import soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
@@ -21,9 +25,9 @@ from rollout.core.run.transitions import ResolvedTrigger
 
 def retries(builder: StateBuilder) -> None:
     """Read nodes again that did not answer; give up those with a guard that must long have fired."""
-    for name, record in tuple(builder.nodes.items()):
-        if record.state is not NodeState.UNKNOWN or record.asked or builder.state.phase in (Phase.CLOSING, Phase.ENDED):
-            continue
+    if builder.state.phase in (Phase.CLOSING, Phase.ENDED):
+        return
+    for name, record in _listed(builder, Listed.TO_READ):
         if record.reference in FENCES and builder.state.phase is Phase.OPENING:
             continue  # it did answer: all are claimed again with a higher token, once all have answered
         if builder.now > record.since + patience(builder):
@@ -32,17 +36,19 @@ def retries(builder: StateBuilder) -> None:
             ask(builder, name, Verb.READ)
 
 
+def _listed(builder: StateBuilder, what: Listed) -> Iterator[tuple[str, NodeRecord]]:
+    return builder.nodes.those(builder.nodes.listed(what))
+
+
 def releases(builder: StateBuilder) -> None:
     """Restarts, as the pace allows: unhealthy nodes to revert, healthy nodes to revert, drained nodes, then the wave."""
     if builder.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
     allowed = pace_allows(builder.state.started, builder.state.order.limits, builder.now)
-    unhealthy = [
-        name for name, record in builder.nodes.items() if record.state is NodeState.REVERTING and not record.asked
-    ]
-    for name in unhealthy[:allowed]:
+    unhealthy = [name for name, _ in islice(_listed(builder, Listed.TO_REVERT), allowed)]
+    for name in unhealthy:
         ask(builder, name, Verb.REVERT)
-    allowed -= len(unhealthy[:allowed])
+    allowed -= len(unhealthy)
     allowed -= _return_the_healthy(builder, allowed)
     if drains.may_go_on(builder.state):
         allowed -= drain_rounds.change_the_empty(builder, allowed)
@@ -52,12 +58,14 @@ def releases(builder: StateBuilder) -> None:
 
 def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
-    healthy = [name for name, record in builder.nodes.items() if is_to_return(builder, record) and not record.asked]
-    if not healthy or allowed <= 0 or builder.state.paused is not None:
+    if allowed <= 0 or builder.state.paused is not None or _is_interrupted(builder):
         return 0
-    rehearsing = [name for name in healthy if builder.nodes[name].rehearsal is Rehearsal.BACK]
-    choose = who_may_go if rehearsing else who_may_return
-    candidates, capacity = choose(builder.state.order, builder.nodes, rehearsing or healthy, builder.now)
+    healthy = builder.nodes.listed(Listed.TO_RETURN)
+    rehearsing = healthy & builder.nodes.listed(Listed.REHEARSING)
+    if rehearsing:
+        candidates, capacity = nodes_to_change(builder.nodes, (rehearsing,), builder.now, allowed)
+    else:
+        candidates, capacity = nodes_to_revert(builder.nodes, healthy, builder.now, allowed)
     going = candidates[: min(capacity, allowed)]
     for name in going:
         transition(builder, name, Trigger.TAKE_BACK)
@@ -68,12 +76,10 @@ def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
 def _release_the_wave(builder: StateBuilder, allowed: int) -> None:
     if builder.state.gate_asked or is_to_open(builder):
         return  # no node of a wave is changed before the wave's baseline
-    wave = builder.state.order.waves[builder.state.wave]
-    pending = [n for n in wave.nodes if builder.nodes[n].state is NodeState.PENDING and not builder.nodes[n].asked]
-    pending = in_turn(pending, builder.nodes, builder.now)
-    if not pending:
-        return
-    candidates, capacity = who_may_go(builder.state.order, builder.nodes, pending, builder.now)
+    nodes = builder.nodes
+    pending = nodes.listed(Listed.TO_RELEASE) & nodes.of_wave(builder.state.wave)
+    wanted = in_turn(pending, nodes, builder.now)
+    candidates, capacity = nodes_to_change(nodes, wanted, builder.now, allowed)
     for name in candidates[: min(capacity, allowed)]:
         transition(
             builder, name, ResolvedTrigger.TO_DRAIN if builder.state.order.nodes[name].drain else Trigger.RELEASED
@@ -86,16 +92,10 @@ def is_to_open(builder: StateBuilder) -> bool:
     return state.order.wave_gates and state.opened != state.wave and not state.gate_asked
 
 
-def is_to_return(builder: StateBuilder, record: NodeRecord) -> bool:
-    """Healthy, and to be reverted with others or for the operator; not any more once the operator has interrupted that."""
-    interrupted = builder.state.halt is not None and builder.state.halt.ending is Ending.INTERRUPTED
-    return record.want_back and record.state is NodeState.CONFIRMED and not interrupted
+def _is_interrupted(builder: StateBuilder) -> bool:
+    """Whether healthy nodes that were to be reverted keep their change."""
+    return builder.state.halt is not None and builder.state.halt.ending is Ending.INTERRUPTED
 
-
-_AT_REST = frozenset(
-    {NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE}
-)
-"""Nodes that are asked nothing more, except to clean up."""
 
 MOST_CLAIMS = 3
 """How often a run raises its fencing token to claim its nodes."""
@@ -113,6 +113,7 @@ def advance(builder: StateBuilder, *, ticked: bool) -> None:
                 builder
             )  # a node lost before its wave began counts in it, before any node of it is released
     if ticked:
+        builder.settle()
         retries(builder)
         _charge_budgets(builder)  # nodes that were given up count, too
         drain_rounds.go_round(builder)
@@ -121,15 +122,15 @@ def advance(builder: StateBuilder, *, ticked: bool) -> None:
 
 def _charge_budgets(builder: StateBuilder) -> None:
     if builder.state.phase in (Phase.RUNNING, Phase.SOAKING) and builder.may_have_failed():
-        message = spent(builder.state.order, builder.nodes, builder.state.wave)
+        message = spent(builder.nodes, builder.state.wave)
         if message:
             halt(builder, Ending.HALTED, "budget-spent", message)
 
 
 def _opening(builder: StateBuilder) -> None:
-    if _outstanding(builder):
+    if builder.nodes.count(Count.ASKED):
         return
-    foreign = {name: r for name, r in builder.nodes.items() if r.reference in FENCES and r.state not in _AT_REST}
+    foreign = {name: r for name, r in builder.nodes.items() if r.reference in FENCES and r.state not in AT_REST}
     if foreign and not _goes_on_without(builder, foreign):
         _claim_again(builder, foreign)
         return
@@ -172,7 +173,7 @@ def _claim_again(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> No
         return
     builder.set(counter=max(builder.state.highest, builder.state.counter) + 1, claims=builder.state.claims + 1)
     for name, record in tuple(builder.nodes.items()):
-        if record.state not in _AT_REST:
+        if record.state not in AT_REST:
             builder.put(name, reference="", message="")
             ask(builder, name, Verb.READ)
 
@@ -183,7 +184,7 @@ def _too_unhealthy(builder: StateBuilder) -> bool:
         return False  # a resumed run is judged by its budgets
     unhealthy = sum(record.state is not NodeState.PENDING for record in builder.nodes.values())
     limit = builder.state.order.limits.preflight.of(len(builder.nodes))
-    message = spent(builder.state.order, builder.nodes, 0)
+    message = spent(builder.nodes, 0)
     if unhealthy > limit:
         message = f"{unhealthy} of {len(builder.nodes)} nodes could not be claimed; the preflight limit is {limit}"
     if unhealthy and message:
@@ -215,20 +216,17 @@ def _running(builder: StateBuilder) -> None:
         if builder.state.wave >= len(order.waves):
             _close(builder)
         return
-    wave = order.waves[state.wave]
-    nodes = builder.nodes
-    records = [nodes[name] for name in wave.nodes]
-    if is_to_open(builder) and any(record.state not in _AT_REST for record in records):
+    wave, nodes, here = order.waves[state.wave], builder.nodes, place_of(state.wave)
+    if is_to_open(builder) and nodes.count(Count.AT_REST, here) < len(wave.nodes):
         open_wave(builder)
-    if builder.state.gate_asked or any(record.state in IN_MOTION or record.asked for record in records):
+    if builder.state.gate_asked or nodes.count(Count.BUSY, here):
         return
-    pending = [name for name in wave.nodes if builder.nodes[name].state is NodeState.PENDING]
-    if pending:
-        _check_for_room(builder, pending)
+    if nodes.count(Count.PENDING, here):
+        _check_for_room(builder, nodes.listed(Listed.TO_RELEASE) & nodes.of_wave(state.wave))
         return
     rehearsing = _rehearse(builder, wave.nodes)
     if rehearsing:
-        _check_for_room(builder, rehearsing)
+        _check_for_room(builder, nodes.among(rehearsing))
     else:
         builder.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
 
@@ -237,41 +235,37 @@ def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:
     """Revert the first wave's nodes for real, each once, before any other wave. Returns those still to be changed."""
     if not builder.state.order.rehearsal or builder.state.reached > 0:
         return []
-    confirmed = [name for name in names if builder.nodes[name].state is NodeState.CONFIRMED]
-    waiting = [name for name in confirmed if builder.nodes[name].rehearsal is not Rehearsal.DONE]
+    confirmed = [name for name in names if builder.record(name).state is NodeState.CONFIRMED]
+    waiting = [name for name in confirmed if builder.record(name).rehearsal is not Rehearsal.DONE]
     for name in waiting:
-        if builder.nodes[name].rehearsal is Rehearsal.NONE and builder.state.paused is None:
+        if builder.record(name).rehearsal is Rehearsal.NONE and builder.state.paused is None:
             builder.put(name, rehearsal=Rehearsal.BACK, want_back=True)
     return waiting
 
 
-def _check_for_room(builder: StateBuilder, pending: list[str]) -> None:
-    """Halt if no node is in flight and none can go: the racks of all pending nodes have no room left for good."""
-    if any(
-        record.asked
-        or record.state in IN_MOTION
-        or builder.now < record.busy_until
-        or drain_rounds.is_to_free(builder, name)
-        for name, record in builder.nodes.items()
-    ):
+def _check_for_room(builder: StateBuilder, waiting: Nodes) -> None:
+    """Halt if no node is in flight and none can go: the racks of all these nodes have no room left for good."""
+    nodes = builder.nodes.at(builder.now)
+    if nodes.count(Count.BUSY) or nodes.listed(Listed.SETTLING):
         return
-    candidates, capacity = who_may_go(builder.state.order, builder.nodes, pending, builder.now)
+    if any(drain_rounds.is_to_free(builder, name) for name, _ in _listed(builder, Listed.CORDONED)):
+        return
+    candidates, capacity = nodes_to_change(nodes, (waiting,), builder.now, 1)
     if not candidates or not capacity:
-        racks = sorted({builder.state.order.nodes[name].rack for name in pending})
+        names = [name for name, _ in nodes.those(waiting)]
+        racks = sorted({builder.state.order.nodes[name].rack for name in names})
         halt(
             builder,
             Ending.HALTED,
             "no-room-left",
-            f"{len(pending)} nodes wait for racks that have no room left: {', '.join(racks)}",
+            f"{len(names)} nodes wait for racks that have no room left: {', '.join(racks)}",
         )
 
 
 def _halting(builder: StateBuilder) -> None:
-    waiting = (
-        record.state in IN_MOTION or record.asked or is_to_return(builder, record) for record in builder.nodes.values()
-    )
     ending = builder.state.halt.ending if builder.state.halt else Ending.DONE
-    if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not any(waiting):
+    waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.RETURNING) and not _is_interrupted(builder))
+    if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not waits:
         _close(builder)
 
 
@@ -294,7 +288,7 @@ def _closing(builder: StateBuilder) -> None:
         return  # silences that are being set must be lifted, too
     if builder.state.silences:
         lift_silences(builder)
-    elif not _outstanding(builder):
+    elif not builder.nodes.count(Count.ASKED):
         builder.set(phase=Phase.ENDED)
 
 
@@ -317,7 +311,3 @@ _PHASES = {
     Phase.CLOSING: _closing,
     Phase.ENDED: _ended,
 }
-
-
-def _outstanding(builder: StateBuilder) -> bool:
-    return any(record.asked for record in builder.nodes.values())

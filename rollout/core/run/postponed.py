@@ -6,11 +6,11 @@ others go first. Its wave does not end while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Busy, PullsInFlight
 from rollout.core.model.report import Report
+from rollout.core.run.facts import Listed
+from rollout.core.run.records import Nodes, Records
 from rollout.core.run.state import NodeRecord, NodeState, Order, Pulling, Unseen
 from rollout.core.text.terminal import counted
 
@@ -24,15 +24,11 @@ ASK_PULLS_AGAIN = 15.0
 PULLS_IN_FLIGHT = "pulls-in-flight"
 
 
-def in_turn(names: Iterable[str], nodes: Mapping[str, NodeRecord], now: float) -> list[str]:
-    """The nodes to go that may be asked now: in their order, but those asked before come last."""
-    fresh, again = [], []
-    for name in names:
-        if nodes[name].pulling is None and nodes[name].unseen is None:
-            fresh.append(name)
-        elif may_be_asked(nodes[name], now):
-            again.append(name)
-    return fresh + again
+def in_turn(names: Nodes, records: Records, now: float) -> tuple[Nodes, Nodes]:
+    """The nodes to go that may be asked now: those not asked before, and those that come after them."""
+    postponed = names & records.listed(Listed.POSTPONED)
+    again = (name for name, record in records.those(postponed) if may_be_asked(record, now))
+    return names & ~postponed, records.among(again)
 
 
 def may_be_asked(record: NodeRecord, now: float) -> bool:

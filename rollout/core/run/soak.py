@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run import drains, postponed
-from rollout.core.run.capacity import IN_MOTION
+from rollout.core.run.facts import Count
+from rollout.core.run.layout import place_of
 from rollout.core.run.moving import halt, next_wave
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
@@ -28,19 +29,26 @@ def soaking(builder: StateBuilder) -> None:
     """
     order, state = builder.state.order, builder.state
     wave = order.waves[state.wave]
-    if state.gate_asked or any(
-        builder.nodes[name].asked or builder.nodes[name].state in IN_MOTION for name in wave.nodes
-    ):
+    nodes, here = builder.nodes, place_of(state.wave)
+    if state.gate_asked or nodes.count(Count.BUSY, here):
         return
-    confirmed = [name for name in wave.nodes if builder.nodes[name].state is NodeState.CONFIRMED]
-    short = [name for name in confirmed if builder.nodes[name].passes < order.passes]
-    gates_short = order.wave_gates and confirmed and state.gate_passes < order.passes
-    if not short and not gates_short:
-        _steady(builder, confirmed)
+    gates_short = order.wave_gates and nodes.count(Count.CONFIRMED, here) and state.gate_passes < order.passes
+    if not nodes.count(Count.SHORT, here) and not gates_short:
+        _steady(builder)
     elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
-        halt(builder, Ending.HALTED, "never-steady", _never_steady(builder, short))
+        halt(builder, Ending.HALTED, "never-steady", _never_steady(builder, _short(builder)))
     elif state.now >= state.round_at:
-        _round(builder, short, every=wave.soak / order.passes)
+        _round(builder, _short(builder), every=wave.soak / order.passes)
+
+
+def _confirmed(builder: StateBuilder) -> list[str]:
+    wave = builder.state.order.waves[builder.state.wave]
+    return [name for name in wave.nodes if builder.record(name).state is NodeState.CONFIRMED]
+
+
+def _short(builder: StateBuilder) -> list[str]:
+    passes = builder.state.order.passes
+    return [name for name in _confirmed(builder) if builder.record(name).passes < passes]
 
 
 def _never_steady(builder: StateBuilder, short: list[str]) -> str:
@@ -48,23 +56,23 @@ def _never_steady(builder: StateBuilder, short: list[str]) -> str:
     times = builder.state.order.passes
     if not short:
         return f"the wave gates never passed {times} times in a row"
-    said = next((f"; {name}: {why}" for name in short if (why := builder.nodes[name].message)), "")
+    said = next((f"; {name}: {why}" for name in short if (why := builder.record(name).message)), "")
     return f"{counted(len(short), 'node')} never passed their gates {times} times in a row{said}"
 
 
-def _steady(builder: StateBuilder, confirmed: list[str]) -> None:
+def _steady(builder: StateBuilder) -> None:
     """The wave has passed. While it is held or paused, its gates are still checked."""
     state = builder.state
-    wave = state.order.waves[state.wave]
+    wave, confirmed = state.order.waves[state.wave], builder.nodes.count(Count.CONFIRMED, place_of(state.wave))
     if state.paused is None and _shows_nothing(builder):
         return
     if wave.hold and state.promoted < state.wave and state.paused is None:
         builder.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
-        builder.set(round_at=state.now + watch_every(len(confirmed)))
+        builder.set(round_at=state.now + watch_every(confirmed))
     elif state.paused is None:
         next_wave(builder)
     elif confirmed and state.now >= state.round_at:
-        _round(builder, confirmed, every=watch_every(len(confirmed)))
+        _round(builder, _confirmed(builder), every=watch_every(confirmed))
 
 
 def _shows_nothing(builder: StateBuilder) -> bool:
@@ -78,7 +86,7 @@ def _shows_nothing(builder: StateBuilder) -> bool:
 
 
 def _what_for(builder: StateBuilder, names: list[str]) -> str:
-    return " or ".join(sorted({_why_alone(builder.nodes[name]) for name in names}))
+    return " or ".join(sorted({_why_alone(builder.record(name)) for name in names}))
 
 
 def _why_alone(record: NodeRecord) -> str:

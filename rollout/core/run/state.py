@@ -296,8 +296,13 @@ class RunState:
 
     def transaction(self, name: str) -> str:
         """The transaction's name on this node: fixed in a revert run, else run and attempt."""
-        fixed = self.nodes[name].tx or self.order.transactions.get(name)
-        return fixed if fixed is not None else f"{self.order.run}-{self.nodes[name].attempt}"
+        return transaction_of(self.order, name, self.nodes[name])
+
+
+def transaction_of(order: Order, name: str, record: NodeRecord) -> str:
+    """See ``RunState.transaction``."""
+    fixed = record.tx or order.transactions.get(name)
+    return fixed if fixed is not None else f"{order.run}-{record.attempt}"
 
 
 # A copy of a value with some fields changed, for what every event copies: the state of a run and its nodes'
@@ -310,9 +315,10 @@ Value = TypeVar("Value")
 def altered(value: Value, **changes: Any) -> Value:
     """``value``, a frozen dataclass without slots or ``__post_init__``, with these fields changed; ``TypeError``: no such field."""
     new = object.__new__(type(value))
-    new.__dict__.update(value.__dict__)
-    if not changes.keys() <= new.__dict__.keys():
-        message = f"{type(value).__name__} has no {', '.join(sorted(changes.keys() - new.__dict__.keys()))}"
+    fields = new.__dict__
+    fields.update(value.__dict__)
+    fields.update(changes)
+    if len(fields) != len(value.__dict__):
+        message = f"{type(value).__name__} has no {', '.join(sorted(changes.keys() - value.__dict__.keys()))}"
         raise TypeError(message)
-    new.__dict__.update(changes)
     return new

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rollout.core.run import drains, postponed
-from rollout.core.run.budgets import may_count
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.state import NodeRecord, NodeState, RunState, Verb, altered
+from rollout.core.run.facts import may_count
+from rollout.core.run.records import Records
+from rollout.core.run.state import NodeRecord, NodeState, RunState, Verb, altered, transaction_of
 
 
 class StateBuilder:
@@ -18,31 +18,42 @@ class StateBuilder:
         self.state = state
         self.now = state.now
         self._began = (state.phase, state.wave)
+        self._put: dict[str, NodeRecord] = {}  # not in ``_nodes`` yet
         self._touched: set[str] = set()
-        self._nodes: dict[str, NodeRecord] | None = None
+        self._nodes = Records.of(state.order, state.nodes, state.now)
         self.commands: list[Command] = []
 
     @property
-    def nodes(self) -> Mapping[str, NodeRecord]:
-        return self.state.nodes if self._nodes is None else self._nodes
+    def nodes(self) -> Records:
+        """All records. To read one of them, ``record`` is faster."""
+        if self._put:
+            self._nodes = self._nodes.replaced(self._put)
+            self._put = {}
+        return self._nodes
+
+    def settle(self) -> None:
+        """Nodes that have settled by now no longer count as unavailable. That alone is no change of the run."""
+        self._nodes = self.nodes.at(self.now)
+
+    def record(self, name: str) -> NodeRecord:
+        found = self._put.get(name)
+        return self._nodes[name] if found is None else found
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = self.state if self._nodes is None else altered(self.state, nodes=self._nodes)
+        state = altered(self.state, nodes=self.nodes) if self._touched else self.state
         return state, tuple(self.commands)
 
     def set(self, **changes: Any) -> None:
         self.state = altered(self.state, **changes)
 
     def put(self, name: str, **changes: Any) -> None:
-        if self._nodes is None:
-            self._nodes = dict(self.state.nodes)
-        self._nodes[name] = altered(self._nodes[name], **changes)
+        self._put[name] = altered(self.record(name), **changes)
         self._touched.add(name)
 
     def may_have_failed(self) -> bool:
         """Whether more may count against a budget than before this event. If not, budgets need no check."""
         moved = (self.state.phase, self.state.wave) != self._began
-        return moved or any(may_count(self.nodes[name]) for name in self._touched)
+        return moved or any(may_count(self.record(name)) for name in self._touched)
 
     def seen_counter(self, counter: int) -> None:
         if counter > self.state.highest:
@@ -57,16 +68,18 @@ _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
 
 def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
     """Send a verb to a node; its answer must carry the new serial."""
-    record = builder.nodes[name]
+    record = builder.record(name)
     if verb in _RESTARTS:
         window = max(64, 2 * int(builder.state.order.limits.pace))
         builder.set(started=(*builder.state.started, builder.now)[-window:])
     if verb is Verb.DRAIN:
         builder.put(name, cordoned=True, uncordons=0, draining=record.draining or drains.begun(builder.now))
     builder.put(name, asked=verb, serial=record.serial + 1)
-    tx = altered(builder.state, nodes=builder.nodes).transaction(name)
+    tx = transaction_of(builder.state.order, name, record)
     regardless = verb is Verb.APPLY and postponed.goes_regardless(record, builder.state.order, builder.now)
-    left = drains.left(builder.state.order.nodes[name], builder.nodes[name], builder.now) if verb is Verb.DRAIN else 0.0
+    left = (
+        drains.left(builder.state.order.nodes[name], builder.record(name), builder.now) if verb is Verb.DRAIN else 0.0
+    )
     builder.commands.append(
         Ask(name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left)
     )
@@ -74,7 +87,7 @@ def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
 
 def did_not_restart(builder: StateBuilder, name: str) -> None:
     """An apply that was to restart a node did not change it: it no longer counts in the pace's window."""
-    asked_at = builder.nodes[name].since
+    asked_at = builder.record(name).since
     if asked_at in builder.state.started:
         at = builder.state.started.index(asked_at)
         builder.set(started=builder.state.started[:at] + builder.state.started[at + 1 :])
@@ -89,7 +102,7 @@ def judge_wave(builder: StateBuilder) -> None:
     """Ask the wave gates; the control group is nodes that are not changed yet."""
     builder.set(gate_asked=True)
     names = builder.state.order.waves[builder.state.wave].nodes
-    touched = tuple(name for name in names if builder.nodes[name].state is NodeState.CONFIRMED)
+    touched = tuple(name for name in names if builder.record(name).state is NodeState.CONFIRMED)
     control = tuple(
         name for name, record in builder.nodes.items() if record.state is NodeState.PENDING and not record.cordoned
     )

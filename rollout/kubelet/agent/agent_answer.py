@@ -12,6 +12,8 @@ from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, AgentReading, BadLineError, printable, read
 
+TORN = "torn-program"
+"""The node received another program, and ran nothing: no verb began, so none ends."""
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
 _NO_SUDO = re.compile(
@@ -117,6 +119,8 @@ def _advice(answer: RemoteAnswer) -> str:
 
 
 def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Outcome, str, str]:
+    if reading.refused and reading.refused[0] == TORN:
+        return Outcome.REFUSED, *reading.refused
     if reading.ended != verb or answer.status is None:
         return Outcome.LOST, *_cut_off(answer)
     if reading.refused:

@@ -1,33 +1,18 @@
-"""The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet.
-
-A command's standard input is the agent's program followed by the payload. The loader below reads it to its end. It runs
-the program only if its digest is the one in the command line: input that was cut off runs nothing.
-"""
+"""The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.model.report import RemoteCommand
+from rollout.core.model.report import AgentRequest, RemoteCommand
+from rollout.kubelet.agent import conversation
 from rollout.kubelet.agent.sudo import quiet
 
 ABSENT = "absent"
-
-# `echo .` keeps the shell from dropping newlines at the end. Standard input is closed before a line of ours runs. A
-# login shell may have printed something before; the answer begins on its own line.
-LOADER = (
-    "trap '' HUP PIPE; "
-    'echo; echo "begin $1"; '
-    "all=$(timeout 60 cat; echo .); all=${all%.}; "
-    'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
-    '*) echo "refused torn-program the program arrived incomplete or changed"; echo "end $2"; exit 0;; esac; '
-    'shift; exec </dev/null; eval "$all"; main "$@"'
-)
 
 _WORD = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
@@ -186,11 +171,13 @@ def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float)
 def _command(
     program: str, verb: str, words: Iterable[str], lines: Iterable[str], *, sudo: bool, deadline: float
 ) -> RemoteCommand:
-    payload = "".join(f"{line}\n" for line in lines)
-    text = (program + (f"PAYLOAD='\n{payload}'\n" if payload else "")).encode()
-    digest = hashlib.sha256(text).hexdigest()
-    line = shlex.join(("sh", "-c", LOADER, "rollout", digest, verb, *map(_word, words)))
-    return RemoteCommand(quiet(line), text, deadline, bare=line) if sudo else RemoteCommand(line, text, deadline)
+    request = AgentRequest(
+        program, " ".join([verb, *map(_word, words)]), "".join(f"{line}\n" for line in lines).encode()
+    )
+    line, alone = conversation.boot(program), conversation.alone(request)
+    if sudo:
+        return RemoteCommand(quiet(line), alone, deadline, bare=line, request=request)
+    return RemoteCommand(line, alone, deadline, request=request)
 
 
 def _file(number: int, file: FileOrder) -> str:

@@ -96,7 +96,7 @@ _ID = re.compile(
 )  # of a run or a transaction: the agent can be asked for these again
 _KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
 _IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
-_BEGIN = re.compile(rb"^begin [0-9a-f]{64}\n", re.MULTILINE)
+_BEGIN = re.compile(rb"^begin ([0-9a-f]{64})(?: gzip)?\n", re.MULTILINE)
 _CONTROL = re.compile(r"[^ -~]")
 
 
@@ -133,9 +133,12 @@ def _not_ours(line: bytes) -> str:
 
 
 def answered(output: bytes) -> bytes:
-    """The text after the first begin marker; a login shell may print before it. The whole text if there is no marker."""
-    begin = _BEGIN.search(output)
-    return output[begin.end() :] if begin else output
+    """The text of the last answer; a login shell may print before it. The whole text if there is no marker."""
+    begins = tuple(_BEGIN.finditer(output))
+    if not begins:
+        return output
+    last = begins[-1]
+    return re.sub(rb"over %b [0-9]{1,3}\n\Z" % last[1], b"", output[last.end() :])
 
 
 def _take(reading: AgentReading, line: bytes, number: int) -> None:

@@ -13,8 +13,7 @@ from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst
 from rollout.core.model.settings import Setting, Value
-from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import Measurement, Process, Service, Snapshot, Stale, Token, UnitState, digest
 from rollout.core.text.terminal import printable
 from rollout.errors import Place
 from rollout.kubelet import homes, values, versions

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rollout.core.text.nodesets import fold, is_name
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.clocks import aligned, named
 from rollout.kubelet.diagnosis.endings import ending_findings
-from rollout.kubelet.diagnosis.facts import MOST_FACTS, Facts, Kind
+from rollout.kubelet.diagnosis.facts import Facts, Kind
 from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget, merged
+from rollout.kubelet.diagnosis.hanging_pulls import hanging_findings
 from rollout.kubelet.diagnosis.node_starts import start_findings
+from rollout.kubelet.diagnosis.pod_timelines import Timeline, pod_timelines
 from rollout.kubelet.diagnosis.pull_failures import back_off_findings, deadline_findings, qps_findings, slow_findings
 from rollout.kubelet.diagnosis.pulls import pulls_of, queue_findings
 from rollout.kubelet.diagnosis.reading import FileReading
@@ -35,25 +38,46 @@ IDS = (
 
 
 @dataclass(frozen=True, slots=True)
+class NotRead:
+    """What a diagnosis would have used and could not read. ``nodes``: ``()`` for what is not of one node."""
+
+    what: str
+    nodes: tuple[str, ...]
+    why: str
+    fetch_next: str
+
+    @property
+    def nodeset(self) -> str:
+        return fold([name for name in self.nodes if is_name(name)])
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings, the surest first; what was read; and notes about times and limits."""
+    """The findings, the surest first; what was read; notes about times and limits; and what could not be read.
+
+    ``not_read`` ``None``: only files were asked for, and a file that cannot be read is an error. ``timelines`` ``None``: no
+    pod was asked for.
+    """
 
     findings: tuple[Finding, ...]
     readings: tuple[FileReading, ...] = ()
     notes: tuple[str, ...] = ()
+    not_read: tuple[NotRead, ...] | None = None
+    timelines: tuple[Timeline, ...] | None = None
 
     @property
     def unread_lines(self) -> int:
         return sum(reading.unread.lines for reading in self.readings)
 
 
-def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = ()) -> Diagnosis:
-    """``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
+def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = (), pod: str = "") -> Diagnosis:
+    """``pod`` (``namespace/name``): its end is shown. ``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
     here, notes = aligned(named(facts))
     target = target if target.minor is not None else replace(target, minor=_minor(here))
     pulls = pulls_of(here)
     findings = (
         *queue_findings(here, pulls, target),
+        *hanging_findings(here, pulls, target),
         *deadline_findings(here, pulls, target),
         *qps_findings(here, pulls, target),
         *slow_findings(here),
@@ -61,9 +85,13 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
         *ending_findings(here, target),
         *start_findings(here, target),
     )
-    if facts.left_out:
-        notes = (*notes, f"{facts.left_out} older facts were not used: only the newest {MOST_FACTS} of a kind are")
-    return Diagnosis(merged(findings), tuple(readings), notes)
+    left_out = facts.left_out + sum(reading.left_out for reading in readings)
+    if left_out:
+        notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
+    timelines = pod_timelines(here, pod) if pod else None
+    if timelines == ():
+        notes = (*notes, f"no end of pod {pod} is in what was read")
+    return Diagnosis(merged(findings), tuple(readings), notes, timelines=timelines)
 
 
 def _minor(facts: Facts) -> int | None:

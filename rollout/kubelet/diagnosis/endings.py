@@ -17,6 +17,8 @@ from rollout.kubelet.restarts.termination import DEDUCTED, FLOOR, OVERRIDDEN
 
 SLACK = 3.0
 """Seconds by which a normal end exceeds its grace period: calls to the runtime, and its own wait after SIGKILL."""
+ANNOUNCED = 0.1
+"""Seconds before a hook in which kubelets up to 1.13 print the grace period; later ones print it when they send SIGTERM."""
 LINGERS = 10.0
 """Seconds from the end of the last container until the pod is gone from the API, from which they are reported."""
 
@@ -192,6 +194,16 @@ def _end_of(kill: Fact, ends: Sequence[Fact]) -> Fact | None:
 # A preStop hook that ran twice for one container.
 
 
+_SIDECAR_PATCH = (
+    "whether this kubelet has the sidecar patch (kubernetes #80744, never merged), which runs the hooks of sidecars first and again "
+    "when it stops them. Sidecars as restartable init containers, from 1.29 on, run each hook once."
+)
+_ENDED_TWICE = (
+    "nothing: the kubelet began to end the container again while it was ending it. Kubelets 1.20 do so to pods that are removed soon "
+    "after a restart; from 1.22 on one worker ends each pod."
+)
+
+
 def _twice(facts: Facts) -> Iterator[Finding]:
     _, names = _containers(facts)
     hooks: dict[tuple[str, str], list[Fact]] = defaultdict(list)
@@ -199,23 +211,29 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         if fact["id"] and fact.at is not None:
             hooks[fact.clock, fact["id"]].append(fact)
     starts = [(fact.clock, fact.at or 0.0) for fact in facts.of(Kind.START)]
-    for (clock, id_), runs in hooks.items():
+    stops: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts.of(Kind.KILL, Kind.KILLED):
+        stops[fact.clock, fact["id"]].append(fact)
+    for (clock, id_), requested in hooks.items():
+        stopped = next((_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILLED), float("inf"))
+        runs = [run for run in requested if _at(run) <= stopped]  # a stopped container runs no hook
+        if len(runs) < 2:
+            continue
         span = runs[0].at or 0.0, runs[-1].at or 0.0
         restarted = any(when == clock and span[0] <= at <= span[1] for when, at in starts)
-        if len(runs) < 2 or restarted:  # a kubelet that restarts ends its pods anew
+        if restarted:  # a kubelet that restarts ends its pods anew
             continue
         name = runs[0]["container"] or names.get(id_, "") or id_[:12]
         cause = (
             f"the preStop hook of container {name} ran {len(runs)} times in one end of its pod, "
             f"{seconds_text(span[1] - span[0])} apart. Each run uses up the same grace period."
         )
-        fetch = (
-            "whether this kubelet has the sidecar patch (kubernetes #80744, never merged), which runs the hooks of sidecars first and again "
-            "when it stops them. Sidecars as restartable init containers, from 1.29 on, run each hook once."
-        )
+        kills = (_at(fact) for fact in stops[clock, id_] if fact.kind is Kind.KILL)
+        begun_anew = any(span[0] < at < span[1] - ANNOUNCED for at in kills)
         yield Finding(
-            "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs), fetch_next=fetch
-        )
+            "prestop-twice", Confidence.CERTAIN, nodes_of(runs), since(runs), cause, proof(runs),
+            fetch_next=_ENDED_TWICE if begun_anew else _SIDECAR_PATCH,
+        )  # fmt: skip
 
 
 # An end that took longer than its grace period.
@@ -315,12 +333,14 @@ def _without_waits(ending: PodEnd, whole: float) -> str:
 
 def timeline_of(ending: PodEnd) -> tuple[str, ...]:
     """A line for each step: time, seconds since the deletion, what happened."""
-    lines = []
-    for at, step in enumerate(ending.facts):
-        words = _BEFORE_ITS_HOOK if _before_its_hook(ending.facts[at:]) else _WORDS[step.kind]
-        what = words.format(name=ending.name(step) if step.kind in _STEPS else "", grace=step["grace"])
-        lines.append(f"{clock_text(step.at or 0.0)}  {ending.after(step):+6.1f} s  {what}")
-    return tuple(lines)
+    return tuple(f"{clock_text(_at(step))}  {ending.after(step):+6.1f} s  {what}" for step, what in step_words(ending))
+
+
+def step_words(ending: PodEnd) -> Iterator[tuple[Fact, str]]:
+    """Each step of an end, and what happened."""
+    for number, step in enumerate(ending.facts):
+        words = _BEFORE_ITS_HOOK if _before_its_hook(ending.facts[number:]) else _WORDS[step.kind]
+        yield step, words.format(name=ending.name(step) if step.kind in _STEPS else "", grace=step["grace"])
 
 
 def _before_its_hook(steps: Sequence[Fact]) -> bool:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
-from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, Fact, SourceLine
-from rollout.kubelet.diagnosis.log_lines import UnreadLines, moment
+from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS, Fact, SourceLine
+from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.messages import container_of
-from rollout.kubelet.diagnosis.pod_events import event_found
+from rollout.kubelet.diagnosis.pod_events import event_found, shows_something
+from rollout.kubelet.diagnosis.sieve import UnreadLines
 
 Document = Mapping[str, Any]
 
 _LIST = re.compile(r'\{(?:[^{}\[\]]|\{[^{}]*\})*"items"\s*:\s*\[')
+_DECODER = json.JSONDecoder()
 _BLOCK = 64 * 1024
+_AT_ONCE = 64
 _LARGEST = 4 * 1024 * 1024
 """Characters of one event that are read; a longer one is damaged."""
+_REASON = re.compile(r"^(?:- |  )?reason: (\w+)$", re.MULTILINE)
 _BLANK = re.compile(r"[\s,\]}]*")
 
 
@@ -31,25 +37,27 @@ class DocumentReader:
     file: str
     unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
+    left_out: int = 0
 
-    def json(self, pieces: Iterable[str]) -> Iterator[Fact]:
+    def json(self, pieces: Iterable[bytes]) -> Iterator[Fact]:
         """The events of lists and of single documents, one behind the other. A cut end is one unread line."""
         text = ""
         for block in _blocks(pieces):
-            text += block
-            while (end := (yield from self._next(text))) is not None:
-                text = text[end:]
+            text, at = text + block, 0
+            while (end := (yield from self._next(text, at))) is not None:
+                at = end
+            text = text[at:]
             if len(text) > _LARGEST:
                 break
         self._left(text)
 
-    def _next(self, text: str) -> Generator[Fact, None, int | None]:
-        """The first event of the text; returns where the rest begins, ``None`` if no whole event is there."""
-        start = _end(_BLANK, text)
+    def _next(self, text: str, at: int) -> Generator[Fact, None, int | None]:
+        """The first event from ``at`` on; returns where the rest begins, ``None`` if no whole event is there."""
+        start = _end(_BLANK, text, at)
         if opening := _LIST.match(text, start):
             return opening.end()
         try:
-            found, end = json.JSONDecoder().raw_decode(text, start)
+            found, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             return None
         if not isinstance(found, dict):  # a key of the list itself, behind its items
@@ -59,33 +67,33 @@ class DocumentReader:
 
     def _left(self, text: str) -> None:
         """What is behind the last whole event: the end of the list, or of an event that was cut."""
-        rest = text[_end(_BLANK, text) :]
+        rest = text[_end(_BLANK, text, 0) :]
         if rest and not rest.startswith(('"kind"', '"metadata"', '"apiVersion"')):
-            self.unread = self.unread.and_(SourceLine(self.file, self.read + 1, f"cut: {printable(rest, 100)}"))
+            self.unread = self.unread.and_(self.file, self.read + 1, f"cut: {printable(rest, 100)}")
 
-    def yaml(self, lines: Iterable[str]) -> Iterator[Fact]:
-        """The items of a list, or the documents between ``---``."""
-        block: list[str] = []
-        for line in lines:
-            if line.startswith(("- ", "---")) or (block and line[:1] not in (" ", "-", "\n") and block[0][0] == "-"):
-                yield from self._block(block)
-                block = [] if line.startswith("---") else [line]
-            elif block or line.startswith(("apiVersion", "kind: Event")):
-                block.append(line)
-            if line.startswith("items:"):
-                block = []
-        yield from self._block(block)
+    def yaml(self, pieces: Iterable[bytes]) -> Iterator[Fact]:
+        """The items of a list, or the documents between ``---``. YAML is slow: of each reason the newest events are read."""
+        newest: dict[str, deque[tuple[int, str]]] = {}
+        for number, text in enumerate(_yaml_events(pieces), 1):
+            found = _REASON.search(text)
+            reason = found[1] if found else ""
+            if shows_something(reason) or not reason:
+                kept = newest.setdefault(reason, deque(maxlen=MOST_FACTS))
+                self.left_out += len(kept) == MOST_FACTS
+                kept.append((number, text))
+            else:
+                self.read += 1
+        for number, text in sorted(chain(*newest.values())):
+            yield from self._yaml_event(number, text)
+        self.read += self.left_out
 
-    def _block(self, block: list[str]) -> Iterator[Fact]:
-        text = "".join(block)
-        if not text.strip() or "reason:" not in text:
-            return
-        item = ("  " + text[2:]) if text.startswith("- ") else text
-        document = read_yaml(item, self.file)
+    def _yaml_event(self, number: int, text: str) -> Iterator[Fact]:
+        document = read_yaml(f"  {text[2:]}" if text.startswith("- ") else text, self.file)
         if document.root is None or document.problems or not isinstance(found := document.root.plain(), dict):
-            self.unread = self.unread.and_(SourceLine(self.file, self.read + 1, printable(text, 100)))
+            self.unread = self.unread.and_(self.file, number, text)
             return
-        yield from self._event(found)
+        self.read += 1
+        yield from event_facts(found, self.file, number)
 
     def _event(self, document: object) -> Iterator[Fact]:
         self.read += 1
@@ -93,22 +101,41 @@ class DocumentReader:
             yield from event_facts(document, self.file, self.read)
 
 
-def _blocks(pieces: Iterable[str]) -> Iterator[str]:
+def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
+    """The text of each item or document that has a reason."""
+    block: list[bytes] = []
+    for line in pieces:
+        if line.startswith((b"- ", b"---")) or (block and line[:1] not in b" -\n" and block[0][:1] == b"-"):
+            yield from _with_reason(block)
+            block = [] if line.startswith(b"---") else [line]
+        elif block or line.startswith((b"apiVersion", b"kind: Event")):
+            block.append(line)
+        if line.startswith(b"items:"):
+            block = []
+    yield from _with_reason(block)
+
+
+def _with_reason(block: Iterable[bytes]) -> Iterator[str]:
+    text = b"".join(block).decode("utf-8", "replace")
+    if "reason:" in text:
+        yield text
+
+
+def _blocks(pieces: Iterable[bytes]) -> Iterator[str]:
     """The same text in fewer pieces: each is decoded from the beginning of an event."""
-    held: list[str] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
+    pieces, held, size = iter(pieces), [], 0
+    while some := b"".join(islice(pieces, _AT_ONCE)):
+        held.append(some)
+        size += len(some)
         if size >= _BLOCK:
-            yield "".join(held)
+            yield b"".join(held).decode("utf-8", "replace")
             held, size = [], 0
-    yield "".join(held)
+    yield b"".join(held).decode("utf-8", "replace")
 
 
-def _end(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.match(text)
-    return found.end() if found else 0
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start
 
 
 def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
@@ -134,7 +161,7 @@ def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
             yield Fact(
                 found.kind,
                 at,
-                node or found.fields.get("node", ""),
+                found.fields.get("node", "") or node,
                 API_CLOCK,
                 SourceLine(file, number, text),
                 found.fields,

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
+
+from rollout.core.text.redaction import without_secrets
 
 API_CLOCK = "the API server"
 """The clock of events with timestamps. Each log file has a clock of its own, its name."""
 MOST_FACTS = 10_000
-"""Facts of one kind that are kept: the newest. It bounds the memory for any log."""
-_MOST_SEEN = 10 * MOST_FACTS
+"""Facts of one kind that are kept: the newest."""
+MOST_IN_ALL = 120_000
+"""Facts of all kinds that are kept. It bounds the memory for any files: a fact has about 700 bytes."""
 LONGEST_TEXT = 300
 """Characters of a line that are kept as evidence."""
 
@@ -50,6 +53,13 @@ class Kind(StrEnum):
     CGROUP_V1 = auto()  # error
     CHANGED = auto()  # pod, container: a container restarts because its definition changed
     REJECTED = auto()  # pod, reason, message
+    PLACED = auto()  # pod: the scheduler gave the pod to the node
+    CREATED = auto()  # pod: the API has the pod since then
+    ACCEPTED = auto()  # pod, grace, finalizers: the API accepted the pod's deletion
+    WAITING = (
+        auto()
+    )  # pod, container, image, reason: the container does not run yet; ``at``: when the pod came to the node
+    ENDED = auto()  # pod, container, id, status: the container has ended, by the pod's status
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,10 @@ class SourceLine:
     file: str
     line: int
     text: str
+
+
+def without_secrets_in(lines: Iterable[SourceLine]) -> tuple[SourceLine, ...]:
+    return tuple(replace(line, text=without_secrets(line.text)) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +101,26 @@ class BareFact:
 
 @dataclass(slots=True)
 class Facts:
-    """All facts of all sources, each text once, the newest ``MOST_FACTS`` of a kind."""
+    """All facts of all sources, each text once, the newest ``most`` of a kind."""
 
+    most: int = MOST_FACTS
     by_kind: dict[Kind, deque[Fact]] = field(default_factory=dict)
     left_out: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def add(self, fact: Fact) -> None:
         """Write-ups and merged journals repeat lines. A line has a time in microseconds, so equal lines are one."""
-        kept = self.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS))
+        kept = self.by_kind.setdefault(fact.kind, deque(maxlen=self.most))
         key = hash((fact.kind, fact.where.text, fact.node, fact["image"], fact["pod"], fact["id"], fact.at))
         if key in self._seen:
             return
-        if len(self._seen) >= _MOST_SEEN:
+        if len(self._seen) >= 10 * self.most:
             self._seen.clear()
         self._seen.add(key)
-        self.left_out += len(kept) == MOST_FACTS
+        if len(kept) < self.most and sum(map(len, self.by_kind.values())) >= max(MOST_IN_ALL, self.most):
+            max(self.by_kind.values(), key=len).popleft()
+            self.left_out += 1
+        self.left_out += len(kept) == self.most
         kept.append(fact)
 
     def of(self, *kinds: Kind) -> list[Fact]:
@@ -114,7 +132,7 @@ class Facts:
 
     def replaced(self, facts: Iterable[Fact]) -> Facts:
         """These facts instead, with the same count of what was left out."""
-        new = Facts(left_out=self.left_out)
+        new = Facts(self.most, left_out=self.left_out)
         for fact in facts:
-            new.by_kind.setdefault(fact.kind, deque(maxlen=MOST_FACTS)).append(fact)
+            new.by_kind.setdefault(fact.kind, deque(maxlen=self.most)).append(fact)
         return new

@@ -46,10 +46,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ProposalTarget:
-    """How proposals are written: the cluster's name (``""``: not known) and the kubelets' minor (``None``: not known)."""
+    """How proposals are written: the cluster's name (``""``: not known) and the kubelets' minor (``None``: not known).
+
+    ``now``: the time of the reading, on the clock of the events; ``None`` for files, which end with their last line.
+    """
 
     cluster: str = ""
     minor: int | None = None
+    now: float | None = None
 
     def plan(self, nodes: Iterable[str], *settings: str) -> str:
         """``rollout plan --cluster rno --limit tess-node-0001 --set serializeImagePulls=false``."""

@@ -1,26 +1,23 @@
-"""Lines of logs as facts, in one pass: klog in words, with keys and as JSON; journald short and JSON; logrus.
+"""Lines of logs as facts: klog in words, with keys and as JSON; journald short and JSON; logrus.
 
-A line passes three steps. Its *prefix* (journald, klog, logrus) gives node, program and time. Its *message* begins as one
-of ``BEGINNINGS`` or the line is passed over. Only then keys and values are taken apart: of a healthy log that is rare,
-and 1 GB has about four million lines.
+The lines have passed the sieve: their messages begin like one that matters. Here their keys and values are taken apart.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, SourceLine
-from rollout.kubelet.diagnosis.messages import BEGINNINGS, found_in
-
-SHOWN = 3
-"""Unreadable lines of a file that are shown; all are counted."""
+from rollout.kubelet.diagnosis.messages import found_in
+from rollout.kubelet.diagnosis.sieve import MONTHS, UnreadLines, text_of
 
 _KLOG = re.compile(r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?")
 _JOURNAL = re.compile(
@@ -30,75 +27,6 @@ _JOURNAL = re.compile(
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\S*)')
-_WANTED = (*BEGINNINGS, *(f'"{each}' for each in BEGINNINGS))
-_JSON_MESSAGE = re.compile(r'"(?:msg|MESSAGE)" ?: ?"')
-_PLEG_START = '"Type":"ContainerStarted"'
-"""A frequent line that begins like one that matters."""
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_OF_A_DUMP = (
-    "\t",
-    "goroutine ",
-    "created by ",
-    "k8s.io/",
-    "main.",
-    "runtime.",
-    "panic(",
-    "-- ",
-    "Error: ",
-    "Flag --",
-    "Events:",
-)
-"""Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadLines:
-    """Lines of a file that are of no known form: how many, and the first of them."""
-
-    lines: int = 0
-    examples: tuple[SourceLine, ...] = ()
-
-    def and_(self, where: SourceLine) -> UnreadLines:
-        return UnreadLines(self.lines + 1, (*self.examples, where)[:SHOWN])
-
-
-@dataclass(slots=True)
-class Calendar:
-    """Dates without a year. ``latest``: the file's newest possible time; a month that falls by half a year is a new year."""
-
-    latest: datetime
-    year: int = 0
-    month: int = 0
-    _day: tuple[int, int] = (0, 0)
-    _midnight: float = 0.0
-
-    def at(self, month: int, day: int, seconds: float) -> float | None:
-        """Seconds since 1970, with the date read as UTC; ``None`` for a date that does not exist."""
-        if (month, day) != self._day:
-            with suppress(ValueError):
-                self._turn(month, day)
-        return self._midnight + seconds if self._day == (month, day) else None
-
-    def _turn(self, month: int, day: int) -> None:
-        if not self.year:
-            self.year = self.latest.year
-            if self._moment(month, day) > self.latest + timedelta(days=1):
-                self.year -= 1
-        elif self.month - month > 6:
-            self.year += 1
-        elif month - self.month > 6:
-            self.year -= 1
-        self._midnight = self._moment(month, day).timestamp()
-        self.month, self._day = month, (month, day)
-
-    def _moment(self, month: int, day: int) -> datetime:
-        if (month, day) == (2, 29):
-            self.year -= next(back for back in range(9) if _leap(self.year - back))
-        return datetime(self.year, month, day, tzinfo=UTC)
-
-
-def _leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 @dataclass(slots=True)
@@ -106,7 +34,6 @@ class _Head:
     """What the prefixes of a line give."""
 
     node: str = ""
-    program: str = ""
     at: float | None = None
     known: bool = False
     fatal: bool = False
@@ -114,43 +41,17 @@ class _Head:
 
 @dataclass(slots=True)
 class LogReader:
-    """Reads the lines of one file in their order. ``latest``: a time after its last line, for dates without a year."""
+    """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning."""
 
     file: str
-    latest: datetime
     unread: UnreadLines = field(default_factory=UnreadLines)
-    read: int = 0
-    _calendar: Calendar = field(init=False)
+    _midnight: float | None = None
 
-    def __post_init__(self) -> None:
-        self._calendar = Calendar(self.latest)
-
-    def facts(self, lines: Iterable[tuple[int, str]]) -> Iterator[Fact]:
-        """``lines``: number and text, without its line end."""
-        for number, line in lines:
-            yield from self.line(number, line)
-
-    def line(self, number: int, line: str) -> Iterator[Fact]:
-        klog = _KLOG.match(line)
-        if klog is not None:  # by far the most frequent
-            yield from self._of_kubelet(_Head(), number, line, klog, line)
-        else:
-            yield from self._other(number, line)
-
-    def _of_kubelet(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
-        """Takes a line apart if its message begins as one that matters; of all others only the date counts."""
-        self.read += 1
-        if rest.find("] ", klog.end()) >= 0 and (second := _KLOG.search(rest, klog.end())):  # two writers in one line
-            yield from self._of_kubelet(_Head(head.node, head.program), number, rest, second, line)
-            rest = rest[: second.start()]
-        if (rest.startswith(_WANTED, klog.end()) and _PLEG_START not in rest) or klog[1] == "F":
-            yield from self._klog(head, number, rest, klog, line)
-        else:
-            self._calendar.at(int(klog[2]), int(klog[3]), 0.0)
-
-    def _other(self, number: int, line: str) -> Iterator[Fact]:
+    def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
+        """``midnight``: the begin of the line's day, if its date has no year."""
+        line, self._midnight = text_of(content), midnight
         if line.startswith("{"):
-            yield from self._json(number, line)
+            yield from self._json(_Head(), number, line, line)
             return
         head, rest = _Head(), line
         if journal := _JOURNAL.match(line):
@@ -159,34 +60,33 @@ class LogReader:
         yield from self._rest(head, number, rest, line)
 
     def _journal(self, found: re.Match[str]) -> _Head:
-        head = _Head(found["node"], found["program"], known=True)
+        head = _Head(found["node"], known=True)
         if found["iso"]:
             head.at = moment(found["iso"])
-        elif found["month"] in _MONTHS:
+        elif found["month"] in MONTHS:
             hours, minutes, seconds = found["time"].split(":")
-            time = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-            head.at = self._calendar.at(_MONTHS.index(found["month"]) + 1, int(found["day"]), time)
+            head.at = self._time(int(hours) * 3600 + int(minutes) * 60 + float(seconds))
         return head
+
+    def _time(self, seconds: float) -> float | None:
+        return None if self._midnight is None else self._midnight + seconds
 
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
         if klog := _KLOG.search(rest):  # behind the rest of a cut line, it is whole
-            yield from self._of_kubelet(head, number, rest, klog, line)
+            yield from self._klog(head, number, rest, klog, line)
         elif logrus := _LOGRUS.match(rest):
-            self.read += 1
-            if logrus["msg"].startswith(_WANTED):
-                yield from self._logrus(head, number, logrus, line)
-        elif rest.startswith("{") and head.known:
-            yield from self._json(number, rest, head)
-        elif head.known or rest.startswith((*BEGINNINGS, *_OF_A_DUMP)) or not rest.strip():
-            self.read += 1
-            yield from self._found(head, number, rest, None, line)
+            yield from self._logrus(head, number, logrus, line)
+        elif rest.startswith("{"):
+            yield from self._json(head, number, rest, line)
         else:
-            self.unread = self.unread.and_(SourceLine(self.file, number, printable(line, 120)))
+            yield from self._found(head, number, rest, None, line)
 
     def _klog(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
-        seconds = int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6
-        head.at = self._calendar.at(int(klog[2]), int(klog[3]), seconds)
+        if rest.find("] ", klog.end()) >= 0 and (second := _KLOG.search(rest, klog.end())):  # two writers in one line
+            yield from self._klog(_Head(head.node), number, rest, second, line)
+            rest = rest[: second.start()]
+        head.at = self._time(int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
         head.fatal = klog[1] == "F"
         message = rest[klog.end() :]
         keyed = _KEYED.match(message)
@@ -202,43 +102,29 @@ class LogReader:
             error = keys.get("error", "")
             yield fact if not error or fact["error"] != "failed" else _with(fact, {"error": error})
 
-    def _json(self, number: int, line: str, outer: _Head | None = None) -> Iterator[Fact]:
-        message = _JSON_MESSAGE.search(line)
-        if message and "MESSAGE" not in message[0] and not line.startswith(BEGINNINGS, message.end()):
-            self.read += 1
-            return
+    def _json(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         try:
-            document = json_text.parse(line)
+            document = json_text.parse(rest)
         except ValueError:
             document = None
-        if not isinstance(document, dict) or not message:
-            self.unread = self.unread.and_(SourceLine(self.file, number, printable(line, 120)))
-            return
-        if "MESSAGE" in document:
-            yield from self._journal_json(number, document)
-            return
-        self.read += 1
-        head = outer or _Head()
+        if not isinstance(document, dict):
+            self.unread = self.unread.and_(self.file, number, line)
+        elif "MESSAGE" in document:
+            message = _text(document["MESSAGE"])
+            yield from self._rest(_journal_head(document), number, message, message)
+        else:
+            yield from self._klog_json(head, number, document, line)
+
+    def _klog_json(self, head: _Head, number: int, document: Mapping[str, object], line: str) -> Iterator[Fact]:
         head.at = _json_time(document.get("ts")) or head.at
         keys = {key: _text(value) for key, value in document.items() if key not in ("ts", "caller", "msg", "v")}
-        message_text = _text(document.get("msg"))
+        message = _text(document.get("msg"))
         worded = " " not in "".join(keys) and (set(keys) - {"err", "logger"}) == set()
-        for fact in self._found(head, number, message_text, keys, line):
+        for fact in self._found(head, number, message, keys, line):
             yield fact
             worded = False
         if worded:
-            yield from self._found(head, number, message_text, None, line)
-
-    def _journal_json(self, number: int, document: Mapping[str, object]) -> Iterator[Fact]:
-        micro = _text(document.get("__REALTIME_TIMESTAMP"))
-        head = _Head(
-            _text(document.get("_HOSTNAME")),
-            _text(document.get("SYSLOG_IDENTIFIER")),
-            int(micro) / 1e6 if micro.isdecimal() else None,
-            known=True,
-        )
-        message = _text(document.get("MESSAGE"))
-        yield from self._rest(head, number, message, message)
+            yield from self._found(head, number, message, None, line)
 
     def _found(
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
@@ -246,9 +132,15 @@ class LogReader:
         where = SourceLine(self.file, number, line[:LONGEST_TEXT])
         for found in found_in(message, keys):
             node = head.node or found.fields.get("node", "")
-            yield Fact(found.kind, head.at, node, self.file, where, found.fields)
+            fields = {name: sys.intern(text) for name, text in found.fields.items()}
+            yield Fact(found.kind, head.at, sys.intern(node), self.file, where, fields)
         if head.fatal:
             yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": printable(message, 300)})
+
+
+def _journal_head(document: Mapping[str, object]) -> _Head:
+    micro = _text(document.get("__REALTIME_TIMESTAMP"))
+    return _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True)
 
 
 def _with(fact: Fact, fields: Mapping[str, str]) -> Fact:

@@ -247,7 +247,29 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("kubelet is configured to not run", _errors),
 )
 
-BEGINNINGS = tuple(
-    dict.fromkeys([*(begins for begins, _ in _SPECIAL), *(begins for _, begins, _ in _WORDS), *_KEYED, 'Container "'])
-)
-"""How the messages begin that mean something here. A reader passes over all other lines without taking them apart."""
+_EVENT_WORDS = (
+    "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
+    "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
+)  # fmt: skip
+_STATE_WORDS = ("pleg was last seen active", _CGROUP)
+_WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
+    "Event(v1.ObjectReference": _EVENT_WORDS,
+    "Event occurred": _EVENT_WORDS,
+    "Error syncing pod": ("ImagePullBackOff", "ErrImagePull"),
+    "SyncLoop (PLEG): ": ("ContainerDied",),
+    "SyncLoop (PLEG): event for pod": ("ContainerDied",),
+    "skipping pod synchronization": _STATE_WORDS,
+    "Skipping pod synchronization": _STATE_WORDS,
+    "Node became not ready": _STATE_WORDS,
+    'Pod "': ("fully terminated",),
+    "Killing container ": ("grace period",),
+    "Container ": ("exited normally",),
+    "Pulled image ": ("with image id",),
+    "PullImage ": (" returns image reference ", " failed", ""),
+}
+
+WANTED: Mapping[str, tuple[str, ...]] = {
+    begins: _WORDS_BEHIND.get(begins, ("",))
+    for begins in (*(begins for begins, _ in _SPECIAL), *(begins for _, begins, _ in _WORDS), *_KEYED)
+}
+"""How the messages begin that mean something here, and words of which one follows. Lines with other messages are passed over."""

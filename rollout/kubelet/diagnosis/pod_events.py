@@ -14,6 +14,7 @@ _PULLED = re.compile(
 _PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
 _FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
 _BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
+_SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
 _DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
 _REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
@@ -35,6 +36,11 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
             return
 
 
+def shows_something(reason: str) -> bool:
+    """Whether an event with this reason may be a fact."""
+    return reason in _REASONS or _REJECTIONS.fullmatch(reason) is not None
+
+
 _EVENTS = (
     ("Pulling", Kind.QUEUED, _PULLING),
     ("Pulled", Kind.PULLED, _PULLED),
@@ -42,4 +48,11 @@ _EVENTS = (
     ("BackOff", Kind.BACK_OFF, _BACK_OFF),
     ("Killing", Kind.CHANGED, _DEFINITION),
     ("Killing", Kind.CHANGED, _SPEC_HASH),
+    ("Scheduled", Kind.PLACED, _SCHEDULED),
 )
+_REASONS = frozenset({"Starting", *(reason for reason, _, _ in _EVENTS)})
+
+
+def is_rejection(reason: str) -> bool:
+    """Whether a kubelet that did not admit a pod writes this reason."""
+    return _REJECTIONS.fullmatch(reason) is not None

@@ -45,13 +45,15 @@ def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarge
     first = lines[0]
     deadline = go_seconds(first["deadline"])
     silence = silences.get(first.node, 0.0)
+    if silence < (deadline or 0.0):  # of the pull that was cancelled: its silence would have been longer
+        silence = 0.0
     said = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
     progress = f', at "{first["progress"].strip()}"' if first["progress"].strip() else ""
     images = sorted({fact["image"] for fact in lines if fact["image"]})
     cause = f"{said}{progress}: {', '.join(images[:3]) or 'images not named'}. Nothing was wrong with the image"
     cause += f"; it makes no progress for up to {seconds_text(silence)}." if silence else " or the registry's cache."
     nodes = nodes_of(lines)
-    proposed = _proposed(deadline, silence)
+    proposed = proposed_deadline(deadline, silence)
     return Finding(
         "pull-progress-deadline", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines),
         target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed)}"), _RISK, "" if silence else _FETCH_SILENCE,
@@ -67,7 +69,8 @@ _FETCH_SILENCE = (
 )
 
 
-def _proposed(deadline: float | None, silence: float) -> float:
+def proposed_deadline(deadline: float | None, silence: float) -> float:
+    """Seconds, in whole minutes: longer than the deadline in force and than the longest measured silence."""
     wanted = max(RAISED, MARGIN * silence, 2 * (deadline or 0.0) if (deadline or 0.0) >= RAISED else 0.0)
     return float(-(-wanted // 60) * 60)
 
@@ -141,7 +144,7 @@ def _repeated(
     )
     return Finding(
         "pull-progress-deadline", Confidence.LIKELY, nodes, since(lines), cause, proof([each for part in shown for each in part]),
-        target.plan(nodes, f"imagePullProgressDeadline={go_format(_proposed(deadline, 0.0))}"), _RISK, _FETCH_CUT,
+        target.plan(nodes, f"imagePullProgressDeadline={go_format(proposed_deadline(deadline, 0.0))}"), _RISK, _FETCH_CUT,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Pulls, put together from their beginnings and ends; and the queue that holds them up (the convoy rule).
 
 A kubelet with ``serializeImagePulls: true`` pulls one image at a time. A pull that hangs holds up all others, and when it
-ends they leave the queue at once: their starts are spread over minutes, their ends fall together behind the first. The
-``Pulling`` event is written when a pull enters the queue, so the wait is in no log while it lasts.
+ends they leave the queue: their starts are spread over minutes, their ends fall together behind the first. If they fail
+they end at once; if they succeed they end in the order of their starts, and each takes its own time. The ``Pulling`` event is written when a pull enters the queue, so the wait is in no log while it lasts.
 
 ``pull QPS exceeded`` is decided when a pull leaves the queue, before the runtime is called (pkg/kubelet/images/helpers.go,
 puller.go). So the time between ``Pulling`` and that error is waiting and nothing else.
@@ -28,6 +28,10 @@ WHOLE_SECONDS = 2.0
 """The same for events, which have whole seconds."""
 BEHIND = 2
 """Pulls that must end together behind the first, before their starts and ends prove anything."""
+
+DRAINED = 0.5
+"""The ends of pulls that leave a queue one by one take at most this share of the time over which they began. Slow pulls that
+ran side by side end as far apart as they began."""
 
 _OLDEST = 200
 """Open pulls, the oldest first, among which the pull of a line without its pod or image is looked for."""
@@ -102,7 +106,13 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
 
 def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
     """Lines of the kubelet without pod, container or image may be of any."""
-    return all(not said or not known or said == known for known, said in zip(key, told, strict=True))
+    pod, container, image = key
+    to_pod, to_container, to_image = told
+    return (
+        (pod == to_pod or not pod or not to_pod)
+        and (container == to_container or not container or not to_container)
+        and (image == to_image or not image or not to_image)
+    )
 
 
 # The queue.
@@ -110,7 +120,7 @@ def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Convoy:
-    """Pulls of one node that ended together. ``blocker``: the one in front."""
+    """Pulls of one node that ended behind the same one. ``blocker``: the one in front."""
 
     blocker: Pull
     behind: tuple[Pull, ...]
@@ -118,6 +128,11 @@ class Convoy:
     @property
     def pulls(self) -> tuple[Pull, ...]:
         return self.blocker, *self.behind
+
+    @property
+    def drained(self) -> float:
+        """Seconds from the blocker's end to the last one."""
+        return max(pull.end for pull in self.behind) - self.blocker.end
 
 
 def convoys(pulls: Iterable[Pull]) -> Iterator[Convoy]:
@@ -128,10 +143,14 @@ def convoys(pulls: Iterable[Pull]) -> Iterator[Convoy]:
             by_node[pull.begun.node, pull.begun.clock].append(pull)
     for (_, clock), ended in by_node.items():
         gap = WHOLE_SECONDS if clock == API_CLOCK or clock.startswith("ages") else TOGETHER
-        for group in _close(sorted(ended, key=lambda pull: (pull.end, pull.start)), gap):
-            convoy = _convoy(group)
-            if convoy:
-                yield convoy
+        together = [
+            convoy
+            for group in _close(sorted(ended, key=lambda pull: (pull.end, pull.start)), gap)
+            if (convoy := _convoy(group))
+        ]
+        told = {id(pull) for convoy in together for pull in convoy.pulls}
+        yield from together
+        yield from _drains(sorted((pull for pull in ended if id(pull) not in told), key=lambda pull: pull.start))
 
 
 def _close(ended: Sequence[Pull], gap: float) -> Iterator[list[Pull]]:
@@ -142,6 +161,30 @@ def _close(ended: Sequence[Pull], gap: float) -> Iterator[list[Pull]]:
             group = []
         group.append(pull)
     yield group
+
+
+def _drains(pulls: Sequence[Pull]) -> Iterator[Convoy]:
+    """Of pulls by their start: queues that ended one by one behind a pull, in the order in which they began."""
+    at = 0
+    while at < len(pulls):
+        group = _in_order(pulls[at], islice(pulls, at + 1, at + 1 + _OLDEST))
+        ends, begins = group[-1].end - group[0].end, group[-1].start - group[0].start
+        convoy = _convoy(group) if ends <= DRAINED * begins else None
+        if convoy:
+            yield convoy
+        at += len(group) if convoy else 1
+
+
+def _in_order(blocker: Pull, after: Iterable[Pull]) -> list[Pull]:
+    """The blocker and all pulls that began while it ran; it alone, if one of them ended before one that began earlier."""
+    group = [blocker]
+    for pull in after:
+        if pull.start >= blocker.end:
+            break
+        if pull.end < group[-1].end and pull.start - group[-1].start > WHOLE_SECONDS:
+            return [blocker]
+        group.append(pull)
+    return group
 
 
 def _convoy(group: list[Pull]) -> Convoy | None:
@@ -175,7 +218,6 @@ def queue_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) 
         told |= {id(fact) for pull in convoy.pulls for fact in pull.facts}
         yield _of_convoy(convoy, times, target)
     yield from _long_waits(facts, [pull for pull in pulls if id(pull.begun) not in told], told, target)
-    yield from _hanging(facts, pulls, target)
 
 
 def _long_waits(facts: Facts, pulls: Sequence[Pull], told: set[int], target: ProposalTarget) -> Iterator[Finding]:
@@ -203,8 +245,9 @@ def _of_convoy(convoy: Convoy, left: Sequence[float], target: ProposalTarget) ->
     held = seconds_text(blocker.end - blocker.start)
     count = counted(len(behind), "pull")
     registries = sorted({registry(pull.image) for pull in behind})
+    ended = "at once" if convoy.drained <= WHOLE_SECONDS else f"one by one within {seconds_text(convoy.drained)}"
     cause = (
-        f"{count} waited in one queue behind the pull of {blocker.image}, which took {held}; when it ended, all ended at once. "
+        f"{count} waited in one queue behind the pull of {blocker.image}, which took {held}; when it ended, all ended {ended}. "
         f"The kubelet pulls one image at a time. "
     )
     if reason:
@@ -215,7 +258,7 @@ def _of_convoy(convoy: Convoy, left: Sequence[float], target: ProposalTarget) ->
         confidence = Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_QUEUE
     lines = [each for pull in convoy.pulls for each in pull.facts]
-    return _finding(confidence, lines, cause, target, fetch, _per_registry(convoy.pulls))
+    return queue_finding(confidence, lines, cause, target, fetch, per_registry(pull.image for pull in convoy.pulls))
 
 
 _FETCH_QUEUE = (
@@ -248,48 +291,24 @@ def _waited(lines: list[Fact], longest: float, target: ProposalTarget) -> Findin
         f"another pull held up the queue."
     )
     fetch = "the node's list of running pulls and their ages while pods wait: it names the pull in front"
-    return _finding(Confidence.CERTAIN, lines, cause, target, fetch, "")
+    return queue_finding(Confidence.CERTAIN, lines, cause, target, fetch, "")
 
 
-def _hanging(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
-    """Pulls without an end when the files end: the state while the queue is blocked."""
-    by_node: dict[tuple[str, str], list[Pull]] = defaultdict(list)
-    for pull in pulls:
-        by_node[pull.begun.node, pull.begun.clock].append(pull)
-    last_of: dict[str, float] = {}
-    for fact in facts:
-        last_of[fact.clock] = max(last_of.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
-    for (_, clock), here in by_node.items():
-        last = last_of[clock]
-        hung = [pull for pull in here if pull.ended is None and last - pull.start >= 5 * WAITED]
-        if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
-            continue
-        if any(pull.ended and pull.end > hung[0].start + WAITED and not pull.error for pull in here):
-            continue  # others end meanwhile: there is no one queue
-        cause = (
-            f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
-            f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
-        )
-        fetch = (
-            "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
-            "own runtime; the value of serializeImagePulls in /configz"
-        )
-        yield _finding(Confidence.UNKNOWN, [pull.begun for pull in hung], cause, target, fetch, _per_registry(hung))
-
-
-def _per_registry(pulls: Iterable[Pull]) -> str:
+def per_registry(images: Iterable[str]) -> str:
+    """How many pulls wait for each registry, and whether it is one."""
     counts: dict[str, int] = defaultdict(int)
-    for pull in pulls:
-        counts[registry(pull.image)] += 1
+    for image in images:
+        counts[registry(image)] += 1
     named = ", ".join(f"{name}: {count}" for name, count in sorted(counts.items()))
     if len(counts) == 1:
         return f" All wait for one registry ({named}): fix the registry first, because parallel pulls add load to it."
     return f" Pulls per registry: {named}."
 
 
-def _finding(
+def queue_finding(
     confidence: Confidence, lines: list[Fact], cause: str, target: ProposalTarget, fetch: str, registries: str
 ) -> Finding:
+    """``serial-pull-queue`` with the settings that end the queue; an unknown one proposes nothing."""
     nodes = nodes_of(lines)
     bounded = target.minor is not None and target.minor >= 27
     settings = ["serializeImagePulls=false", *(["maxParallelImagePulls=5"] if bounded else [])]

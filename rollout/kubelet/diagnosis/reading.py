@@ -10,7 +10,8 @@ from itertools import chain
 
 from rollout.kubelet.diagnosis.event_lists import DocumentReader, TableReader, is_header
 from rollout.kubelet.diagnosis.facts import Fact
-from rollout.kubelet.diagnosis.log_lines import LogReader, UnreadLines
+from rollout.kubelet.diagnosis.log_lines import LogReader
+from rollout.kubelet.diagnosis.sieve import Sieve, UnreadLines, text_of
 
 PIECE = 64 * 1024
 """The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
@@ -22,13 +23,16 @@ _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
 @dataclass(slots=True)
 class FileReading:
-    """What was read of one file. ``notes``: what a reader of the findings must know about it."""
+    """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
+    reader of the findings must know about it. ``unit``: what is counted.
+    """
 
     file: str
     unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
-    facts: int = 0
+    left_out: int = 0
     notes: tuple[str, ...] = ()
+    unit: str = "line"
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
@@ -48,27 +52,30 @@ class FileReading:
             self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
 
     def _document(self, reader: DocumentReader, pieces: Iterable[bytes], *, in_json: bool) -> Iterator[Fact]:
-        texts = (piece.decode("utf-8", "replace") for piece in pieces)
-        yield from reader.json(texts) if in_json else reader.yaml(texts)
-        self.unread, self.read = reader.unread, reader.read
+        yield from reader.json(pieces) if in_json else reader.yaml(pieces)
+        self.unread, self.read, self.left_out = reader.unread, reader.read, reader.left_out
         if reader.unread.lines and in_json:
             self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
 
     def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
-        reader, table, rows = LogReader(self.file, latest), None, 0
+        sieve, table, rows = Sieve(self.file, latest), None, 0
         for number, line in _lines(pieces):
             if table is not None:
-                found = table.row(number, line)
+                found = table.row(number, text_of(line))
                 if found is not None:
                     rows += 1
                     yield from found
                     continue
                 table = None
-            if ("REASON" in line or "Reason" in line) and is_header(line):
-                table = TableReader.behind(line, self.file)
+            if (b"REASON" in line or b"Reason" in line) and is_header(text := text_of(line)):
+                table = TableReader.behind(text, self.file)
                 continue
-            yield from reader.line(number, line)
-        self.unread, self.read = reader.unread, reader.read + rows
+            sieve.take(number, line)
+        reader = LogReader(self.file)
+        for kept in sieve.kept():
+            yield from reader.line(*kept)
+        self.unread, self.left_out = sieve.unread.and_those(reader.unread), sieve.left_out
+        self.read = sieve.read + rows - reader.unread.lines
 
 
 def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -81,11 +88,11 @@ def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Numbered lines; the pieces of an overlong line after its first are dropped."""
     number, whole = 0, True
     for piece in pieces:
         if whole:
             number += 1
-            yield number, piece.decode("utf-8", "replace").rstrip("\r\n")
+            yield number, piece
         whole = piece.endswith(b"\n")

@@ -17,8 +17,10 @@ Hooks and waits are deducted in whole seconds, rounded down: a sidecar with a ho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from rollout.core.model.playbook import EvictToo
 from rollout.core.model.pods import ContainerEnd, LeavingPod
@@ -80,6 +82,24 @@ def timeout(minor: int, grace: int, hook: int = 0, override: int | None = None) 
     if minor < DEDUCTED and override is not None:
         return override if override >= 0 else None
     return max((grace if override is None else override) - hook, FLOOR)
+
+
+_SHELLS = re.compile(r"(?:/(?:usr/)?bin/)?(?:ba|da|a)?sh")
+_SLEEP = re.compile(r"(?:/(?:usr/)?bin/)?sleep")
+_TIME = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smhd]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def exec_sleep(command: Sequence[str]) -> int:
+    """The seconds of an exec hook that only sleeps: ``sleep 3`` or ``sh -c "sleep 3"``, rounded up; ``0``: another hook."""
+    words = list(command)
+    if len(words) == 3 and _SHELLS.fullmatch(words[0]) and words[1] in ("-c", "-ec"):
+        words = words[2].strip().rstrip(";").split()
+    times = [_TIME.fullmatch(word) for word in words[1:]]
+    if not times or not _SLEEP.fullmatch(words[0]):
+        return 0
+    seconds = [float(found[1]) * _UNITS[found[2]] for found in times if found]
+    return ceil(sum(seconds)) if len(seconds) == len(times) else 0
 
 
 def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:

@@ -90,9 +90,14 @@ def runtime_of(here: Found) -> Runtime:
     kind = flags.flag("--container-runtime") or ("remote" if built_in is Runtime.UNKNOWN else "docker")
     if kind == "docker":
         return built_in
-    given = flags.flag("--container-runtime-endpoint") or here.outcome.effective.get("containerRuntimeEndpoint")
-    endpoint = str(given or _default_endpoint(minor))
+    endpoint = endpoint_of(here)
     return next((known.runtime for known in KNOWN if any(part in endpoint for part in known.sockets)), Runtime.UNKNOWN)
+
+
+def endpoint_of(here: Found) -> str:
+    """The endpoint that the kubelet is told, or its default: ``unix:///run/containerd/containerd.sock``."""
+    given = here.layout.flag("--container-runtime-endpoint") or here.outcome.effective.get("containerRuntimeEndpoint")
+    return str(given or _default_endpoint(here.version.minor))
 
 
 def _default_endpoint(minor: int) -> str:

@@ -19,7 +19,7 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
-from rollout.core.model.command_result import CommandResult
+from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import recorded_end, recorded_start
 from rollout.core.presentation.summary import NodeCount, RunSummary
 from rollout.core.run.events import Request

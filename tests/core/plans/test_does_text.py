@@ -8,7 +8,7 @@ from rollout.app.plan import build_plan
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.plans.change_overview import does_lines
+from rollout.core.plans.apply_readiness import does_lines
 from tests.kubelet.nodes import CONFIG, CRI_DOCKER_DROP_IN, IMAGE_PULLS, POLICY, inventory, mixed
 
 

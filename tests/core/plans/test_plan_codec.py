@@ -38,7 +38,9 @@ def test_round_trip(plan: Plan) -> None:
     assert again == plan
     assert plan_codec.encode(again) == data
     assert plan_codec.digest(again) == plan_codec.digest(plan) == json.loads(data)["digest"]
-    assert plan_codec.file_name(plan) == f"rno-{plan_codec.digest(plan)[:12]}.plan.json"
+    digest, data = plan_codec.sealed(plan)
+    assert (digest, data) == (plan_codec.digest(plan), plan_codec.encode(plan))
+    assert plan_codec.file_name(plan, digest) == f"rno-{digest[:12]}.plan.json"
 
 
 def test_contents_that_are_not_text_survive(plan: Plan) -> None:

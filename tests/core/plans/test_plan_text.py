@@ -9,8 +9,7 @@ import pytest
 from rollout.app.plan import build_plan
 from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
-from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import folded_left, gates_text, kinds, plan_text
@@ -212,6 +211,7 @@ def test_budgets_in_numbers() -> None:
         (Limits(per_rack=Share(count=60)), 60 / 10 + 35 + 7),  # the pace decides
         (Limits(per_rack=Share(count=1)), 60 * 35 + 7),  # the rack's limit decides
         (Limits(per_rack=Share(count=60), in_flight=10), 6 * 35 + 7),  # the window decides
+        (Limits(per_rack=Share(count=60), per_zone=Share(count=5)), 12 * 35 + 7),  # the zone's limit decides
     ],
 )
 def test_expected_time(limits: Limits, seconds: float) -> None:
@@ -221,6 +221,18 @@ def test_expected_time(limits: Limits, seconds: float) -> None:
     # inventory() counts from 0, so that all 60 are in one rack
     plan = build_plan(found, policy, fleet(found, nodes), dict.fromkeys(nodes, IMAGE_PULLS), tuple(nodes), "")
     assert estimate.total(replace(plan, rehearsal=False)) == seconds
+
+
+def test_a_wave_with_a_limit_of_its_own_takes_as_many_rounds() -> None:
+    plan = replace(plan_of(60), limits=Limits(per_rack=Share(count=60)), budgets=())
+    last = replace(plan.waves[-1], at_once=1)
+    assert estimate.rounds(plan, last) == len(last.nodes) > estimate.rounds(plan, plan.waves[-1])
+
+
+def test_the_time_of_an_emergency_rollback_keeps_the_limits_of_zones() -> None:
+    plan = plan_of(60)
+    narrow = Limits(per_rack=Share(percent=50.0), per_zone=Share(count=1))
+    assert estimate.all_back(plan, narrow) >= len(plan.nodes) * estimate.BACK_SECONDS
 
 
 def test_a_rehearsal_lengthens_the_first_wave_and_measured_times_replace_assumed_ones() -> None:

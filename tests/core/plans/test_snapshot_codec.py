@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rollout.core.model.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Unread
+from rollout.core.model.snapshot import FileState, FleetSnapshot, Receipt, ReceiptState, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
 from rollout.errors import InputError
 from tests.kubelet.nodes import fleet, inventory, kubeadm, mixed, regular
@@ -41,11 +41,30 @@ def test_everything_a_node_can_report_survives() -> None:
     assert snapshot_codec.decode(snapshot_codec.encode(empty), "s.json") == empty
 
 
-def test_contents_are_held_once() -> None:
+def test_contents_and_kinds_are_held_once() -> None:
     small = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:1]})))
     large = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:2]})))
     assert json.loads(snapshot_codec.encode(fleet(FOUND, {"a": kubeadm("a")})))["blobs"]
-    assert large - small < 3500
+    assert large - small < 250
+
+
+def test_decoded_nodes_of_a_kind_share_what_does_not_differ() -> None:
+    names = list(FOUND.nodes)[:2]
+    again = snapshot_codec.decode(
+        snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in names})), "s.json"
+    )
+    one, other = (again.nodes[name] for name in names)
+    assert isinstance(one, Snapshot)
+    assert isinstance(other, Snapshot)
+    assert one != other
+    assert one.files is other.files
+
+
+def test_nodes_that_report_other_keys_are_of_another_kind() -> None:
+    odd = replace(kubeadm("b"), facts={**kubeadm("b").facts, "one": "more"})
+    snapshot = fleet(FOUND, {"a": kubeadm("a"), "b": odd})
+    assert len(json.loads(snapshot_codec.encode(snapshot))["kinds"]) == 2
+    assert snapshot_codec.decode(snapshot_codec.encode(snapshot), "s.json") == snapshot
 
 
 def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
@@ -64,8 +83,18 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         lambda document: document.update(order=["a"]),
         lambda document: document["blobs"].clear(),
         lambda document: document["blobs"].update({next(iter(document["blobs"])): "x"}),
-        lambda document: document["read"]["a"].pop("token"),
-        lambda document: document["read"]["a"]["token"].update(counter="1"),
+        lambda document: document["kinds"]["1"].pop("token"),
+        lambda document: document["kinds"]["1"]["token"].update(counter="1"),
+        lambda document: document["read"]["a"].update(kind="2"),
+        lambda document: document["read"]["a"].update(kind=["1"]),
+        lambda document: document["read"]["a"].pop("but"),
+        lambda document: document["read"]["a"].update(but=7),
+        lambda document: document["read"]["a"]["but"].update(nonsense=1),
+        lambda document: document["read"]["a"]["but"].update(machine_id=1),
+        lambda document: document["read"]["a"]["but"].update(machine_id={"x": "y"}),
+        lambda document: document["read"]["a"]["but"].update(facts={"unknown": "x"}),
+        lambda document: document["read"]["a"]["but"].update(files={"/var/lib/kubelet/config.yaml": {"content": "x"}}),
+        lambda document: document.update(kinds=document.pop("kinds")),
         lambda document: document["unread"]["b"].update(message=None),
         lambda document: document.pop("version"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.core.model.command_result import CommandResult
+from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import (
     command_document,
     command_lines,

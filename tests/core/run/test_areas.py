@@ -9,9 +9,8 @@ import pytest
 from rollout.core.model.inventory import Role, role_of
 from rollout.core.model.playbook import Limits, Share, WaveKind, WaveRule
 from rollout.core.plans.planning import Candidate, waves
-from rollout.core.run.capacity import who_may_go, who_may_return
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Order
-from tests.orders import make_order
+from tests.orders import make_order, to_change, to_revert
 from tests.plays import Play
 
 GPU = {"nvidia.com/gpu.present": "true"}
@@ -32,28 +31,28 @@ def pending(order: Order) -> dict[str, NodeRecord]:
 
 def test_a_zone_has_no_limit_unless_one_is_set() -> None:
     order = zoned(Limits(per_rack=Share(count=4)))
-    assert len(who_may_go(order, pending(order), order.nodes, now=0.0)[0]) == 12
+    assert len(to_change(order, pending(order), order.nodes, now=0.0)[0]) == 12
 
 
 def test_a_zone_is_filled_over_its_racks_and_no_further() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=3)))
-    going, _ = who_may_go(order, pending(order), order.nodes, now=0.0)
+    going, _ = to_change(order, pending(order), order.nodes, now=0.0)
     assert going == ("a-1", "a-2", "b-1", "c-1", "c-2")
 
 
 def test_unavailable_nodes_count_in_their_zone_too() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=3)))
     nodes = {**pending(order), "a-1": NodeRecord(NodeState.APPLYING), "b-1": NodeRecord(NodeState.FAILED)}
-    going, _ = who_may_go(order, nodes, ["a-2", "a-3", "b-2", "c-1"], now=0.0)
+    going, _ = to_change(order, nodes, ["a-2", "a-3", "b-2", "c-1"], now=0.0)
     assert going == ("a-2", "c-1")
 
 
 def test_a_broken_zone_can_still_be_reverted_one_at_a_time() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=1)))
     nodes = {**pending(order), "a-1": NodeRecord(NodeState.FAILED), "b-1": NodeRecord(NodeState.CONFIRMED)}
-    assert who_may_return(order, nodes, ["b-1"], now=0.0)[0] == ("b-1",)
+    assert to_revert(order, nodes, ["b-1"], now=0.0)[0] == ("b-1",)
     nodes["b-2"] = NodeRecord(NodeState.REVERTING)
-    assert who_may_return(order, nodes, ["b-1"], now=0.0)[0] == ()
+    assert to_revert(order, nodes, ["b-1"], now=0.0)[0] == ()
 
 
 def test_a_run_keeps_its_zones_limit_to_its_end() -> None:
@@ -74,10 +73,10 @@ def test_a_run_keeps_its_zones_limit_to_its_end() -> None:
 def test_a_wave_with_a_limit_of_one_changes_one_node_at_a_time() -> None:
     order = make_order({"a": 3, "b": 3}, limits=Limits(per_rack=Share(count=3)), budgets=())
     order = replace(order, waves=tuple(replace(wave, at_once=1) for wave in order.waves))
-    going, _ = who_may_go(order, pending(order), order.nodes, now=0.0)
+    going, _ = to_change(order, pending(order), order.nodes, now=0.0)
     assert going == ("a-1",)
     nodes = {**pending(order), "b-3": NodeRecord(NodeState.CONFIRMED, busy_until=9.0)}
-    assert who_may_go(order, nodes, order.nodes, now=5.0)[0] == (), "also while the last one settles"
+    assert to_change(order, nodes, order.nodes, now=5.0)[0] == (), "also while the last one settles"
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
-from rollout.core.run.budgets import charged, spent, wrong
-from rollout.core.run.capacity import pace_allows, who_may_go, who_may_return
+from rollout.core.run.budgets import charged, spent
+from rollout.core.run.capacity import pace_allows
+from rollout.core.run.facts import wrong
+from rollout.core.run.records import Records
 from rollout.core.run.state import NodeRecord, NodeState
-from tests.orders import make_order
+from tests.orders import make_order, to_change, to_revert
 
 S = NodeState
 
@@ -73,7 +75,7 @@ def test_which_nodes_may_go(case: Case) -> None:
     order = make_order({"a": 10, "b": 10}, limits=case.limits)
     nodes = {name: case.states.get(name, NodeRecord()) for name in order.nodes}
     pending = [name for name, record in nodes.items() if record.state is S.PENDING]
-    candidates, capacity = who_may_go(order, nodes, pending, now=10.0)
+    candidates, capacity = to_change(order, nodes, pending, now=10.0)
     found = {rack: sum(name.startswith(rack) for name in candidates) for rack in ("a", "b")}
     assert ({rack: count for rack, count in found.items() if count}, capacity) == (case.candidates, case.capacity)
 
@@ -83,10 +85,10 @@ def test_broken_nodes_never_keep_the_rest_from_being_reverted() -> None:
     nodes = {name: at(S.CONFIRMED) for name in order.nodes} | {
         f"a-{n}": at(S.FAILED, cause=Cause.UNHEALTHY) for n in (1, 2, 3)
     }
-    candidates, capacity = who_may_return(order, nodes, ["a-4", "a-5"], now=0.0)
+    candidates, capacity = to_revert(order, nodes, ["a-4", "a-5"], now=0.0)
     assert (candidates, capacity) == (("a-4",), 1)
     nodes["a-4"] = at(S.REVERTING)
-    assert who_may_return(order, nodes, ["a-5"], now=0.0) == ((), 0)
+    assert to_revert(order, nodes, ["a-5"], now=0.0) == ((), 0)
 
 
 @given(
@@ -98,7 +100,7 @@ def test_no_node_goes_beyond_the_limits(states: list[NodeState], per_rack: int, 
     order = make_order({"a": 10, "b": 10}, limits=Limits(per_rack=Share(count=per_rack), in_flight=in_flight))
     nodes = {name: NodeRecord(state) for name, state in zip(order.nodes, states, strict=True)}
     pending = [name for name, record in nodes.items() if record.state is S.PENDING]
-    candidates, capacity = who_may_go(order, nodes, pending, now=0.0)
+    candidates, capacity = to_change(order, nodes, pending, now=0.0)
     going = set(candidates[:capacity])
     moving = {S.APPLYING, S.APPLIED, S.REVERTING, S.UNKNOWN, S.FAILED, S.UNREACHABLE}
     for rack in ("a", "b"):
@@ -135,7 +137,7 @@ def test_a_budget_of_b_halts_at_the_bth_failed_node(bad: int, budget: int) -> No
         name: at(S.REVERTED, cause=Cause.UNHEALTHY) if index < bad else NodeRecord()
         for index, name in enumerate(order.nodes)
     }
-    assert (spent(order, nodes, 0) is not None) == (bad >= budget)
+    assert (spent(Records.of(order, nodes, 0.0), 0) is not None) == (bad >= budget)
 
 
 def test_causes_with_their_own_budget_are_counted_apart() -> None:
@@ -145,9 +147,9 @@ def test_causes_with_their_own_budget_are_counted_apart() -> None:
     nodes = dict.fromkeys(order.nodes, NodeRecord()) | {
         f"a-{n}": at(S.UNREACHABLE, cause=Cause.UNREACHABLE) for n in range(1, 5)
     }
-    assert spent(order, nodes, 0) is None
+    assert spent(Records.of(order, nodes, 0.0), 0) is None
     nodes["a-5"] = at(S.UNREACHABLE, cause=Cause.UNREACHABLE)
-    message = spent(order, nodes, 0)
+    message = spent(Records.of(order, nodes, 0.0), 0)
     assert message is not None
     assert message.startswith("5 of 20 nodes of the fleet failed (unreachable); its budget is 5")
 
@@ -161,8 +163,8 @@ def test_an_unknown_node_is_charged_once_a_read_of_it_failed() -> None:
 def test_a_wave_that_does_not_exist_has_no_budget() -> None:
     order = make_order({"a": 2}, budgets=(Budget(Scope.WAVE, frozenset(Cause), Share(count=1)),))
     nodes = dict.fromkeys(order.nodes, at(S.REVERTED, cause=Cause.FAILED))
-    assert spent(order, nodes, 7) is None
-    assert spent(order, nodes, 0) is not None
+    assert spent(Records.of(order, nodes, 0.0), 7) is None
+    assert spent(Records.of(order, nodes, 0.0), 0) is not None
 
 
 def test_a_cordoned_node_that_may_not_go_keeps_its_room() -> None:
@@ -176,5 +178,5 @@ def test_a_cordoned_node_that_may_not_go_keeps_its_room() -> None:
         "a-1": at(S.PENDING, cordoned=True),
         "a-2": at(S.REVERTED, cause=Cause.UNHEALTHY),
     }
-    candidates, capacity = who_may_go(order, nodes, [n for n in nodes if nodes[n].state is S.PENDING], now=0.0)
+    candidates, capacity = to_change(order, nodes, [n for n in nodes if nodes[n].state is S.PENDING], now=0.0)
     assert (candidates, capacity) == (("b-1",), 1)

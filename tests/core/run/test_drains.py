@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
-from rollout.core.run.capacity import unavailable, who_may_go, who_may_return
 from rollout.core.run.drains import AGAIN_EVERY, MOST_TRIES
 from rollout.core.run.events import (
     AbortAsked,
@@ -23,9 +22,10 @@ from rollout.core.run.events import (
     PauseAsked,
     Trigger,
 )
+from rollout.core.run.facts import unavailable
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.simulator.machine import OLD
-from tests.orders import make_order
+from tests.orders import make_order, to_change, to_revert
 from tests.plays import EVER, Play, confirmed_before
 from tests.sampling import examples
 
@@ -161,8 +161,8 @@ def test_restarts_after_drains_keep_the_pace() -> None:
 def test_a_cordoned_node_goes_before_others_and_needs_no_second_room() -> None:
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), budgets=(), drain=WITHIN)
     nodes = {name: NodeRecord() for name in order.nodes} | {"a-7": NodeRecord(cordoned=True)}
-    assert who_may_go(order, nodes, list(nodes), 0.0) == (("a-7",), 1)
-    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0)
+    assert to_change(order, nodes, list(nodes), 0.0) == (("a-7",), 1)
+    assert to_change(order, nodes, ["a-1"], 0.0) == ((), 0)
     assert unavailable(nodes["a-7"], 0.0)
 
 
@@ -170,10 +170,10 @@ def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_reverted
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), drain=WITHIN)
     nodes = {name: NodeRecord(S.CONFIRMED) for name in order.nodes}
     nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True)
-    assert who_may_return(order, nodes, ["a-1"], 0.0) == ((), 0), "it will be lifted in a moment"
+    assert to_revert(order, nodes, ["a-1"], 0.0) == ((), 0), "it will be lifted in a moment"
     nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True, uncordons=1)
-    assert who_may_return(order, nodes, ["a-1"], 0.0) == (("a-1",), 1)
-    assert who_may_go(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
+    assert to_revert(order, nodes, ["a-1"], 0.0) == (("a-1",), 1)
+    assert to_change(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
 
 
 def test_a_broken_nodes_cordon_does_not_take_its_room_again() -> None:

@@ -8,9 +8,17 @@ import pytest
 
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Busy, Disruption, Limits, PullsInFlight, RevertScope, Share
-from rollout.core.model.rollback_timing import SETTLE
-from rollout.core.run.capacity import unavailable
+from rollout.core.model.playbook import (
+    EMERGENCY_LIMITS,
+    SETTLE,
+    Busy,
+    Disruption,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+    Share,
+)
+from rollout.core.run.facts import unavailable
 from rollout.core.run.order import apply_order, predicted_seconds, revert_order
 from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
 from tests.plays import confirmed_before

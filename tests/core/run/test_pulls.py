@@ -14,8 +14,8 @@ from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.presentation.waiting import waits_for
 from rollout.core.presentation.waiting_nodes import pulling
-from rollout.core.run.capacity import unavailable
 from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
+from rollout.core.run.facts import unavailable
 from rollout.core.run.journal_codec import decode_event, encode_event
 from rollout.core.run.postponed import ASK_PULLS_AGAIN
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb

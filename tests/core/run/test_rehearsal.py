@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rollout.core.model.playbook import Limits, RevertScope, Share
-from rollout.core.model.rollback_timing import RevertTimes
+from rollout.core.model.playbook import Limits, RevertScope, RevertTimes, Share
 from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, PauseAsked
 from rollout.core.run.order import measured
 from rollout.core.run.state import Ending, NodeState, Phase, Rehearsal, RunState, Verb

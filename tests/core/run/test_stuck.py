@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.playbook import Cause
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.run.capacity import unavailable
+from rollout.core.run.facts import unavailable
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before

@@ -14,10 +14,9 @@ from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
 from rollout.app.maintenance import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
-from rollout.core.model.snapshot import FileState, Snapshot
+from rollout.core.model.snapshot import FileState, Snapshot, digest
 from rollout.core.presentation.drift_text import drift_document, drift_lines
 from rollout.core.text import documents
-from rollout.core.text.blobs import digest
 from rollout.kubelet import versions
 from rollout.kubelet.agent import sudo
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification

@@ -7,7 +7,7 @@ from functools import cache
 
 from rollout.app.plan import build_plan, read_plan
 from rollout.core.plans import plan_codec, snapshot_codec
-from rollout.core.plans.change_overview import does_lines
+from rollout.core.plans.apply_readiness import does_lines
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order

@@ -10,8 +10,7 @@ import pytest
 from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot, digest
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.playbook import Shadowed
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import Snapshot
-from rollout.core.text.blobs import digest
+from rollout.core.model.snapshot import Snapshot, digest
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 from rollout.kubelet.changes.changes import Proposal

@@ -50,6 +50,7 @@ def test_incident_2_from_its_log() -> None:
     )
     assert "a grace period of -3 s" in findings["negative-grace-period"].cause
     assert "agent-kirovpre-krds-ys02 ran 2 times" in findings["prestop-twice"].cause
+    assert "the sidecar patch" in findings["prestop-twice"].fetch_next
 
 
 def test_the_timeline_of_incident_2() -> None:
@@ -179,3 +180,15 @@ def test_a_hook_that_runs_twice_in_keys() -> None:
     )
     (twice,) = found(ending(*steps)).values()
     assert "container app ran 2 times in one end of its pod, 8 s apart" in twice.cause
+
+
+def test_a_container_that_is_ended_anew_while_it_ends() -> None:
+    """Recorded from a kubelet 1.20.2: pods that were removed right after its restart."""
+    steps = ((0, "delete"), (0, "hook"), (1, "hook done"), (1, "kill 29"), (2, "hook"), (2.2, "gone"), (3, "hook done"))
+    (twice,) = found(ending(*steps)).values()
+    assert twice.id == "prestop-twice"
+    assert "began to end the container again" in twice.fetch_next
+
+
+def test_a_hook_that_is_requested_of_a_stopped_container_does_not_run() -> None:
+    assert found(ending((0, "delete"), (0, "hook"), (1, "hook done"), (1, "kill 29"), (2, "gone"), (4, "hook"))) == {}

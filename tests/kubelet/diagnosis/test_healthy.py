@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
 import pytest
 
-from tests.kubelet.diagnosis.logs import NODE, diagnosis, journal, klog, lines, logrus
+from tests.kubelet.diagnosis.logs import NODE, RECORDED, diagnosis, journal, klog, lines, logrus
 
 START_1_20 = (
     "Version: v1.20.2",
@@ -79,3 +80,27 @@ def test_a_healthy_log_is_silent(keyed: bool) -> None:
     told = diagnosis(lines(*text))
     assert told.findings == ()
     assert told.unread_lines == 0
+
+
+def test_the_log_of_a_real_kubelet_has_true_findings_only() -> None:
+    """A kubelet 1.20.2 at -v=4 that was restarted; `make healthy-log` has recorded it.
+
+    After a restart it really begins to end some containers twice, while their first hook and SIGTERM are under way.
+    """
+    text = gzip.decompress((RECORDED / "healthy-1.20.2.log.gz").read_bytes()).decode()
+    log = text.splitlines()
+    assert len(log) > 50_000
+    assert sum(line.endswith("] Version: v1.20.2") for line in log) > 2, "it was restarted"
+    assert sum("exited normally" in line for line in log) > 150
+    told = diagnosis(text)
+    assert told.unread_lines == 0
+    assert {finding.id for finding in told.findings} <= {"prestop-twice"}
+    for finding in told.findings:
+        runs = [where.line for where in finding.evidence]
+        for container in {_container(log[run - 1]) for run in runs}:
+            first, *_, last = [run for run in runs if _container(log[run - 1]) == container]
+            assert not any("exited normally" in line and container in line for line in log[first:last])
+
+
+def _container(line: str) -> str:
+    return line.rpartition("pods://")[2].rstrip('"')

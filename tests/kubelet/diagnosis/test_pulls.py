@@ -91,6 +91,34 @@ def test_pulls_that_begin_and_end_together_are_no_queue() -> None:
     assert found(event_list(events)) == {}
 
 
+def one_by_one(*spans: tuple[float, float]) -> str:
+    """Pulls from the second registry with these begins and ends, and one from the first registry from 0 to 92 s."""
+    events = pulls(SLOW, "ais-1", 0, 92)
+    for number, (begin, end) in enumerate(spans):
+        events += pulls(f"{QUICK}{number}", f"web-{number}", begin, end)
+    return event_list(events)
+
+
+def test_a_queue_that_ends_in_pulls_ends_one_by_one() -> None:
+    """Measured by `make incidents` with a real containerd: each pull takes its own three seconds."""
+    queue_ = found(one_by_one((10, 95), (29, 98), (48, 101), (70, 105)))["serial-pull-queue"]
+    assert queue_.confidence is Confidence.LIKELY
+    assert "when it ended, all ended one by one within 13 s" in queue_.cause
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        ((10, 95), (29, 60), (48, 101), (70, 105)),
+        ((10, 105), (29, 101), (48, 98), (70, 95)),
+        ((10, 102), (29, 121), (48, 140), (70, 162)),
+    ],
+    ids=["one ends meanwhile", "not in their order", "side by side: they end as far apart as they began"],
+)
+def test_slow_pulls_side_by_side_are_no_queue(spans: tuple[tuple[float, float], ...]) -> None:
+    assert "serial-pull-queue" not in found(one_by_one(*spans))
+
+
 def test_the_times_of_the_kubelet_show_the_wait() -> None:
     """From 1.26 on, and in late patches of 1.23 to 1.25."""
     done = " in 1.2s (2m5.2s including waiting). Image size: 12345 bytes."
@@ -219,6 +247,14 @@ def test_the_longest_silence_is_what_the_deadline_must_exceed() -> None:
     deadline = found(lines(*log, klog(260, CUTS[0], "E")))["pull-progress-deadline"]
     assert "no progress for up to 4 min 10 s" in deadline.cause
     assert "imagePullProgressDeadline=9m0s" in deadline.proposal
+
+
+def test_the_silence_of_the_cancelled_pull_is_no_measure() -> None:
+    """Recorded from a kubelet 1.20.2 with dockershim: the pull needed 74 s of silence, and 50 s of them were seen."""
+    log = [klog(at, 'Pulling image "big:1": "a1: Downloading [==> ] 950kB/2MB"') for at in range(10, 70, 10)]
+    deadline = found(lines(*log, klog(70, CUTS[0], "E")))["pull-progress-deadline"]
+    assert "no progress for up to" not in deadline.cause
+    assert "a timed pull" in deadline.fetch_next
 
 
 def test_a_cancelled_pull_alone_is_unknown() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact, Facts, Kind, SourceLine
-from rollout.kubelet.diagnosis.log_lines import Calendar
 from rollout.kubelet.diagnosis.reading import PIECE, FileReading
+from rollout.kubelet.diagnosis.sieve import Calendar
 from tests.kubelet.diagnosis.logs import (
     BEGIN,
     NODE,
@@ -135,14 +135,19 @@ def test_tables_have_ages(table: str, pod: str, ages: list[float]) -> None:
 
 def test_a_table_between_lines_of_a_log() -> None:
     facts = facts_of(KLOG, *NEWER.splitlines(), "", KLOG.replace("big", "other"))
-    assert [fact.kind for fact in facts] == [Kind.PULL_CUT, Kind.PULL_FAILED, Kind.PULL_FAILED, Kind.PULL_CUT]
+    assert sorted((fact.where.line, fact.kind) for fact in facts) == [
+        (1, Kind.PULL_CUT),
+        (3, Kind.PULL_FAILED),
+        (3, Kind.PULL_FAILED),
+        (6, Kind.PULL_CUT),
+    ]
 
 
 def test_an_events_file_cut_in_the_middle_has_its_first_events() -> None:
     text = event_list([*EVENTS, *EVENTS])
     told = diagnosis(text[: text.rindex('"reason"')])
     (reading,) = told.readings
-    assert (reading.read, reading.unread.lines, reading.facts) == (3, 1, 0)
+    assert (reading.read, reading.unread.lines) == (3, 1)
     assert reading.notes == ("its end is missing; 3 whole events of it were read",)
 
 
@@ -248,13 +253,13 @@ def test_a_log_over_new_year() -> None:
 
 def test_lines_out_of_order_at_new_year() -> None:
     calendar = Calendar(datetime(2027, 1, 2, tzinfo=UTC))
-    first, late, again = (calendar.at(month, day, 0.0) for month, day in ((1, 1), (12, 31), (1, 1)))
+    first, late, again = (calendar.midnight(month, day) for month, day in ((1, 1), (12, 31), (1, 1)))
     assert (first, late) == (again, (first or 0.0) - 86400)
 
 
 def test_the_29th_of_february_is_of_a_leap_year() -> None:
-    assert Calendar(datetime(2027, 1, 1, tzinfo=UTC)).at(2, 29, 0.0) == datetime(2024, 2, 29, tzinfo=UTC).timestamp()
-    assert Calendar(datetime(2027, 1, 1, tzinfo=UTC)).at(2, 30, 0.0) is None
+    assert Calendar(datetime(2027, 1, 1, tzinfo=UTC)).midnight(2, 29) == datetime(2024, 2, 29, tzinfo=UTC).timestamp()
+    assert Calendar(datetime(2027, 1, 1, tzinfo=UTC)).midnight(2, 30) is None
 
 
 OLD_EVENT = 'Event(v1.ObjectReference{{Kind:"Pod", Namespace:"shop", Name:"web-1", UID:"1", FieldPath:"spec.containers{{app}}"}}): type: \'Normal\' reason: \'{}\' {}'

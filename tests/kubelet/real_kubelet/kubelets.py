@@ -70,7 +70,7 @@ def shut_in(name: str, *program: str) -> Iterator[subprocess.Popen[str]]:
     hierarchies = [path.name for path in sorted(CGROUPS.iterdir()) if (path / "cgroup.sane_behavior").exists()]
     cgroups = [CGROUPS / hierarchy / name for hierarchy in hierarchies]
     for cgroup in cgroups:
-        _make(cgroup)
+        make_group(cgroup)
     join = " && ".join(f"echo $$ >{cgroup}/cgroup.procs" for cgroup in cgroups)
     unshare = [
         "unshare",
@@ -98,7 +98,7 @@ def shut_in(name: str, *program: str) -> Iterator[subprocess.Popen[str]]:
         process.kill()
         process.wait()
         for cgroup in cgroups:
-            _remove(cgroup)
+            remove_group(cgroup)
 
 
 @contextmanager
@@ -125,14 +125,15 @@ def verdicts(cases: Iterable[Case], rooms: int) -> Iterator[tuple[Case, Verdict]
         yield from stack.enter_context(ThreadPoolExecutor(rooms)).map(one, cases)
 
 
-def _make(cgroup: Path) -> None:
+def make_group(cgroup: Path) -> None:
+    """A control group of cgroup v1."""
     cgroup.mkdir()
     for name in ("cpuset.cpus", "cpuset.mems"):  # a cpuset accepts no process while these are empty
         if (cgroup / name).exists():
             (cgroup / name).write_text((cgroup.parent / name).read_text())
 
 
-def _remove(cgroup: Path) -> None:
+def remove_group(cgroup: Path) -> None:
     """After the end of its last process."""
     until = time.monotonic() + 10
     below = sorted((path for path in cgroup.rglob("*") if path.is_dir()), reverse=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.pods import ContainerEnd, LeavingPod
-from rollout.kubelet.restarts.termination import FLOOR, budget, timeout, worst
+from rollout.kubelet.restarts.termination import FLOOR, budget, exec_sleep, timeout, worst
 
 OLD, NOT_DEDUCTED, DEDUCTED, ORDERED = range(20, 22), range(22, 28), range(28, 29), range(29, 37)
 AGES = (OLD, NOT_DEDUCTED, DEDUCTED, ORDERED)
@@ -151,3 +151,24 @@ def test_only_kubelets_that_do_not_deduct_take_much_longer_than_the_grace_period
 def test_the_rules_add_every_second(minor: int, leaving: LeavingPod) -> None:
     end = budget(leaving, minor)
     assert end.seconds is None or sum(seconds for seconds, _ in end.parts) == end.seconds
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds"),
+    [
+        (["sleep", "3"], 3),
+        (["/bin/sleep", "0.5"], 1),
+        (["sleep", "1m", "5s"], 65),
+        (["sh", "-c", "sleep 3"], 3),
+        (["/bin/bash", "-c", " sleep 20; "], 20),
+        (["sh", "-c", "sleep 3; nginx -s quit"], 0),
+        (["sh", "-c", "sleep $WAIT"], 0),
+        (["sh", "sleep 3"], 0),
+        (["sleep", "infinity"], 0),
+        (["sleep"], 0),
+        (["/bin/drain"], 0),
+        ([], 0),
+    ],
+)
+def test_a_hook_that_only_sleeps(command: list[str], seconds: int) -> None:
+    assert exec_sleep(command) == seconds

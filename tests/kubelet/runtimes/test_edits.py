@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import json_edit, toml_edit
+from rollout.kubelet.runtimes import dockerd, toml_edit
 from tests.kubelet.runtimes.nodes import V2, V3
 
 CRI = ("plugins", "io.containerd.grpc.v1.cri")
@@ -120,9 +120,9 @@ def test_any_daemon_json_keeps_its_order_and_bytes(
 ) -> None:
     key = "max-concurrent-downloads"
     text = json.dumps(document, indent=indent) + "\n"
-    after = json_edit.assign(text, key, value, "daemon.json")
+    after = dockerd.with_member(text, key, value, "daemon.json")
     assert list(json.loads(after).items()) == list({**document, key: value}.items())
-    assert json_edit.assign(after, key, value, "daemon.json") == after
+    assert dockerd.with_member(after, key, value, "daemon.json") == after
     assert key in document or without(text, after)
 
 
@@ -140,7 +140,7 @@ def test_any_daemon_json_keeps_its_order_and_bytes(
     ],
 )
 def test_daemon_json_to_the_byte(text: str, after: str) -> None:
-    assert json_edit.assign(text, "k", 5, "daemon.json") == after
+    assert dockerd.with_member(text, "k", 5, "daemon.json") == after
 
 
 @pytest.mark.parametrize(
@@ -160,5 +160,5 @@ def test_daemon_json_to_the_byte(text: str, after: str) -> None:
 )
 def test_json_that_is_refused(text: str) -> None:
     with pytest.raises(LayoutError) as error:
-        json_edit.assign(text, "k", 5, "daemon.json")
+        dockerd.with_member(text, "k", 5, "daemon.json")
     assert error.value.reference == "json-unreadable"

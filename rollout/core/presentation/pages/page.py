@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages.charts import legend, racks, timeline
 from rollout.core.presentation.pages.health_gates import gates
 from rollout.core.presentation.pages.markup import Html, raw, tag
-from rollout.core.presentation.pages.racks import legend, racks
 from rollout.core.presentation.pages.sections import changes
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.pages.timeline import timeline
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.run.state import Goal
 from rollout.core.text.terminal import counted

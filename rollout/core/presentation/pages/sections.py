@@ -16,7 +16,8 @@ from rollout.core.presentation.pages.moments import WITH_OTHERS, fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import exit_code, rehearsed, summarize
 from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
-from rollout.core.run.budgets import Distance, distances, wrong
+from rollout.core.run.budgets import Distance, distances
+from rollout.core.run.facts import wrong
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from rollout.core.text import diff
 from rollout.core.text.nodesets import fold

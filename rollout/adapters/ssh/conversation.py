@@ -1,0 +1,160 @@
+"""A conversation with a node's agent on one channel: one shell as root, and one verb after the other.
+
+Nothing is sent before the shell has begun. From the first byte of a request on, only its own complete answer counts. Any
+other output, a lost connection, a flood or a deadline ends the conversation: the verb's end is then unknown, and a late
+answer reaches nobody.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from paramiko.channel import Channel
+
+from rollout.adapters.ssh.elevation import Elevation
+from rollout.adapters.ssh.error_mapping import translate
+from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.pipes import Pipes
+from rollout.adapters.ssh.session import FULL, TICK, TURN
+from rollout.adapters.ssh.troubles import printable
+from rollout.core.model.report import AgentRequest, RemoteAnswer, RemoteCommand
+from rollout.errors import RemoteError
+from rollout.kubelet.agent import conversation
+
+T = TypeVar("T")
+
+
+class Conversation:
+    """One shell of a node, for one caller at a time. ``usable``: it can take a request."""
+
+    def __init__(
+        self, channel: Channel, command: RemoteCommand, limits: SshLimits, elevation: Elevation | None = None
+    ) -> None:
+        """``command`` starts the shell. ``elevation``: sudo comes first."""
+        self.line = command.line
+        self.usable = True
+        self._channel = channel
+        self._bare = command.bare
+        self._elevation = elevation
+        self._limits = limits
+        self._pipes = Pipes(channel, limits)
+        self._begun = False
+        self._served = 0.0
+
+    def ask(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> RemoteAnswer:
+        """The answer to the request of ``command``. If it is not ``usable`` then, its connection must be closed."""
+        self.usable, first = False, not self._begun
+        try:
+            if first:
+                packed = self._begin(command, request, deadline)
+                if isinstance(packed, RemoteAnswer):
+                    return packed
+                self._pipes.put(conversation.opening(request.program, packed=packed))
+            return self._exchange(command, request, deadline, first=first)
+        except RemoteError as error:
+            return self._unknown(error.reference, error.message)
+        except (OSError, EOFError) as error:
+            return self._unknown("connection-lost", translate(error).message)
+        except Exception as error:  # noqa: BLE001 - paramiko raises any exception of its thread here, caused by the node's data
+            return self._unknown("no-channel", f"the node refused the command: {printable(str(error))}")
+        finally:
+            if self._elevation:
+                self._elevation.give_up()
+
+    def check(self, deadline: Deadline) -> None:
+        """Before another request: raises ``RemoteError`` if the node printed something unrequested, or does not answer.
+
+        A conversation that has just served is not probed.
+        """
+        if not self._begun:
+            return
+        self._pipes.anew()
+        self._pipes.drain(deadline)
+        if self._channel.closed or self._pipes.out.size:
+            raise RemoteError("connection-lost", "the kept connection has ended, or is used by another program")
+        if time.monotonic() - self._served < self._limits.trusted:
+            return
+        nonce = secrets.token_hex(32)
+        self._pipes.put(conversation.probe(nonce))
+        try:
+            found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, deadline.left())
+        except ValueError as error:
+            raise RemoteError("connection-lost", str(error)) from None
+        if isinstance(found, RemoteAnswer):
+            raise RemoteError("connection-lost", "the kept connection no longer answers")
+
+    def _begin(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> bool | RemoteAnswer:
+        """Start the shell. Whether it can unpack, or why there is none."""
+        self._channel.exec_command(self._elevation.line(self._bare) if self._elevation else self.line)
+        return self._until(lambda: self._greeted(request), deadline, command.deadline)
+
+    def _greeted(self, request: AgentRequest) -> bool | None:
+        if self._asking and self._elevation is not None:
+            self._pipes.put(self._elevation.next(self._pipes.err.all))
+        packed = conversation.greeted(self._pipes.out.all, request.program)
+        self._begun = packed is not None
+        return packed
+
+    def _exchange(
+        self, command: RemoteCommand, request: AgentRequest, deadline: Deadline, *, first: bool
+    ) -> RemoteAnswer:
+        nonce = secrets.token_hex(32)
+        self._pipes.anew()
+        self._pipes.put(conversation.frame(request, nonce))
+        try:
+            found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, command.deadline)
+        except ValueError as error:
+            printed = self._pipes.out.all if first else b""  # the shell may say why it refuses the program
+            return replace(self._unknown("bad-answer", str(error)), stdout=printed)
+        if isinstance(found, RemoteAnswer):
+            return found
+        self.usable, self._served = not found.rest, time.monotonic()
+        return RemoteAnswer(found.status, found.output, self._pipes.err.all, started=True)
+
+    def _until(self, find: Callable[[], T | None], deadline: Deadline, seconds: float) -> T | RemoteAnswer:
+        """What ``find`` finds in the output, or the answer if there is none. A ``ValueError`` of ``find`` passes."""
+        while True:
+            # A verb goes on when its shell was killed, and keeps the channel open; but nobody ends its answer any more.
+            over = self._channel.closed or (self._begun and self._channel.exit_status_ready())
+            self._pipes.drain(deadline)
+            found = find()
+            if found is not None:
+                return found
+            if over:
+                return self._closed()
+            self._pipes.feed(deadline)
+            if self._pipes.out.lost or self._pipes.flooded:
+                return self._unknown("output-flood", "the answer does not end")
+            if not deadline.left():
+                return self._unknown("deadline", f"not finished after {seconds:g} s")
+            self._pipes.wait(min(deadline.left(), self._patience))
+
+    @property
+    def _asking(self) -> bool:
+        """sudo is still in front of the shell."""
+        return self._elevation is not None and not self._elevation.through
+
+    @property
+    def _patience(self) -> float:
+        if self._elevation is not None and self._elevation.waiting:
+            return TURN
+        return FULL if self._pipes.waiting else TICK
+
+    def _closed(self) -> RemoteAnswer:
+        status, out, err = self._channel.exit_status, self._pipes.out, self._pipes.err.all
+        if self._elevation is not None and self._asking and status >= 0:
+            raise self._elevation.ended(err)
+        if not self._begun and status >= 0:  # what the login shell or sudo printed is the reason
+            printed = self._elevation.rest(err) if self._elevation else err
+            return RemoteAnswer(status, out.all, printed, started=True, truncated=bool(out.lost))
+        if not self._channel.get_transport().is_active():
+            return self._unknown("connection-lost", "the connection was lost while the verb ran")
+        return self._unknown("no-status", "the conversation ended before the verb; a signal may have ended it")
+
+    def _unknown(self, reference: str, message: str) -> RemoteAnswer:
+        """An answer without an end. Before the shell has begun, nothing was sent to it."""
+        return RemoteAnswer(None, b"", b"", started=self._begun, reference=reference, message=message)

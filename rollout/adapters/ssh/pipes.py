@@ -1,0 +1,110 @@
+"""The streams of an open channel: input out, capped output in, without blocking."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from paramiko.channel import Channel
+from paramiko.ssh_exception import SSHException
+
+from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
+
+CHUNK = 64 * KIB
+
+
+class _Wake(threading.Event):
+    """Set by paramiko when output or the end arrives. Its pipes clear it too early; only the reader may clear it."""
+
+    def clear(self) -> None:
+        pass
+
+    def rearm(self) -> None:
+        super().clear()
+
+
+@dataclass(slots=True)
+class Capped:
+    """Output up to a limit; bytes past it are only counted."""
+
+    limit: int
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+    lost: int = 0
+
+    @property
+    def all(self) -> bytes:
+        return b"".join(self.parts)
+
+    def add(self, data: bytes) -> None:
+        kept = data[: self.limit - self.size]
+        if kept:
+            self.parts.append(kept)
+        self.size += len(kept)
+        self.lost += len(data) - len(kept)
+
+
+class Pipes:
+    """``out`` and ``err`` hold what arrived since ``anew``. ``refused``: the other side takes no more input."""
+
+    def __init__(self, channel: Channel, limits: SshLimits) -> None:
+        self._channel = channel
+        self._limits = limits
+        self._wake = _Wake()
+        self._input = memoryview(b"")
+        self.refused = False
+        self.anew()
+        channel.in_buffer.set_event(self._wake)
+        channel.in_stderr_buffer.set_event(self._wake)
+
+    def anew(self) -> None:
+        self.out = Capped(self._limits.stdout)
+        self.err = Capped(self._limits.stderr)
+
+    def put(self, data: bytes) -> None:
+        """Send these bytes after those that wait."""
+        self._input = memoryview(bytes(self._input) + data)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether input waits to be sent."""
+        return bool(self._input) and not self.refused
+
+    @property
+    def flooded(self) -> bool:
+        return self.out.lost + self.err.lost > self._limits.flood
+
+    def wait(self, seconds: float) -> None:
+        """Until output or the end arrives."""
+        self._wake.wait(seconds)
+
+    def drain(self, deadline: Deadline) -> bool:
+        """Take the output that has arrived; whether there was any."""
+        self._wake.rearm()
+        moved = False
+        for ready, receive, sink in (
+            (self._channel.recv_ready, self._channel.recv, self.out),
+            (self._channel.recv_stderr_ready, self._channel.recv_stderr, self.err),
+        ):
+            while ready() and not self.flooded and deadline.left():
+                sink.add(receive(CHUNK))
+                moved = True
+        return moved
+
+    def feed(self, deadline: Deadline) -> None:
+        """Send as much input as the other side accepts now. A command may end without reading its input."""
+        try:
+            while self.waiting and self._channel.send_ready() and deadline.left():
+                sent = self._channel.send(self._input[:CHUNK].tobytes())
+                if not sent:
+                    break
+                self._input = self._input[sent:]
+        except (OSError, EOFError, SSHException):
+            self.refused = True
+
+    def shut(self) -> None:
+        """No input follows."""
+        try:
+            self._channel.shutdown_write()
+        except (OSError, EOFError, SSHException):
+            self.refused = True

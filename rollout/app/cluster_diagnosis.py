@@ -1,0 +1,201 @@
+"""A diagnosis of a cluster as it is now: the journals of its nodes, and the pods and events of its API server.
+
+Every reading is bounded, and changes nothing. What cannot be read is named with its reason and what to fetch instead; the
+rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any, Protocol
+
+from rollout.app.isolation import Keep, attempt
+from rollout.app.node_worker import NodeAccess
+from rollout.app.operator_commands import OperatorCommand
+from rollout.app.ports import Nodes, Target
+from rollout.app.reading import each
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.text.message_folding import folded, for_all
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import printable
+from rollout.errors import RemoteError
+from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead, diagnosed
+from rollout.kubelet.diagnosis.event_lists import event_facts
+from rollout.kubelet.diagnosis.facts import API_CLOCK, MOST_FACTS, Fact, Facts, Kind, SourceLine
+from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
+from rollout.kubelet.diagnosis.node_journals import (
+    MOST_OF_NODE,
+    NodeJournal,
+    journal_command,
+    journal_of,
+    summed,
+    unread_journal,
+)
+from rollout.kubelet.diagnosis.not_in_force import not_in_force
+from rollout.kubelet.diagnosis.pod_status import pod_facts
+from rollout.kubelet.diagnosis.reading import FileReading
+
+WIDTH = 24
+"""Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
+JOURNAL_SECONDS = 90.0
+FEW_NODES = 20
+"""Up to this many nodes, their pods are listed one node at a time."""
+
+Documents = Iterator[Mapping[str, Any]]
+
+
+class ClusterState(Protocol):
+    """Pods and events of an API server as it has them, page by page. ``RemoteError`` where a page is refused."""
+
+    def events(self, pod: str) -> Documents: ...
+
+    def pod_documents(self, node: str, pod: str) -> Documents: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FromApi:
+    """What an API server shows. ``asked`` is false if no kubeconfig is set."""
+
+    facts: tuple[Fact, ...] = ()
+    readings: tuple[FileReading, ...] = ()
+    not_read: tuple[NotRead, ...] = ()
+
+    def nodes_of(self, pod: str) -> frozenset[str]:
+        return frozenset(fact.node for fact in self.facts if fact["pod"] == pod and fact.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Symptoms:
+    """All that was read of a cluster. ``fleet``: its nodes as a plan reads them; ``now``: seconds since 1970."""
+
+    fleet: FleetSnapshot
+    journals: tuple[NodeJournal, ...]
+    api: FromApi
+    now: float
+    not_read: tuple[NotRead, ...] = field(default=())
+
+    @property
+    def nothing(self) -> bool:
+        """Nothing could be read at all."""
+        answered = any(isinstance(node, Snapshot) for node in self.fleet.nodes.values())
+        return not answered and all(journal.why for journal in self.journals) and not self.api.readings
+
+
+def read_journals(
+    access: NodeAccess, nodes: Nodes, seconds: float, keep: Keep, until: float = 0.0
+) -> tuple[NodeJournal, ...]:
+    """The journal of every node of ``access``, as facts: from ``seconds`` ago until ``until`` seconds ago."""
+    command = OperatorCommand(journal_command(seconds, until), JOURNAL_SECONDS, sudo=True)
+
+    def read(target: Target) -> NodeJournal:
+        answer = nodes.run(target, command.on(through_sudo=access.sudo[target.name]))
+        if answer.status is None:
+            return unread_journal(target.name, f"{answer.message} [{answer.reference}]")
+        error = answer.stderr.decode("utf-8", "replace")
+        return attempt(
+            target.name,
+            lambda: journal_of(target.name, answer.stdout, error, datetime.now(UTC)),
+            lambda why: unread_journal(target.name, why),
+            keep,
+        )
+
+    return tuple(each(access, nodes, read, WIDTH).values())
+
+
+# The API server.
+
+
+def read_api(state: ClusterState | None, nodes: Collection[str], pod: str) -> FromApi:
+    """Pods on these nodes and events about them; with ``pod`` only its own. ``None``: no kubeconfig is set."""
+    if state is None:
+        return FromApi(not_read=(_not_set(),))
+    alone = [(node, "") for node in nodes] if len(nodes) <= FEW_NODES else [("", "")]
+    pods = chain.from_iterable(state.pod_documents(*which) for which in ([("", pod)] if pod else alone))
+    readings = FileReading("pods of the API server", unit="pod"), FileReading("events of the API server", unit="event")
+    facts: list[Fact] = []
+    missing = [
+        *_taken(pods, pod_facts, readings[0], facts, f"kubectl get pods {_where(pod)} -o json; it shows which pods wait"),
+        *_taken(state.events(pod), event_facts, readings[1], facts, f"kubectl get events {_where(pod)} -o json, and --events FILE"),
+    ]  # fmt: skip
+    here, refused = frozenset(nodes), {each.what for each in missing}
+    return FromApi(
+        tuple(fact for fact in facts if pod or not fact.node or fact.node in here),
+        tuple(reading for reading in readings if reading.file not in refused),
+        tuple(missing),
+    )
+
+
+def _where(pod: str) -> str:
+    return f"-n {pod.partition('/')[0]}" if pod else "-A"
+
+
+def _taken(
+    documents: Documents, made: Callable[[Mapping[str, Any], str, int], Iterator[Fact]], reading: FileReading, facts: list[Fact], fetch: str
+) -> Iterator[NotRead]:  # fmt: skip
+    """Adds the facts of each document to ``facts``. A refused page ends the list; what was read of it counts."""
+    try:
+        for number, document in enumerate(documents, 1):
+            if isinstance(document, dict):
+                reading.read += 1
+                facts += made(document, reading.file, number)
+    except RemoteError as error:
+        rest = f"the rest of the {reading.file}" if reading.read else reading.file
+        yield NotRead(rest, (), f"{printable(error.message, 300)} [{error.reference}]", fetch)
+
+
+def _not_set() -> NotRead:
+    why = "the inventory has no kubeconfig, and --kubeconfig is not given"
+    return NotRead("pods and events of the API server", (), why, "kubectl get events -A -o json, and --events FILE")
+
+
+# Everything together.
+
+
+def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> Diagnosis:
+    target = replace(target, now=found.now)
+    journals = [journal for journal in found.journals if not journal.why]
+    facts = Facts(max(MOST_FACTS, MOST_OF_NODE * len(journals)))
+    for fact in chain(found.api.facts, *(journal.facts for journal in journals), _running_pulls(found.fleet, journals)):
+        facts.add(fact)
+    facts.left_out += sum(journal.facts.left_out for journal in journals)
+    read = [node for node in found.fleet.nodes.values() if isinstance(node, Snapshot)]
+    written, notes = not_in_force(read, target)
+    readings = [*found.api.readings]
+    if journals:
+        names = fold([journal.node for journal in journals])
+        readings.append(summed(f"journals of {names}", (journal.reading for journal in journals)))
+    whole = diagnosed(facts, target, readings, pod)
+    return replace(
+        whole,
+        findings=merged((*whole.findings, *written)),
+        notes=(*whole.notes, *notes),
+        not_read=(*_silent(found), *found.api.not_read, *found.not_read),
+    )
+
+
+def _running_pulls(fleet: FleetSnapshot, journals: Iterable[NodeJournal]) -> Iterator[Fact]:
+    """Running pulls by the agent, where a node's journal shows none: dockershim logs no pull at ``-v=1``."""
+    shown = {journal.node for journal in journals if journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED)}
+    for node in fleet.nodes.values():
+        for image in (node.measurement.pulls or ()) if isinstance(node, Snapshot) and node.node not in shown else ():
+            where = SourceLine(f"{node.node}:agent", 1, f"pull under way: {image}")
+            yield Fact(Kind.RUNTIME_STARTED, None, node.node, API_CLOCK, where, {"image": image})
+
+
+def _silent(found: Symptoms) -> Iterator[NotRead]:
+    """Nodes that did not answer, and journals that could not be read, by their reasons."""
+    away = {
+        node.node: f"{node.message} [{node.reference}]"
+        for node in found.fleet.nodes.values()
+        if isinstance(node, Unread)
+    }
+    closed = {journal.node: journal.why for journal in found.journals if journal.why}
+    units = "journalctl -u kubelet -u containerd -o short-iso"
+    for what, reasons in (("configuration and journal", away), ("journal", closed)):
+        for why, names in folded(reasons).items():
+            yield NotRead(
+                what, tuple(names), printable(for_all(why, names), 300), f"{units} of these nodes, and --logs FILE"
+            )

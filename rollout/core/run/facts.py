@@ -1,0 +1,163 @@
+"""What one node's record says about its node, as predicates, and as the marks by which ``records`` counts and lists nodes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from rollout.core.model.playbook import Cause
+from rollout.core.run.events import FENCES
+from rollout.core.run.state import NodeRecord, NodeState, Rehearsal
+
+IN_MOTION = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
+BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
+AT_REST = frozenset({NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE})
+"""Nodes that are asked nothing more, except to clean up."""
+OPEN = frozenset({NodeState.PENDING, *IN_MOTION})
+"""Nodes with work left."""
+
+_UNKNOWN = NodeState.UNKNOWN  # a local name: these functions run several times per event
+_CONFIRMED = NodeState.CONFIRMED
+_BACK = Rehearsal.BACK
+
+
+def unavailable(record: NodeRecord, now: float) -> bool:
+    """Whether pods on this node may be down because of us (``accepted``: they were down before).
+
+    A failed node that is pending recovery counts even if accepted: its guard may restart it at any time.
+    """
+    if record.state in BROKEN:
+        may_restart = record.state is NodeState.FAILED and record.owed
+        return record.cordoned or may_restart or not record.accepted
+    return record.cordoned or record.state in IN_MOTION or now < record.busy_until
+
+
+def mending(record: NodeRecord, now: float) -> bool:
+    """Whether it is unavailable and recovers without help: not broken, and no cordon that could not be lifted."""
+    held = record.cordoned and not record.uncordons
+    return record.state not in BROKEN and (held or record.state in IN_MOTION or now < record.busy_until)
+
+
+def wrong(record: NodeRecord) -> Cause | None:
+    """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
+    if record.accepted:
+        return None
+    if record.state is _UNKNOWN:
+        return record.cause or (Cause.UNREACHABLE if record.reads else None)
+    return record.cause
+
+
+def may_count(record: NodeRecord) -> bool:
+    """Whether ``wrong`` can be other than ``None`` for it."""
+    return record.cause is not None or record.state is _UNKNOWN
+
+
+class Count(IntEnum):
+    """What is counted in the fleet, and in each wave, rack and zone."""
+
+    PENDING = 0
+    CONFIRMED = 1
+    AT_REST = 2
+    OPEN = 3
+    IN_MOTION = 4
+    ASKED = 5
+    BUSY = 6  # in motion or asked
+    SHORT = 7  # confirmed, and its gates have not passed often enough in the soak
+    RETURNING = 8  # confirmed, and to be reverted
+    FENCED = 9  # it reports that another run has it
+    UNAVAILABLE = 10
+    MENDING = 11
+    CHARGED_UNREACHABLE = 12
+    CHARGED_FAILED = 13
+    CHARGED_UNHEALTHY = 14
+
+
+class Listed(IntEnum):
+    """Sets of nodes that a tick looks at, so that it need not look at every node."""
+
+    TO_RELEASE = 0  # pending and not asked
+    TO_READ = 1  # unknown and not asked
+    TO_REVERT = 2  # reverting and not asked
+    TO_RETURN = 3  # confirmed, to be reverted, and not asked
+    CORDONED = 4
+    DRAINING = 5
+    POSTPONED = 6  # waits for its pulls or its baseline
+    SETTLING = 7  # its settle window has not passed
+    SUSPECT = 8  # ``may_count``
+    REHEARSING = 9  # to be reverted, or reverting, for its rehearsal
+
+
+CHARGES = {
+    Cause.UNREACHABLE: Count.CHARGED_UNREACHABLE,
+    Cause.FAILED: Count.CHARGED_FAILED,
+    Cause.UNHEALTHY: Count.CHARGED_UNHEALTHY,
+}
+
+
+def _bits(*found: Count | Listed) -> int:
+    return sum(1 << (each + (len(Count) if isinstance(each, Listed) else 0)) for each in found)
+
+
+COUNTS = (1 << len(Count)) - 1
+"""The bits of ``marks`` that are counted; those above them are listed."""
+
+
+def _of_state(state: NodeState) -> int:
+    groups: dict[Count, frozenset[NodeState]] = {
+        Count.AT_REST: AT_REST,
+        Count.OPEN: OPEN,
+        Count.IN_MOTION: IN_MOTION,
+        Count.BUSY: IN_MOTION,
+    }
+    own: dict[NodeState, Count] = {NodeState.PENDING: Count.PENDING, _CONFIRMED: Count.CONFIRMED}
+    return _bits(
+        *(each for each, states in groups.items() if state in states), *(own[each] for each in own if each is state)
+    )
+
+
+_OF_STATE = {state: _of_state(state) for state in NodeState}
+_OF_CHARGE = {cause: _bits(count) for cause, count in CHARGES.items()}
+_NOT_ASKED = {NodeState.PENDING: Listed.TO_RELEASE, _UNKNOWN: Listed.TO_READ, NodeState.REVERTING: Listed.TO_REVERT}
+_UNASKED = {state: _bits(listed) for state, listed in _NOT_ASKED.items()}
+_ASKED, _SHORT = _bits(Count.ASKED, Count.BUSY), _bits(Count.SHORT)
+_RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, Listed.TO_RETURN)
+_UNAVAILABLE, _MENDING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.MENDING), _bits(Count.FENCED)
+_CORDONED, _DRAINING, _POSTPONED = _bits(Listed.CORDONED), _bits(Listed.DRAINING), _bits(Listed.POSTPONED)
+_SETTLING, _SUSPECT, _REHEARSING = _bits(Listed.SETTLING), _bits(Listed.SUSPECT), _bits(Listed.REHEARSING)
+
+
+def marks(record: NodeRecord, passes: int, now: float) -> int:
+    """Bit ``n`` is ``Count`` n, the bits above are ``Listed``. ``passes``: how often in a row the gates must pass in the soak."""
+    found = _of_work(record, passes) | _of_waits(record)
+    if now < record.busy_until:
+        found |= _SETTLING
+    if unavailable(record, now):
+        found |= _UNAVAILABLE | _MENDING * mending(record, now)
+    if may_count(record):
+        charged = wrong(record)
+        found |= _SUSPECT | (_OF_CHARGE[charged] if charged is not None else 0)
+    return found
+
+
+def _of_work(record: NodeRecord, passes: int) -> int:
+    """Its state, and what is to be done with it."""
+    found = _OF_STATE[record.state]
+    found |= _ASKED if record.asked is not None else _UNASKED.get(record.state, 0)
+    if record.state is _CONFIRMED:
+        found |= _SHORT * (record.passes < passes)
+        if record.want_back:
+            found |= _TO_RETURN if record.asked is None else _RETURNING
+    return found
+
+
+def _of_waits(record: NodeRecord) -> int:
+    """What keeps it from being changed or left."""
+    found = _CORDONED * record.cordoned
+    if record.draining is not None:
+        found |= _DRAINING
+    if record.pulling is not None or record.unseen is not None:
+        found |= _POSTPONED
+    if record.rehearsal is _BACK:
+        found |= _REHEARSING
+    if record.reference in FENCES:
+        found |= _FENCED
+    return found

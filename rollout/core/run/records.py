@@ -1,0 +1,261 @@
+"""The records of all nodes as one frozen value, with the counters and lists that decisions need.
+
+A step changes a few records of up to 100,000. The next value shares everything else with this one, and its counters and lists
+are those of this one, changed for these nodes. They follow from the records alone: ``Records.of`` makes them from scratch,
+and the simulator compares both after every event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from functools import cache
+from itertools import chain, product
+from typing import Generic, TypeVar
+
+from rollout.core.run.facts import COUNTS, Count, Listed, marks
+from rollout.core.run.layout import FLEET, Layout
+from rollout.core.run.state import NodeRecord, Order
+
+Item = TypeVar("Item")
+_CHUNK_BITS = 8
+_IN_CHUNK = (1 << _CHUNK_BITS) - 1
+
+
+class Chunks(Generic[Item]):
+    """A sequence that never changes. A copy with other items at some positions shares all untouched chunks."""
+
+    __slots__ = ("_chunks", "_length")
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        every = list(items)
+        self._length = len(every)
+        size = 1 << _CHUNK_BITS
+        self._chunks = [every[at : at + size] for at in range(0, len(every), size)]
+
+    def __getitem__(self, at: int) -> Item:
+        return self._chunks[at >> _CHUNK_BITS][at & _IN_CHUNK]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Item]:
+        return chain.from_iterable(self._chunks)
+
+    def replaced(self, changes: Mapping[int, Item]) -> Chunks[Item]:
+        """The same with these items at these positions."""
+        new: Chunks[Item] = object.__new__(Chunks)
+        new._length = self._length
+        new._chunks = chunks = self._chunks.copy()
+        copied: set[int] = set()
+        for at, item in changes.items():
+            chunk = at >> _CHUNK_BITS
+            if chunk not in copied:
+                copied.add(chunk)
+                chunks[chunk] = chunks[chunk].copy()
+            chunks[chunk][at & _IN_CHUNK] = item
+        return new
+
+
+Counters = int
+"""All counters of a place in one number, ``_WIDTH`` bits each: they are added at once."""
+
+_WIDTH = 32
+_MOST = (1 << _WIDTH) - 1
+
+Nodes = int
+"""A set of nodes: bit n is the node at position n."""
+
+_WORD = 512
+
+
+def positions_in(nodes: Nodes) -> Iterator[int]:
+    """Ascending. Bits are cut out in words first, because an operation on all bits takes time for each of them."""
+    base = 0
+    while nodes:
+        skipped = ((nodes & -nodes).bit_length() - 1) // _WORD * _WORD
+        nodes >>= skipped
+        base += skipped
+        word = nodes & ((1 << _WORD) - 1)
+        while word:
+            low = word & -word
+            yield base + low.bit_length() - 1
+            word ^= low
+        nodes >>= _WORD
+        base += _WORD
+
+
+class Records(Mapping[str, NodeRecord]):
+    """See the module. ``clock`` is the time at which nodes count as settling."""
+
+    __slots__ = ("_counts", "_listed", "_records", "_soonest", "clock", "layout")
+
+    def __init__(
+        self,
+        layout: Layout,
+        clock: float,
+        records: Chunks[NodeRecord],
+        counts: Chunks[Counters],
+        listed: tuple[Nodes, ...],
+        soonest: float,
+    ) -> None:
+        self.layout = layout
+        self.clock = clock
+        self._records = records
+        self._counts = counts
+        self._listed = listed
+        self._soonest = soonest  # no node settles before
+
+    @staticmethod
+    def of(order: Order, nodes: Mapping[str, NodeRecord], now: float) -> Records:
+        """From these records: the same value if it is one already, else everything from scratch."""
+        if isinstance(nodes, Records) and nodes.layout.order is order and nodes.clock <= now:
+            return nodes
+        names = order.nodes if nodes.keys() == order.nodes.keys() else [name for name in order.nodes if name in nodes]
+        return Records.anew(Layout(order, names), nodes, now)
+
+    @staticmethod
+    def anew(layout: Layout, nodes: Mapping[str, NodeRecord], now: float) -> Records:
+        """Counted and listed from scratch."""
+        records = [nodes[name] for name in layout.names]
+        passes = layout.order.passes
+        found = [marks(record, passes, now) for record in records]
+        counts = [0] * len(layout.most)
+        for (spot, mark), times in Counter(zip(layout.spots, found, strict=True)).items():
+            for place in spot.places:
+                counts[place] += times * _counted(mark & COUNTS)
+        listed = tuple([_set_of(found, 1 << (len(Count) + each)) for each in Listed])
+        soonest = min((record.busy_until for record in records if record.busy_until > now), default=NEVER)
+        return Records(layout, now, Chunks(records), Chunks(counts), listed, soonest)
+
+    # As a mapping, in the order of the waves.
+
+    def __getitem__(self, name: str) -> NodeRecord:
+        return self._records[self.layout.positions[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.layout.names)
+
+    def __len__(self) -> int:
+        return len(self.layout.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.layout.positions
+
+    def items(self) -> ItemsView[str, NodeRecord]:
+        return _Items(self, self._records)
+
+    def values(self) -> ValuesView[NodeRecord]:
+        return _Values(self, self._records)
+
+    # Counters and lists.
+
+    def count(self, what: Count, place: int = FLEET) -> int:
+        return self._counts[place] >> (_WIDTH * what) & _MOST
+
+    def listed(self, what: Listed) -> Nodes:
+        return self._listed[what]
+
+    def at_position(self, position: int) -> NodeRecord:
+        return self._records[position]
+
+    def of_wave(self, wave: int) -> Nodes:
+        """The nodes of a wave."""
+        positions = self.layout.waves[wave]
+        return ((1 << len(positions)) - 1) << positions.start
+
+    def among(self, names: Iterable[str]) -> Nodes:
+        """The set of these nodes."""
+        return sum(1 << self.layout.positions[name] for name in names)
+
+    def those(self, nodes: Nodes) -> Iterator[tuple[str, NodeRecord]]:
+        """The names and records of a set, in order."""
+        for position in positions_in(nodes):
+            yield self.layout.names[position], self._records[position]
+
+    def differs(self, other: Records) -> str:
+        """The first counter or list that differs, for a message; ``""``: none does."""
+        for place, what in product(range(len(self._counts)), Count):
+            here, there = self.count(what, place), other.count(what, place)
+            if here != there:
+                return f"place {place} counts {here} {what.name}, not {there}"
+        for listed in Listed:
+            if wrong := self._listed[listed] ^ other._listed[listed]:
+                return f"{listed.name} is wrong about {', '.join(name for name, _ in self.those(wrong))}"
+        return ""
+
+    # The next value.
+
+    def at(self, now: float) -> Records:
+        """At this time: nodes that have settled since ``clock`` no longer count as settling."""
+        if now < self.clock:
+            return Records.anew(self.layout, self, now)
+        if now < self._soonest:
+            return self
+        settling = {at: self._records[at] for at in positions_in(self._listed[Listed.SETTLING])}
+        settled = {at: record for at, record in settling.items() if record.busy_until <= now}
+        soonest = min((record.busy_until for at, record in settling.items() if at not in settled), default=NEVER)
+        return self._marked(self._records, settled, now, soonest)
+
+    def replaced(self, changes: Mapping[str, NodeRecord]) -> Records:
+        """With these records instead."""
+        at = self.layout.positions
+        changed = {at[name]: record for name, record in changes.items()}
+        soonest = min([self._soonest, *(each.busy_until for each in changes.values() if each.busy_until > self.clock)])
+        return self._marked(self._records.replaced(changed), changed, self.clock, soonest)
+
+    def _marked(
+        self, records: Chunks[NodeRecord], changes: Mapping[int, NodeRecord], now: float, soonest: float
+    ) -> Records:
+        """``changes`` are those of ``records`` that differ, or that ``now`` makes differ."""
+        if len(changes) > _MANY:
+            return Records.anew(self.layout, dict(zip(self.layout.names, records, strict=True)), now)
+        passes, listed = self.layout.order.passes, list(self._listed)
+        counts: dict[int, Counters] = {}
+        for at, record in changes.items():
+            before, after = marks(self._records[at], passes, self.clock), marks(record, passes, now)
+            if (before ^ after) & COUNTS:
+                more = _counted(after & COUNTS) - _counted(before & COUNTS)
+                for place in self.layout.spots[at].places:
+                    counts[place] = (counts[place] if place in counts else self._counts[place]) + more
+            for each in positions_in((before ^ after) >> len(Count)):
+                listed[each] ^= 1 << at
+        return Records(
+            self.layout, now, records, self._counts.replaced(counts) if counts else self._counts, tuple(listed), soonest
+        )
+
+
+NEVER = float("inf")
+_MANY = 512
+"""From this many changes on, everything is counted from scratch."""
+
+
+@cache
+def _counted(found: int) -> Counters:
+    """One of each ``Count`` in these marks."""
+    return sum(1 << (_WIDTH * each) for each in Count if found >> each & 1)
+
+
+def _set_of(found: Iterable[int], bit: int) -> Nodes:
+    return int("".join(["1" if mark & bit else "0" for mark in found])[::-1] or "0", 2)
+
+
+class _Items(ItemsView[str, NodeRecord]):
+    """Without a look-up for each name."""
+
+    def __init__(self, mapping: Records, records: Chunks[NodeRecord]) -> None:
+        super().__init__(mapping)
+        self._names = mapping.layout.names
+        self._records = records
+
+    def __iter__(self) -> Iterator[tuple[str, NodeRecord]]:
+        return zip(self._names, self._records, strict=True)
+
+
+class _Values(ValuesView[NodeRecord]):
+    def __init__(self, mapping: Records, records: Chunks[NodeRecord]) -> None:
+        super().__init__(mapping)
+        self._records = records
+
+    def __iter__(self) -> Iterator[NodeRecord]:
+        return iter(self._records)

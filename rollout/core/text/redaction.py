@@ -1,0 +1,22 @@
+"""Secrets in lines that other programs wrote: they are replaced before a line is shown, recorded or put into a report."""
+
+from __future__ import annotations
+
+import re
+
+from rollout.core.text.diff import REDACTED
+
+_SECRETS = (
+    re.compile(r"(?i)(?P<keep>://)[^/@\s\"']+(?=@)"),  # user:password@ of an address
+    re.compile(r"(?i)(?P<keep>\b(?:authorization|x-registry-auth)[\"']?\s*[:=]\s*[\"']?)(?:(?:basic|bearer)\s+)?[^\s\"',]+"),
+    re.compile(r"(?i)(?P<keep>\b(?:basic|bearer)\s+)[A-Za-z0-9+/=._~-]{8,}"),
+    re.compile(r"(?i)(?P<keep>\b\w*(?:password|passwd|secret|token|signature|credential)s?[\"']?\s*[:=]\s*[\"']?)[^\s\"',&]+"),
+    re.compile(r"(?P<keep>https?://[^\s\"'?]+\?)[^\s\"']+"),  # a signed address
+)  # fmt: skip
+
+
+def without_secrets(line: str) -> str:
+    """``line`` with each secret that is recognized replaced."""
+    for pattern in _SECRETS:
+        line = pattern.sub(lambda found: f"{found['keep']}{REDACTED}", line)
+    return line

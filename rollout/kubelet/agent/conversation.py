@@ -1,0 +1,106 @@
+"""A conversation with the agent, as bytes: one shell on a node, its program once, then verbs as frames.
+
+    we      the command line ``boot``; it starts the shell
+    node    ``begin DIGEST``, and `` gzip`` where the node can unpack
+    we      ``opening``: the program
+    we      ``frame``: ``NONCE SIZE VERB [KEY=VALUE …]``, and SIZE bytes of payload
+    node    ``begin NONCE``, the lines of the verb, ``over NONCE STATUS``; then the next frame
+
+The program runs only if its digest is the one in the command line: a program that was cut off runs nothing. Whatever a
+login shell prints comes before the first ``begin``. A nonce is random, so no older answer and no other program's output
+ends an answer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import shlex
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rollout.core.model.report import AgentRequest
+
+# One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.
+# `echo .` keeps the shell from dropping newlines at the end.
+BOOT = (
+    "trap '' HUP PIPE; "
+    'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
+    'echo; echo "begin $1$can"; '
+    "read -r form size; "
+    'all=$(dd bs="$size" count=1 iflag=fullblock 2>/dev/null | '
+    'if [ "$form" = gzip ]; then gzip -dc; else cat; fi 2>/dev/null; echo .); all=${all%.}; '
+    'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
+    '*) echo "refused torn-program the program arrived incomplete or changed"; exit 0;; esac; '
+    'eval "$all"; serve'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The agent's text as bytes, plain and packed, and its SHA-256."""
+
+    text: bytes
+    packed: bytes
+    digest: str
+
+
+@lru_cache(maxsize=8)
+def prepared(program: str) -> Program:
+    text = program.encode()
+    return Program(text, gzip.compress(text, mtime=0), hashlib.sha256(text).hexdigest())
+
+
+def boot(program: str) -> str:
+    """The simple command that starts the shell of a conversation."""
+    return shlex.join(("sh", "-c", BOOT, "rollout", prepared(program).digest))
+
+
+def opening(program: str, *, packed: bool) -> bytes:
+    found = prepared(program)
+    form, sent = ("gzip", found.packed) if packed else ("plain", found.text)
+    return f"{form} {len(sent)}\n".encode() + sent
+
+
+def frame(request: AgentRequest, nonce: str) -> bytes:
+    return f"{nonce} {len(request.payload)} {request.words}\n".encode() + request.payload
+
+
+def probe(nonce: str) -> bytes:
+    """A frame without a verb: the node only answers."""
+    return f"{nonce} 0 \n".encode()
+
+
+def alone(request: AgentRequest) -> bytes:
+    """The whole input of a conversation of one verb, for a caller that reads nothing before the end."""
+    return opening(request.program, packed=False) + frame(request, "0" * 64)
+
+
+def greeted(output: bytes, program: str) -> bool | None:
+    """Whether the shell of a conversation can unpack; ``None``: it has not said so yet."""
+    found = re.search(rb"^begin %b( gzip)?\n" % prepared(program).digest.encode(), output, re.MULTILINE)
+    return bool(found[1]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer: ``output`` begins with its mark; the status of its verb. ``rest`` is what came after it."""
+
+    output: bytes
+    status: int
+    rest: bytes
+
+
+def answer(output: bytes, nonce: str) -> Answer | None:
+    """The answer to the frame with this nonce, as soon as it has ended.
+
+    Raises ``ValueError`` if these bytes do not begin an answer to it: an older answer, or what another process printed.
+    """
+    head = f"begin {nonce}\n".encode()
+    if not head.startswith(output[: len(head)]):
+        raise ValueError("the node's output is not an answer to this request")
+    found = re.compile(rb"over %b ([0-9]{1,3})\n" % nonce.encode()).search(output, len(head))
+    if found is None:
+        return None
+    return Answer(output[: found.start()], int(found[1]), output[found.end() :])

@@ -1,0 +1,135 @@
+"""The pull queue while it is blocked: pulls that began and have not ended, and pods that wait for an image.
+
+The ``Pulling`` event is written when a pull enters the kubelet's queue, and it expires after an hour. The runtime logs a
+pull when it leaves the queue (containerd ``PullImage "…"``, CRI-O ``Pulling image: …``). So one pull that the runtime
+received, and others that it did not receive, are the queue itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rollout.core.text.terminal import counted, seconds_text
+from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget
+from rollout.kubelet.diagnosis.pulls import BEHIND, TOGETHER, WAITED, Pull, per_registry, queue_finding
+
+HUNG = 5 * WAITED
+"""Seconds from which a pull without an end counts."""
+_FETCH = (
+    "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
+    "own runtime (rollout diagnose probe); the value of serializeImagePulls in /configz"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A pull without an end, or a pod that waits for its image. ``queued``: the kubelet has logged that it wants it."""
+
+    image: str
+    start: float
+    fact: Fact
+
+    @property
+    def queued(self) -> bool:
+        return self.fact.kind is Kind.QUEUED
+
+
+def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
+    ended: dict[tuple[str, str], list[Pull]] = defaultdict(list)
+    for pull in pulls:
+        if pull.ended and not pull.error:
+            ended[pull.begun.node, pull.begun.clock].append(pull)
+    runtime, last = _with_runtime(facts), _ends(facts, target)
+    for place, open_ in _open(facts, pulls).items():
+        hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
+        if len(hung) <= BEHIND or len({each.image for each in hung}) <= 1:
+            continue
+        if any(pull.end > hung[0].start + WAITED for pull in ended[place]):
+            continue  # others end meanwhile: there is no one queue
+        yield _finding(hung, runtime.get(place), last[place[1]], target)
+
+
+def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Open]]:
+    """By node and clock, the oldest first. A pod with an open pull counts once."""
+    found: dict[tuple[str, str], list[_Open]] = defaultdict(list)
+    known: set[str] = set()
+    for pull in pulls:
+        if pull.ended is None:
+            found[pull.begun.node, pull.begun.clock].append(_Open(pull.image, pull.start, pull.begun))
+            known.add(pull.begun["pod"])
+    for fact in facts.of(Kind.WAITING):
+        if fact.at is not None and fact["pod"] not in known:
+            found[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact))
+            known.add(fact["pod"])
+    return {place: sorted(open_, key=lambda each: each.start) for place, open_ in found.items()}
+
+
+def _ends(facts: Facts, target: ProposalTarget) -> dict[str, float]:
+    """Each clock's last time; that of the events is now, if they were read now."""
+    last: dict[str, float] = {}
+    for fact in facts:
+        last[fact.clock] = max(last.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
+    if target.now is not None:
+        last[API_CLOCK] = target.now
+    return last
+
+
+def _with_runtime(facts: Facts) -> dict[tuple[str, str], dict[str, Fact]]:
+    """Node and clock → image → the line with which the runtime received it, without those that it has ended.
+
+    A node is in it if its runtime logs pulls at all.
+    """
+    found: dict[tuple[str, str], dict[str, Fact]] = defaultdict(dict)
+    for fact in facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED):
+        here = found[fact.node, fact.clock]
+        if fact.kind is Kind.RUNTIME_STARTED:
+            here.setdefault(_tagged(fact["image"]), fact)
+        else:
+            here.pop(_tagged(fact["image"]), None)
+    return found
+
+
+def _tagged(image: str) -> str:
+    """With the tag that kubelets add."""
+    return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
+
+
+def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, target: ProposalTarget) -> Finding:
+    registries = per_registry(each.image for each in hung)
+    front = _front(runtime or {}, last)
+    behind = [each for each in hung if front is not None and _is_behind(each, front, runtime or {})]
+    if front is None or len(behind) < BEHIND:
+        cause = (
+            f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
+            f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
+        )
+        return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, registries)
+    certain = front.at is not None and sum(each.queued for each in behind) >= BEHIND
+    since = f" {seconds_text(last - front.at)} ago" if front.at is not None else ""
+    cause = (
+        f"{counted(len(behind), 'pod')} wait in one queue behind the pull of {front['image']}, which the runtime received{since} "
+        f"and has not ended. The runtime has received none of the others. "
+    )
+    fetch = (
+        "" if certain else "what else these pods may wait for: volumes and their network; kubectl describe pod shows it"
+    )
+    sure = Confidence.CERTAIN if certain else Confidence.LIKELY
+    return queue_finding(sure, [front, *_lines(behind)], cause, target, fetch, registries)
+
+
+def _front(runtime: dict[str, Fact], last: float) -> Fact | None:
+    """The only pull that the runtime has had for minutes; ``at`` ``None``: by the agent, which knows no age."""
+    running = [fact for fact in runtime.values() if fact.at is None or last - fact.at >= HUNG]
+    return running[0] if len(running) == 1 else None
+
+
+def _is_behind(each: _Open, front: Fact, runtime: dict[str, Fact]) -> bool:
+    """Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log."""
+    return _tagged(each.image) not in runtime and (front.at is None or each.start >= front.at - TOGETHER)
+
+
+def _lines(open_: Iterable[_Open]) -> list[Fact]:
+    return [each.fact for each in open_]

@@ -1,0 +1,133 @@
+"""A node's journal as facts: the command that prints it, and its answer on the clock of the events.
+
+This is the only place of that command. It only reads, its output is bounded, and the newest lines are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from rollout.core.text.terminal import counted, printable
+from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts
+from rollout.kubelet.diagnosis.log_lines import moment
+from rollout.kubelet.diagnosis.reading import FileReading
+
+UNITS = ("kubelet", "containerd", "crio", "docker", "cri-docker")
+MOST_BYTES = 3 * 1024 * 1024
+"""Bytes of one node's journal that are read. An SSH session keeps 4 MiB."""
+MOST_OF_NODE = 1000
+"""Facts of one kind that are kept of one node: a noisy node must not push out the others."""
+MOST_SHOWN = 3
+"""Unreadable lines of all nodes that are shown."""
+HALF_A_YEAR = 183 * 86400.0
+_ZONES = 900.0
+"""Seconds: time zones differ by multiples of a quarter of an hour."""
+_ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
+_YEARLESS = re.compile(r"[IWEF]\d{4} |[A-Z][a-z]{2} +\d{1,2} ")
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\S+")
+
+
+def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) -> str:
+    """A line for a POSIX shell: the journal from ``seconds`` ago until ``until`` seconds ago. ``tail`` takes journalctl's exit status away, so that it is the last line."""
+    units = " ".join(f"-u {unit}" for unit in UNITS)
+    end = f" --until=-{int(until)}s" if until else ""
+    shown = f"LC_ALL=C journalctl -q --no-pager -o short-iso --since=-{int(seconds)}s{end} {units}"
+    return f'{{ {shown}; status=$?; echo; echo "-- journalctl ended $status"; }} | tail -c {most}'
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJournal:
+    """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was.
+
+    ``begins``: the time of its first line if older ones were cut off; ``None``: it is whole.
+    """
+
+    node: str
+    facts: Facts
+    reading: FileReading
+    why: str = ""
+    begins: float | None = None
+
+
+def unread_journal(node: str, why: str) -> NodeJournal:
+    return NodeJournal(node, Facts(), FileReading(_file(node)), why)
+
+
+def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int = MOST_BYTES) -> NodeJournal:
+    """The command's output as facts. ``latest``: a time after its last line; ``error``: its standard error."""
+    end = _ENDED.search(output)
+    if end is None or int(end[1]):
+        told = f"journalctl ended with status {int(end[1])}" if end else "its end is missing"
+        return unread_journal(node, f"{told}{f': {printable(error.strip(), 200)}' if error.strip() else ''}")
+    text, cut = output[: end.start()], len(output) >= most
+    if cut:
+        text = text.partition(b"\n")[2]
+    reading, facts = FileReading(_file(node)), Facts(MOST_OF_NODE)
+    for fact in reading.of(iter(text.splitlines(keepends=True)), latest):
+        facts.add(_on_the_events_clock(replace(fact, node=node)))
+    if cut:
+        reading.notes = (*reading.notes, f"only the newest {most // 1024} KiB were read, since {_first_time(text)}")
+    elif not text.strip():
+        reading.notes = ("it has no line of this time",)
+    return NodeJournal(node, facts, reading, begins=moment(_first_time(text)) if cut else None)
+
+
+def _file(node: str) -> str:
+    return f"{node}:journal"
+
+
+def _first_time(text: bytes) -> str:
+    return printable(text[:40].decode("ascii", "replace").partition(" ")[0])
+
+
+def _on_the_events_clock(fact: Fact) -> Fact:
+    """A kubelet writes the time of its node without a zone; journald, in front of it, writes the zone.
+
+    The kubelet dates its events by the same clock. So the times of its journal and of its events can be compared.
+    """
+    told = _written(fact)
+    if told is None or fact.at is None:
+        return replace(fact, clock=API_CLOCK, at=told if fact.at is None else fact.at)
+    return replace(fact, clock=API_CLOCK, at=fact.at + round((told - fact.at) / _ZONES) * _ZONES)
+
+
+def summed(name: str, readings: Iterable[FileReading]) -> FileReading:
+    """One line about many nodes: the lines of all, the first unreadable ones, and how many nodes have each note."""
+    every = tuple(readings)
+    whole = FileReading(name, read=sum(each.read for each in every))
+    examples = tuple(where for each in every for where in each.unread.examples)[:MOST_SHOWN]
+    whole.unread = replace(whole.unread, lines=sum(each.unread.lines for each in every), examples=examples)
+    kinds = [note.partition(", since ")[0] for each in every for note in each.notes]
+    whole.notes = tuple(f"{note} ({counted(kinds.count(note), 'node')})" for note in dict.fromkeys(kinds))
+    return whole
+
+
+# Dates without a year, in a file.
+
+
+def with_year(fact: Fact) -> Fact:
+    """A klog line behind a journal's date gets the year of that date: the file may have been copied years later."""
+    told = _written(fact)
+    if told is None or fact.at is None or abs(told - fact.at) < HALF_A_YEAR:
+        return fact
+    here, year = datetime.fromtimestamp(fact.at, UTC), datetime.fromtimestamp(told, UTC).year
+    dates = [here.replace(year=each).timestamp() for each in (year - 1, year, year + 1) if _is_a_date(here, each)]
+    return replace(fact, at=min(dates, key=lambda at: abs(at - told), default=fact.at))
+
+
+def year_is_guessed(fact: Fact) -> bool:
+    """Whether the line has a date without a year. Then the file's own time gives it."""
+    return fact.at is not None and _YEARLESS.match(fact.where.text) is not None
+
+
+def _is_a_date(here: datetime, year: int) -> bool:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return leap or (here.month, here.day) != (2, 29)
+
+
+def _written(fact: Fact) -> float | None:
+    first = fact.where.text.partition(" ")[0]
+    return moment(first) if _ISO.match(first) else None

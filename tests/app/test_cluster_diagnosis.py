@@ -1,0 +1,110 @@
+"""A cluster's diagnosis through its ports: what is refused midway is named, and what was read counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollout.app.cluster_diagnosis import FEW_NODES, FromApi, Symptoms, diagnose_cluster, read_api, read_journals
+from rollout.app.isolation import keep_nothing
+from rollout.app.node_worker import NodeAccess
+from rollout.app.ports import Target
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.model.snapshot import Unread
+from rollout.errors import RemoteError
+from rollout.kubelet.diagnosis.finding import ProposalTarget
+from tests.kubelet.diagnosis.logs import NODE, event
+from tests.kubelet.nodes import fleet, inventory
+
+FORBIDDEN = RemoteError("forbidden", 'events is forbidden: User "u" cannot list resource "events"')
+
+
+@dataclass
+class State:
+    """An API server with these events that refuses after the first ``until``; ``asked`` records its pods' requests."""
+
+    every: list[Mapping[str, Any]] = field(default_factory=list)
+    until: int | None = None
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def events(self, pod: str) -> Iterator[Mapping[str, Any]]:
+        yield from self.every[: self.until]
+        if self.until is not None:
+            raise FORBIDDEN
+
+    def pod_documents(self, node: str, pod: str) -> Iterator[Mapping[str, Any]]:
+        self.asked.append((node, pod))
+        yield from ()
+
+
+def failed(number: int, node: str = NODE) -> dict[str, Any]:
+    return event(number, "Failed", 'Failed to pull image "web:1": pull QPS exceeded', f"web-{number}", node=node)
+
+
+def test_a_refused_list_is_named_with_what_to_fetch() -> None:
+    found = read_api(State(until=0), [NODE], "")
+    (missing,) = found.not_read
+    assert (missing.what, missing.why) == ("events of the API server", f"{FORBIDDEN.message} [forbidden]")
+    assert missing.fetch_next.startswith("kubectl get events -A -o json")
+    assert [reading.file for reading in found.readings] == ["pods of the API server"]
+
+
+def test_what_was_read_of_a_list_before_the_refusal_counts() -> None:
+    found = read_api(State([failed(1), failed(2)], until=1), [NODE], "")
+    assert [missing.what for missing in found.not_read] == ["the rest of the events of the API server"]
+    assert (len(found.facts), found.readings[1].read) == (1, 1)
+
+
+def test_events_of_other_nodes_are_left_out_and_those_of_one_pod_are_not() -> None:
+    state = State([failed(1), failed(2, "tess-node-0009")])
+    assert {fact.node for fact in read_api(state, [NODE], "").facts} == {NODE}
+    assert read_api(state, [NODE], "shop/web-2").nodes_of("shop/web-2") == {"tess-node-0009"}
+
+
+def test_pods_of_a_few_nodes_are_listed_node_by_node_and_else_all_at_once() -> None:
+    few, many, one = State(), State(), State()
+    read_api(few, ["a", "b"], "")
+    read_api(many, [f"n{number}" for number in range(FEW_NODES + 1)], "")
+    read_api(one, ["a", "b"], "shop/web-1")
+    assert (few.asked, many.asked, one.asked) == ([("a", ""), ("b", "")], [("", "")], [("", "shop/web-1")])
+
+
+class Answers:
+    """Nodes that answer in turn with these bytes, or not at all."""
+
+    def __init__(self, *answers: RemoteAnswer) -> None:
+        self._answers = list(answers)
+        self.commands: list[RemoteCommand] = []
+
+    def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+        self.commands.append(command)
+        return self._answers.pop(0)
+
+    def release(self, target: Target) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def access(*names: str) -> NodeAccess:
+    return NodeAccess("", {name: Target(name, name) for name in names}, dict.fromkeys(names, True))
+
+
+def test_a_journal_is_read_through_sudo_and_one_that_is_refused_is_named() -> None:
+    refused = RemoteAnswer(
+        None, b"", b"", started=False, reference="sudo-not-allowed", message="sudo does not allow it"
+    )
+    nodes = Answers(RemoteAnswer(0, b"\n-- journalctl ended 0\n", b"", started=True), refused)
+    good, bad = read_journals(access("a", "b"), nodes, 60.0, keep_nothing)
+    assert all(command.bare.startswith("sh -c ") for command in nodes.commands)
+    assert (good.why, bad.why) == ("", "sudo does not allow it [sudo-not-allowed]")
+
+
+def test_silent_nodes_are_folded_by_their_reason_and_nothing_read_is_known() -> None:
+    known = inventory(3)
+    silent = {name: Unread(name, "connection-refused", f"connection refused by {name}") for name in known.nodes}
+    symptoms = Symptoms(fleet(known, silent), (), FromApi(), 0.0)
+    (missing,) = diagnose_cluster(symptoms, ProposalTarget("rno")).not_read or ()
+    assert (len(missing.nodes), missing.why) == (3, "connection refused by NODE [connection-refused]")
+    assert symptoms.nothing
+    assert not Symptoms(fleet(known, silent), (), read_api(State(), [], ""), 0.0).nothing
