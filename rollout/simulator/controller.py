@@ -19,7 +19,7 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
-from rollout.core.run.facts import Listed
+from rollout.core.run.facts import NodeList
 from rollout.core.run.moving import GRACE
 from rollout.core.run.records import Records
 from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
@@ -46,11 +46,11 @@ def moments(state: RunState) -> Iterator[float]:
     yield from (at + window for at in state.started)
     patience = state.order.guard + GRACE
     records = Records.of(state.order, state.nodes, state.now)
-    for _, record in records.those(records.listed(Listed.SETTLING)):
+    for _, record in records.those(records.listed(NodeList.SETTLING)):
         yield record.busy_until
-    for _, record in records.those(records.listed(Listed.POSTPONED)):
+    for _, record in records.those(records.listed(NodeList.POSTPONED)):
         yield from (found.again for found in (record.pulling, record.unseen) if found is not None)
-    for _, record in records.those(records.listed(Listed.SUSPECT)):
+    for _, record in records.those(records.listed(NodeList.SUSPECT)):
         if record.state is NodeState.UNKNOWN:
             yield from _of_unknown(record, patience)
 

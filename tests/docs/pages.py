@@ -10,6 +10,8 @@ from tests.places import ROOT
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+REPORTS = [ROOT / "docs" / "incidents.md"]
+"""Pages that a make target writes. They show commands that the target printed; no test runs them again."""
 FRONT = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 """Pages for developers. They name commands without examples that run."""
 

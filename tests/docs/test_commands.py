@@ -10,7 +10,7 @@ import click
 import pytest
 
 from rollout.cli.main import cli
-from tests.docs.pages import FRONT, PAGES, Block, blocks, inline_code
+from tests.docs.pages import FRONT, PAGES, REPORTS, Block, blocks, inline_code
 from tests.docs.reading import steps
 from tests.places import ROOT
 
@@ -72,7 +72,11 @@ def unrun(block: Block) -> list[str]:
     return [] if block.info == "console" else [found.strip() for found in TYPED.findall(block.text)]
 
 
-@every_page
+BY_HAND = [page for page in PAGES if page not in REPORTS]
+every_page_by_hand = pytest.mark.parametrize("page", BY_HAND, ids=lambda page: page.name)
+
+
+@every_page_by_hand
 def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
     text = page.read_text()
     assert [line for block in blocks(text) for line in unrun(block)] == []
@@ -95,7 +99,7 @@ def test_a_call_is_found_wherever_it_stands_in_a_line() -> None:
     assert misread(["lab", "fault", "@all", "--adds"]) != ""
 
 
-@every_page
+@every_page_by_hand
 def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> None:
     run = " ; ".join(step.command for step in steps(page))
     for code in inline_code(page.read_text()):
@@ -105,6 +109,14 @@ def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> Non
         name, command = named(words[1:])
         assert mistyped(command, words) == [], code
         assert f"rollout {name}" in run, f"`rollout {name}` is named on {page.name} and not run there"
+
+
+@pytest.mark.parametrize("page", REPORTS, ids=lambda page: page.name)
+def test_commands_of_a_report_are_right(page: Path) -> None:
+    found = [line for block in blocks(page.read_text()) for line in unrun(block)]
+    assert found
+    for line in found:
+        assert [misread(words) for words in calls(line.partition("  #")[0])] == [""], line
 
 
 @pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from rollout.core.model.playbook import Budget, Cause, Scope
-from rollout.core.run.facts import CHARGES, Listed, wrong
+from rollout.core.run.facts import CHARGES, NodeList, wrong
 from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records, positions_in
 from rollout.core.run.state import NodeRecord, Order
@@ -128,7 +128,7 @@ def _is_spent(records: Records, budget: Budget, wave: int) -> bool:
         case Scope.WAVE:
             return wave < len(layout.waves) and is_spent_in(place_of(wave))
         case Scope.RACK:
-            suspects = positions_in(records.listed(Listed.SUSPECT))
+            suspects = positions_in(records.listed(NodeList.SUSPECT))
             return any(is_spent_in(rack) for rack in {layout.spots[at].rack for at in suspects})
         case _:
             assert_never(budget.scope)

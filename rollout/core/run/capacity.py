@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from rollout.core.model.playbook import Limits
 from rollout.core.run.budgets import rack_allowance
-from rollout.core.run.facts import CHARGES, Count, Listed
+from rollout.core.run.facts import CHARGES, Count, NodeList
 from rollout.core.run.layout import FLEET, Spot
 from rollout.core.run.records import Nodes, Records, positions_in
 
@@ -48,7 +48,7 @@ def nodes_to_change(
         charged = {cause: records.count(count, rack) for cause, count in CHARGES.items()}
         return rack_allowance(order, charged, layout.sizes[rack]) - records.count(Count.IN_MOTION, rack)
 
-    own = frozenset(positions_in(records.listed(Listed.CORDONED)))
+    own = frozenset(positions_in(records.listed(NodeList.CORDONED)))
     return _Search(records, own, room, spare, most).among(wanted)
 
 
@@ -66,7 +66,7 @@ def nodes_to_revert(
         away, recovering = records.count(Count.UNAVAILABLE, place), records.count(Count.MENDING, place)
         return max(records.layout.most[place] - away, 1 - recovering)
 
-    cordoned = positions_in(records.listed(Listed.CORDONED))
+    cordoned = positions_in(records.listed(NodeList.CORDONED))
     own = frozenset(at for at in cordoned if not records.at_position(at).uncordons)
     return _Search(records, own, room, lambda _: len(records), most).among((wanted,))
 
@@ -89,7 +89,7 @@ class _Search:
 
     def among(self, wanted: Iterable[Nodes]) -> tuple[tuple[str, ...], int]:
         """The names of the nodes that fit, and the fleet's capacity."""
-        sets, cordoned = tuple(wanted), self.records.listed(Listed.CORDONED)
+        sets, cordoned = tuple(wanted), self.records.listed(NodeList.CORDONED)
         first = [at for nodes in sets for at in positions_in(nodes & cordoned) if self._fits(at)]
         capacity = max(self.room(FLEET), 0) + sum(at in self.own for at in first)
         free = None if self.most is None else max(0, min(self.most, capacity) - len(first))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rollout.core.run import drains
 from rollout.core.run.events import Answered, Trigger
-from rollout.core.run.facts import Listed
+from rollout.core.run.facts import NodeList
 from rollout.core.run.moving import transition
 from rollout.core.run.postponed import may_be_asked
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
@@ -21,7 +21,7 @@ def go_round(builder: StateBuilder) -> None:
     """The next round of drains. Nodes that must not be drained any more are pending again; unneeded cordons are lifted."""
     if builder.state.phase is Phase.OPENING or _is_over(builder):
         return
-    for name, record in builder.nodes.those(builder.nodes.listed(Listed.CORDONED)):
+    for name, record in builder.nodes.those(builder.nodes.listed(NodeList.CORDONED)):
         if record.asked:
             continue
         if record.draining is not None:
@@ -58,7 +58,7 @@ def count_anew(builder: StateBuilder) -> None:
 
     One attempt stays counted: a cordon that could not be lifted once does not take room from the limits again.
     """
-    for name, record in builder.nodes.those(builder.nodes.listed(Listed.CORDONED)):
+    for name, record in builder.nodes.those(builder.nodes.listed(NodeList.CORDONED)):
         if record.uncordons:
             builder.put(name, uncordons=1, retry_at=builder.now)
 
@@ -70,7 +70,7 @@ def is_to_free(builder: StateBuilder, name: str) -> bool:
 
 def are_open(builder: StateBuilder) -> bool:
     """Whether the run's end waits for cordons."""
-    cordoned = builder.nodes.those(builder.nodes.listed(Listed.CORDONED))
+    cordoned = builder.nodes.those(builder.nodes.listed(NodeList.CORDONED))
     return not _is_over(builder) and any(drains.is_open(record) for _, record in cordoned)
 
 
@@ -92,7 +92,7 @@ def went_on(builder: StateBuilder, event: Answered) -> None:
 
 def change_the_empty(builder: StateBuilder, allowed: int) -> int:
     """Restart drained nodes, as the pace allows; returns how many. They already have their room."""
-    drained = builder.nodes.those(builder.nodes.listed(Listed.DRAINING))
+    drained = builder.nodes.those(builder.nodes.listed(NodeList.DRAINING))
     empty = [name for name, record in drained if _may_restart(builder, record)]
     for name in empty[:allowed]:
         builder.put(name, since=builder.now)  # from here on it is being changed

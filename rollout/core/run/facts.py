@@ -71,7 +71,7 @@ class Count(IntEnum):
     CHARGED_UNHEALTHY = 14
 
 
-class Listed(IntEnum):
+class NodeList(IntEnum):
     """Sets of nodes that a tick looks at, so that it need not look at every node."""
 
     TO_RELEASE = 0  # pending and not asked
@@ -93,8 +93,8 @@ CHARGES = {
 }
 
 
-def _bits(*found: Count | Listed) -> int:
-    return sum(1 << (each + (len(Count) if isinstance(each, Listed) else 0)) for each in found)
+def _bits(*found: Count | NodeList) -> int:
+    return sum(1 << (each + (len(Count) if isinstance(each, NodeList) else 0)) for each in found)
 
 
 COUNTS = (1 << len(Count)) - 1
@@ -116,17 +116,21 @@ def _of_state(state: NodeState) -> int:
 
 _OF_STATE = {state: _of_state(state) for state in NodeState}
 _OF_CHARGE = {cause: _bits(count) for cause, count in CHARGES.items()}
-_NOT_ASKED = {NodeState.PENDING: Listed.TO_RELEASE, _UNKNOWN: Listed.TO_READ, NodeState.REVERTING: Listed.TO_REVERT}
+_NOT_ASKED = {
+    NodeState.PENDING: NodeList.TO_RELEASE,
+    _UNKNOWN: NodeList.TO_READ,
+    NodeState.REVERTING: NodeList.TO_REVERT,
+}
 _UNASKED = {state: _bits(listed) for state, listed in _NOT_ASKED.items()}
 _ASKED, _SHORT = _bits(Count.ASKED, Count.BUSY), _bits(Count.SHORT)
-_RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, Listed.TO_RETURN)
+_RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, NodeList.TO_RETURN)
 _UNAVAILABLE, _MENDING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.MENDING), _bits(Count.FENCED)
-_CORDONED, _DRAINING, _POSTPONED = _bits(Listed.CORDONED), _bits(Listed.DRAINING), _bits(Listed.POSTPONED)
-_SETTLING, _SUSPECT, _REHEARSING = _bits(Listed.SETTLING), _bits(Listed.SUSPECT), _bits(Listed.REHEARSING)
+_CORDONED, _DRAINING, _POSTPONED = _bits(NodeList.CORDONED), _bits(NodeList.DRAINING), _bits(NodeList.POSTPONED)
+_SETTLING, _SUSPECT, _REHEARSING = _bits(NodeList.SETTLING), _bits(NodeList.SUSPECT), _bits(NodeList.REHEARSING)
 
 
 def marks(record: NodeRecord, passes: int, now: float) -> int:
-    """Bit ``n`` is ``Count`` n, the bits above are ``Listed``. ``passes``: how often in a row the gates must pass in the soak."""
+    """Bit ``n`` is ``Count`` n, the bits above are ``NodeList``. ``passes``: how often in a row the gates must pass in the soak."""
     found = _of_work(record, passes) | _of_waits(record)
     if now < record.busy_until:
         found |= _SETTLING

@@ -64,7 +64,7 @@ class Spot:
     rack: int
 
 
-class Layout:
+class OrderLayout:
     """See the module. ``spots`` has a spot per position; ``most`` and ``sizes`` have a limit and a number of nodes per place."""
 
     __slots__ = ("most", "names", "order", "positions", "sizes", "spots", "waves")

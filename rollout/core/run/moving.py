@@ -10,7 +10,7 @@ from typing import Any
 from rollout.core.model.playbook import Cause, RevertScope
 from rollout.core.run import drains
 from rollout.core.run.events import NOT_REVERTED_YET, Trigger
-from rollout.core.run.facts import BROKEN, Count, Listed
+from rollout.core.run.facts import BROKEN, Count, NodeList
 from rollout.core.run.layout import place_of
 from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask
@@ -203,7 +203,7 @@ def end_rehearsals(builder: StateBuilder) -> None:
     """Confirmed nodes that were to be rehearsed keep their change. Nodes that are reverting stay reverted: a resume
     changes them again.
     """
-    for name, record in builder.nodes.those(builder.nodes.listed(Listed.REHEARSING)):
+    for name, record in builder.nodes.those(builder.nodes.listed(NodeList.REHEARSING)):
         stays = record.state is NodeState.CONFIRMED
         builder.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
 

@@ -10,7 +10,7 @@ from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
 from rollout.core.run.events import FENCES, Trigger
-from rollout.core.run.facts import AT_REST, IN_MOTION, Count, Listed
+from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
@@ -27,7 +27,7 @@ def retries(builder: StateBuilder) -> None:
     """Read nodes again that did not answer; give up those with a guard that must long have fired."""
     if builder.state.phase in (Phase.CLOSING, Phase.ENDED):
         return
-    for name, record in _listed(builder, Listed.TO_READ):
+    for name, record in _listed(builder, NodeList.TO_READ):
         if record.reference in FENCES and builder.state.phase is Phase.OPENING:
             continue  # it did answer: all are claimed again with a higher token, once all have answered
         if builder.now > record.since + patience(builder):
@@ -36,7 +36,7 @@ def retries(builder: StateBuilder) -> None:
             ask(builder, name, Verb.READ)
 
 
-def _listed(builder: StateBuilder, what: Listed) -> Iterator[tuple[str, NodeRecord]]:
+def _listed(builder: StateBuilder, what: NodeList) -> Iterator[tuple[str, NodeRecord]]:
     return builder.nodes.those(builder.nodes.listed(what))
 
 
@@ -45,7 +45,7 @@ def releases(builder: StateBuilder) -> None:
     if builder.state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return
     allowed = pace_allows(builder.state.started, builder.state.order.limits, builder.now)
-    unhealthy = [name for name, _ in islice(_listed(builder, Listed.TO_REVERT), allowed)]
+    unhealthy = [name for name, _ in islice(_listed(builder, NodeList.TO_REVERT), allowed)]
     for name in unhealthy:
         ask(builder, name, Verb.REVERT)
     allowed -= len(unhealthy)
@@ -60,8 +60,8 @@ def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
     if allowed <= 0 or builder.state.paused is not None or _is_interrupted(builder):
         return 0
-    healthy = builder.nodes.listed(Listed.TO_RETURN)
-    rehearsing = healthy & builder.nodes.listed(Listed.REHEARSING)
+    healthy = builder.nodes.listed(NodeList.TO_RETURN)
+    rehearsing = healthy & builder.nodes.listed(NodeList.REHEARSING)
     if rehearsing:
         candidates, capacity = nodes_to_change(builder.nodes, (rehearsing,), builder.now, allowed)
     else:
@@ -77,7 +77,7 @@ def _release_the_wave(builder: StateBuilder, allowed: int) -> None:
     if builder.state.gate_asked or is_to_open(builder):
         return  # no node of a wave is changed before the wave's baseline
     nodes = builder.nodes
-    pending = nodes.listed(Listed.TO_RELEASE) & nodes.of_wave(builder.state.wave)
+    pending = nodes.listed(NodeList.TO_RELEASE) & nodes.of_wave(builder.state.wave)
     wanted = in_turn(pending, nodes, builder.now)
     candidates, capacity = nodes_to_change(nodes, wanted, builder.now, allowed)
     for name in candidates[: min(capacity, allowed)]:
@@ -222,7 +222,7 @@ def _running(builder: StateBuilder) -> None:
     if builder.state.gate_asked or nodes.count(Count.BUSY, here):
         return
     if nodes.count(Count.PENDING, here):
-        _check_for_room(builder, nodes.listed(Listed.TO_RELEASE) & nodes.of_wave(state.wave))
+        _check_for_room(builder, nodes.listed(NodeList.TO_RELEASE) & nodes.of_wave(state.wave))
         return
     rehearsing = _rehearse(builder, wave.nodes)
     if rehearsing:
@@ -246,9 +246,9 @@ def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:
 def _check_for_room(builder: StateBuilder, waiting: Nodes) -> None:
     """Halt if no node is in flight and none can go: the racks of all these nodes have no room left for good."""
     nodes = builder.nodes.at(builder.now)
-    if nodes.count(Count.BUSY) or nodes.listed(Listed.SETTLING):
+    if nodes.count(Count.BUSY) or nodes.listed(NodeList.SETTLING):
         return
-    if any(drain_rounds.is_to_free(builder, name) for name, _ in _listed(builder, Listed.CORDONED)):
+    if any(drain_rounds.is_to_free(builder, name) for name, _ in _listed(builder, NodeList.CORDONED)):
         return
     candidates, capacity = nodes_to_change(nodes, (waiting,), builder.now, 1)
     if not candidates or not capacity:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rollout.core.model.plan import Change
 from rollout.core.model.playbook import Busy, PullsInFlight
 from rollout.core.model.report import Report
-from rollout.core.run.facts import Listed
+from rollout.core.run.facts import NodeList
 from rollout.core.run.records import Nodes, Records
 from rollout.core.run.state import NodeRecord, NodeState, Order, Pulling, Unseen
 from rollout.core.text.terminal import counted
@@ -26,7 +26,7 @@ PULLS_IN_FLIGHT = "pulls-in-flight"
 
 def in_turn(names: Nodes, records: Records, now: float) -> tuple[Nodes, Nodes]:
     """The nodes to go that may be asked now: those not asked before, and those that come after them."""
-    postponed = names & records.listed(Listed.POSTPONED)
+    postponed = names & records.listed(NodeList.POSTPONED)
     again = (name for name, record in records.those(postponed) if may_be_asked(record, now))
     return names & ~postponed, records.among(again)
 

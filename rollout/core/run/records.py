@@ -13,8 +13,8 @@ from functools import cache
 from itertools import chain, product
 from typing import Generic, TypeVar
 
-from rollout.core.run.facts import COUNTS, Count, Listed, marks
-from rollout.core.run.layout import FLEET, Layout
+from rollout.core.run.facts import COUNTS, Count, NodeList, marks
+from rollout.core.run.layout import FLEET, OrderLayout
 from rollout.core.run.state import NodeRecord, Order
 
 Item = TypeVar("Item")
@@ -92,7 +92,7 @@ class Records(Mapping[str, NodeRecord]):
 
     def __init__(
         self,
-        layout: Layout,
+        layout: OrderLayout,
         clock: float,
         records: Chunks[NodeRecord],
         counts: Chunks[Counters],
@@ -112,10 +112,10 @@ class Records(Mapping[str, NodeRecord]):
         if isinstance(nodes, Records) and nodes.layout.order is order and nodes.clock <= now:
             return nodes
         names = order.nodes if nodes.keys() == order.nodes.keys() else [name for name in order.nodes if name in nodes]
-        return Records.anew(Layout(order, names), nodes, now)
+        return Records.anew(OrderLayout(order, names), nodes, now)
 
     @staticmethod
-    def anew(layout: Layout, nodes: Mapping[str, NodeRecord], now: float) -> Records:
+    def anew(layout: OrderLayout, nodes: Mapping[str, NodeRecord], now: float) -> Records:
         """Counted and listed from scratch."""
         records = [nodes[name] for name in layout.names]
         passes = layout.order.passes
@@ -124,7 +124,7 @@ class Records(Mapping[str, NodeRecord]):
         for (spot, mark), times in Counter(zip(layout.spots, found, strict=True)).items():
             for place in spot.places:
                 counts[place] += times * _counted(mark & COUNTS)
-        listed = tuple([_set_of(found, 1 << (len(Count) + each)) for each in Listed])
+        listed = tuple([_set_of(found, 1 << (len(Count) + each)) for each in NodeList])
         soonest = min((record.busy_until for record in records if record.busy_until > now), default=NEVER)
         return Records(layout, now, Chunks(records), Chunks(counts), listed, soonest)
 
@@ -153,7 +153,7 @@ class Records(Mapping[str, NodeRecord]):
     def count(self, what: Count, place: int = FLEET) -> int:
         return self._counts[place] >> (_WIDTH * what) & _MOST
 
-    def listed(self, what: Listed) -> Nodes:
+    def listed(self, what: NodeList) -> Nodes:
         return self._listed[what]
 
     def at_position(self, position: int) -> NodeRecord:
@@ -179,7 +179,7 @@ class Records(Mapping[str, NodeRecord]):
             here, there = self.count(what, place), other.count(what, place)
             if here != there:
                 return f"place {place} counts {here} {what.name}, not {there}"
-        for listed in Listed:
+        for listed in NodeList:
             if wrong := self._listed[listed] ^ other._listed[listed]:
                 return f"{listed.name} is wrong about {', '.join(name for name, _ in self.those(wrong))}"
         return ""
@@ -192,7 +192,7 @@ class Records(Mapping[str, NodeRecord]):
             return Records.anew(self.layout, self, now)
         if now < self._soonest:
             return self
-        settling = {at: self._records[at] for at in positions_in(self._listed[Listed.SETTLING])}
+        settling = {at: self._records[at] for at in positions_in(self._listed[NodeList.SETTLING])}
         settled = {at: record for at, record in settling.items() if record.busy_until <= now}
         soonest = min((record.busy_until for at, record in settling.items() if at not in settled), default=NEVER)
         return self._marked(self._records, settled, now, soonest)

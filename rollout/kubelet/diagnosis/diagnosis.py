@@ -13,7 +13,7 @@ from rollout.kubelet.diagnosis.facts import Facts, Kind
 from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget, merged
 from rollout.kubelet.diagnosis.hanging_pulls import hanging_findings
 from rollout.kubelet.diagnosis.node_starts import start_findings
-from rollout.kubelet.diagnosis.pod_timelines import Timeline, pod_timelines
+from rollout.kubelet.diagnosis.pod_timelines import PodTimeline, pod_timelines
 from rollout.kubelet.diagnosis.pull_failures import back_off_findings, deadline_findings, qps_findings, slow_findings
 from rollout.kubelet.diagnosis.pulls import pulls_of, queue_findings
 from rollout.kubelet.diagnosis.reading import FileReading
@@ -63,7 +63,7 @@ class Diagnosis:
     readings: tuple[FileReading, ...] = ()
     notes: tuple[str, ...] = ()
     not_read: tuple[NotRead, ...] | None = None
-    timelines: tuple[Timeline, ...] | None = None
+    timelines: tuple[PodTimeline, ...] | None = None
 
     @property
     def unread_lines(self) -> int:

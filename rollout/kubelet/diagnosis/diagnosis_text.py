@@ -11,7 +11,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead
 from rollout.kubelet.diagnosis.facts import SourceLine, without_secrets_in
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, time_text
-from rollout.kubelet.diagnosis.pod_timelines import Timeline, timeline_lines
+from rollout.kubelet.diagnosis.pod_timelines import PodTimeline, timeline_lines
 
 _WIDTH = 118
 _LONGEST = 220
@@ -42,7 +42,7 @@ class NotReadPart:
 
 
 @dataclass(frozen=True, slots=True)
-class StepPart:
+class PodStepPart:
     """``at`` is a time, or an age where a table of events has ages only. ``seconds``: since the first step."""
 
     at: str
@@ -56,7 +56,7 @@ class TimelinePart:
 
     pod: str
     node: str
-    steps: tuple[StepPart, ...]
+    steps: tuple[PodStepPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def _not_read(each: NotRead) -> NotReadPart:
     return NotReadPart(each.what, each.nodeset, each.why, each.fetch_next)
 
 
-def _timeline(each: Timeline) -> TimelinePart:
-    steps = (StepPart(time_text(step.at), round(step.seconds, 1), step.what) for step in each.steps)
+def _timeline(each: PodTimeline) -> TimelinePart:
+    steps = (PodStepPart(time_text(step.at), round(step.seconds, 1), step.what) for step in each.steps)
     return TimelinePart(each.pod, each.node, tuple(steps))
 
 

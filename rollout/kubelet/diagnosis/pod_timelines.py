@@ -21,7 +21,7 @@ _SIGNALS = {"137": "SIGKILL", "143": "SIGTERM"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PodStep:
     """One step; ``seconds``: since the first one."""
 
     at: float
@@ -30,15 +30,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class PodTimeline:
     """``node``: ``""`` if no line names it."""
 
     pod: str
     node: str
-    steps: tuple[Step, ...]
+    steps: tuple[PodStep, ...]
 
 
-def pod_timelines(facts: Facts, pod: str) -> tuple[Timeline, ...]:
+def pod_timelines(facts: Facts, pod: str) -> tuple[PodTimeline, ...]:
     """Each end of the pod, the oldest first. Without a kubelet's log: what the API shows of it."""
     ends = sorted((each for each in endings_of(facts) if each.pod == pod), key=lambda each: each.deleted.at or 0.0)
     told = [fact for fact in facts.of(*_OF_THE_API) if fact["pod"] == pod and fact.at is not None]
@@ -56,10 +56,10 @@ _OF_THE_API = (Kind.ACCEPTED, Kind.ENDED, Kind.CREATED, Kind.PLACED)
 _Told = tuple[float, str]
 
 
-def _timeline(pod: str, node: str, told: Iterator[_Told]) -> Timeline:
+def _timeline(pod: str, node: str, told: Iterator[_Told]) -> PodTimeline:
     steps = sorted(told, key=lambda each: each[0])
     first = steps[0][0]
-    return Timeline(pod, node, tuple(Step(at, at - first, what) for at, what in steps))
+    return PodTimeline(pod, node, tuple(PodStep(at, at - first, what) for at, what in steps))
 
 
 def _all(ending: PodEnd, told: list[Fact]) -> Iterator[_Told]:
@@ -101,7 +101,7 @@ def _of_the_api(fact: Fact) -> str:
     return "a new pod of this name is created"
 
 
-def timeline_lines(timeline: Timeline) -> Iterator[str]:
+def timeline_lines(timeline: PodTimeline) -> Iterator[str]:
     where = f" on {timeline.node}" if timeline.node else ""
     yield printable(f"end of pod {timeline.pod}{where}", 200)
     for step in timeline.steps:

@@ -26,7 +26,8 @@ from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.pull_failures import proposed_deadline
 from rollout.kubelet.diagnosis.pulls import registry
 from rollout.kubelet.intents import DEADLINE
-from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.description import PullTool, Runtime
+from rollout.kubelet.runtimes.known import describe
 
 _IMAGE = re.compile(
     r"(?:[a-z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::\d{1,5})?/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
@@ -35,24 +36,6 @@ _IMAGE = re.compile(
 SILENT = 30.0
 """Seconds without progress from which a deadline is proposed: half of the shortest default, 1 min."""
 HOSTS_DIR = "/etc/containerd/certs.d"
-
-
-class Tool(StrEnum):
-    """The program that pulls. ``NONE``: the node has none of those that its runtime needs."""
-
-    CTR = "ctr"
-    CRICTL = "crictl"
-    DOCKER = "docker"
-    NONE = "none"
-
-
-_TOOLS = {
-    Runtime.DOCKERSHIM: (Tool.DOCKER,),
-    Runtime.CRI_DOCKERD: (Tool.DOCKER,),
-    Runtime.CONTAINERD: (Tool.CRICTL, Tool.CTR),
-    Runtime.CRIO: (Tool.CRICTL,),
-    Runtime.UNKNOWN: (Tool.CRICTL, Tool.DOCKER, Tool.CTR),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +63,7 @@ def full_name(image: str) -> str:
 
 def pull_command(image: str, way: PullWay, seconds: float, *, watched: bool) -> str:
     """A line for a POSIX shell. ``watched``: a tool that shows its progress is taken before one that pulls as the kubelet does."""
-    tools: Sequence[Tool] = _TOOLS[way.runtime]
+    tools: Sequence[PullTool] = describe(way.runtime).pull_tools
     tools = tools[::-1] if watched else tools
     words = (image, full_name(image), str(max(int(seconds), 1)), " ".join(tools), way.socket, HOSTS_DIR)
     return f"set -- {shlex.join(words)}\n{_PROGRAM}"
@@ -178,7 +161,7 @@ class TimedPull:
     node: str
     image: str
     end: PullEnd
-    tool: Tool
+    tool: PullTool
     took: float = 0.0
     silence: float | None = None
     phase: str = ""
@@ -196,11 +179,11 @@ def timed_pull(node: str, image: str, output: str) -> TimedPull | None:
         if line.startswith("-- "):
             key, _, value = line[3:].partition(" ")
             found[key] = value
-    if "end" not in found or found.get("tool") not in set(Tool):
+    if "end" not in found or found.get("tool") not in set(PullTool):
         return None
-    tool = Tool(found["tool"])
-    if tool is Tool.NONE or "present" in found:
-        return TimedPull(node, image, PullEnd.NO_TOOL if tool is Tool.NONE else PullEnd.PRESENT, tool)
+    tool = PullTool(found["tool"])
+    if tool is PullTool.NONE or "present" in found:
+        return TimedPull(node, image, PullEnd.NO_TOOL if tool is PullTool.NONE else PullEnd.PRESENT, tool)
     end = {"0": PullEnd.PULLED, "124": PullEnd.LATE, "137": PullEnd.LATE}.get(found.get("status", ""), PullEnd.FAILED)
     error = _plain(found.get("last", "")) if end is PullEnd.FAILED else ""
     silence = _seconds(found["silence"]) if "silence" in found else None
@@ -228,10 +211,10 @@ def longest_silence(pulls: Iterable[TimedPull]) -> TimedPull | None:
 
 
 LABELS = {
-    Tool.CTR: "ctr, not through CRI",
-    Tool.CRICTL: "crictl, which shows no progress",
-    Tool.DOCKER: "docker, which shows no bytes",
-    Tool.NONE: "no tool",
+    PullTool.CTR: "ctr, not through CRI",
+    PullTool.CRICTL: "crictl, which shows no progress",
+    PullTool.DOCKER: "docker, which shows no bytes",
+    PullTool.NONE: "no tool",
 }
 """What people must know of a tool's numbers."""
 
@@ -248,22 +231,24 @@ def pull_line(pull: TimedPull) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PullPart:
-    """One pull on one node. ``longest_silence``: seconds without progress, ``None`` if the tool shows none."""
+    """One pull on one node. ``longest_silent_seconds``: without progress, ``None`` if the tool shows none;
+    ``silent_after``: what the tool had printed before it.
+    """
 
     node: str
     image: str
     end: PullEnd
-    tool: Tool
+    tool: PullTool
     through_cri: bool
     seconds: float
-    longest_silence: float | None
-    phase: str
+    longest_silent_seconds: float | None
+    silent_after: str
     error: str
 
 
 def pull_part(pull: TimedPull) -> PullPart:
     return PullPart(
-        pull.node, pull.image, pull.end, pull.tool, pull.tool is Tool.CRICTL, pull.took, pull.silence, pull.phase, pull.error
+        pull.node, pull.image, pull.end, pull.tool, pull.tool is PullTool.CRICTL, pull.took, pull.silence, pull.phase, pull.error
     )  # fmt: skip
 
 

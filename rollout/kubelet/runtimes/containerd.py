@@ -16,7 +16,7 @@ from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import containerd_config, containerd_mirrors, direction, service, toml_edit
 from rollout.kubelet.runtimes.containerd_config import Config, KeyPlace
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, Wanted
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
 from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
 
 _UNIT = "containerd.service"
@@ -147,6 +147,7 @@ CONTAINERD = Description(
     Runtime.CONTAINERD,
     "containerd",
     _change,
+    pull_tools=(PullTool.CRICTL, PullTool.CTR),
     end=_END,
     rows=(
         _none(DEADLINE, (1, 7, 0), _NO_TIMEOUT),

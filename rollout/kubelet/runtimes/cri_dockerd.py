@@ -16,7 +16,16 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, dockerd, node_files, service
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, RuntimeVersion, Wanted
+from rollout.kubelet.runtimes.description import (
+    FIRST,
+    Description,
+    Number,
+    PullTool,
+    Row,
+    Runtime,
+    RuntimeVersion,
+    Wanted,
+)
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 from rollout.kubelet.runtimes.service import Command
 
@@ -130,6 +139,7 @@ CRI_DOCKERD = Description(
     Runtime.CRI_DOCKERD,
     "cri-dockerd",
     _change,
+    pull_tools=(PullTool.DOCKER,),
     end=_END,
     rows=(
         Row(DEADLINE, Runtime.CRI_DOCKERD, FIRST, _END, DEADLINE_FLAG, _DEFAULT, f"the flags of {_UNIT}",

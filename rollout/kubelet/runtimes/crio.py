@@ -17,7 +17,7 @@ from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, Wanted
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.service import Command
 
@@ -117,6 +117,7 @@ CRIO = Description(
     Runtime.CRIO,
     "crio",
     _change,
+    pull_tools=(PullTool.CRICTL,),
     end=_END,
     rows=(
         _none(DEADLINE, FIRST, (1, 30, 11), _NO_KEY),

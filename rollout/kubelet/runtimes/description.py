@@ -87,6 +87,15 @@ Wanted = Mapping[str, Setting]
 """Intent → its setting."""
 
 
+class PullTool(StrEnum):
+    """A program that pulls images. ``NONE``: the node has none of those that its runtime needs."""
+
+    CTR = "ctr"
+    CRICTL = "crictl"
+    DOCKER = "docker"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """All that rollout knows of one runtime. ``rows`` are in order of intent and version.
@@ -112,6 +121,9 @@ class Description:
     hung_up: frozenset[str] = frozenset()  # the units that changes send SIGHUP
     drop_ins: frozenset[str] = frozenset()  # the files that only rollout writes
     readers: Mapping[str, str] = field(default_factory=dict)  # intent → the unit that reads its file, at its start only
+    pull_tools: tuple[
+        PullTool, ...
+    ] = ()  # the programs that pull through it, those that pull as the kubelet does first
     is_home: tuple[Callable[[str, str], bool], ...] = ()  # is the file with this path and text one that changes write?
 
     def version(self, printed: Mapping[str, str]) -> RuntimeVersion | None:

@@ -18,7 +18,7 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, MIRRORS
 from rollout.kubelet.node import layout
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, Wanted
+from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 
 # One top-level key of a JSON file (dockerd's daemon.json), order and spacing kept: only its value's bytes are
@@ -184,6 +184,7 @@ DOCKERSHIM = Description(
     Runtime.DOCKERSHIM,
     "docker",
     change,
+    pull_tools=(PullTool.DOCKER,),
     end=_END,
     rows=(
         Row(DEADLINE, Runtime.DOCKERSHIM, FIRST, _END, DEADLINE_FLAG, "1m0s", "the kubelet's flags",

@@ -11,7 +11,16 @@ from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.node.unloaded import edited, how
 from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, Row, Runtime, RuntimeVersion, Wanted
+from rollout.kubelet.runtimes.description import (
+    FIRST,
+    Description,
+    Number,
+    PullTool,
+    Row,
+    Runtime,
+    RuntimeVersion,
+    Wanted,
+)
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 
 
@@ -37,7 +46,7 @@ def _no_change(snapshot: Snapshot, _wanted: Wanted) -> RuntimeChange:
     raise LayoutError("runtime-unknown", f"a kubelet {kubelet} over a runtime that rollout does not know")
 
 
-_UNKNOWN = Description(Runtime.UNKNOWN, "", _no_change)
+_UNKNOWN = Description(Runtime.UNKNOWN, "", _no_change, pull_tools=(PullTool.CRICTL, PullTool.DOCKER, PullTool.CTR))
 
 KNOWN: tuple[Description, ...] = tuple(describe(each) for each in Runtime if each is not Runtime.UNKNOWN)
 

@@ -102,7 +102,7 @@ def test_what_is_read_of_a_pod(api: Bed) -> None:
         local=True,
         controlled=True,
         held_by=("example.com/held",),
-        containers=(ContainerEnd("app", hook=True), ContainerEnd("log")),
+        containers=(ContainerEnd("app", hook=True, hook_sleeps=3), ContainerEnd("log")),
     )
     assert len(pod.uid) == 36
 

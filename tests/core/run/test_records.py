@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rollout.core.model.playbook import Cause, Limits, Share
 from rollout.core.run import records as module
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert
-from rollout.core.run.facts import Count, Listed
+from rollout.core.run.facts import Count, NodeList
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening
 from rollout.core.run.records import Chunks, Records, positions_in
@@ -81,7 +81,7 @@ def test_a_value_before_a_change_stays_as_it_was() -> None:
     after = before.replaced({"a-2": NodeRecord(NodeState.APPLYING)})
     assert (before["a-2"].state, after["a-2"].state) == (NodeState.PENDING, NodeState.APPLYING)
     assert (before.count(Count.IN_MOTION), after.count(Count.IN_MOTION)) == (0, 1)
-    assert after.listed(Listed.TO_RELEASE) == before.listed(Listed.TO_RELEASE) ^ after.among(["a-2"])
+    assert after.listed(NodeList.TO_RELEASE) == before.listed(NodeList.TO_RELEASE) ^ after.among(["a-2"])
 
 
 def test_many_changes_at_once_are_counted_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_many_changes_at_once_are_counted_from_scratch(monkeypatch: pytest.Monke
     found = Records.of(ORDER, dict.fromkeys(ORDER.nodes, NodeRecord()), 0.0)
     found = found.replaced(dict.fromkeys(ORDER.nodes, NodeRecord(NodeState.CONFIRMED, busy_until=3.0))).at(5.0)
     assert found.count(Count.CONFIRMED) == len(ORDER.nodes)
-    assert not found.listed(Listed.SETTLING)
+    assert not found.listed(NodeList.SETTLING)
 
 
 def test_a_counter_that_misses_a_change_breaks_law_10(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from rollout.kubelet.diagnosis.facts import Facts
 from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import journal_of
 from rollout.kubelet.diagnosis.pod_status import pod_facts
-from rollout.kubelet.diagnosis.pod_timelines import Timeline
+from rollout.kubelet.diagnosis.pod_timelines import PodTimeline
 from tests.kubelet.diagnosis.logs import BEGIN, NODE, event, klog
 
 POD = 'pod="shop/web-1" podUID="0f" containerName="app" containerID="containerd://0f1e2d3c"'
@@ -29,7 +29,7 @@ def stamp(seconds: float) -> str:
     return f"{BEGIN + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def timelines(*pods: dict[str, Any], log: tuple[tuple[float, str], ...] = LOG, pod: str = "shop/web-1", events: int = 0) -> tuple[Timeline, ...]:  # fmt: skip
+def timelines(*pods: dict[str, Any], log: tuple[tuple[float, str], ...] = LOG, pod: str = "shop/web-1", events: int = 0) -> tuple[PodTimeline, ...]:  # fmt: skip
     facts = Facts()
     text = "".join(f"{stamp(at)[:-1]}+0000 {NODE} kubelet[7]: {klog(at, message)}\n" for at, message in log)
     found = [*journal_of(NODE, f"{text}\n-- journalctl ended 0\n".encode(), "", BEGIN + timedelta(days=1)).facts]
@@ -43,7 +43,7 @@ def timelines(*pods: dict[str, Any], log: tuple[tuple[float, str], ...] = LOG, p
     return diagnosed(facts, ProposalTarget("rno"), pod=pod).timelines or ()
 
 
-def told(timeline: Timeline) -> list[tuple[float, str]]:
+def told(timeline: PodTimeline) -> list[tuple[float, str]]:
     return [(round(step.seconds, 1), step.what) for step in timeline.steps]
 
 

@@ -13,7 +13,6 @@ from rollout.kubelet.diagnosis.timed_pulls import (
     PullEnd,
     PullWay,
     TimedPull,
-    Tool,
     conclusions,
     full_name,
     is_image,
@@ -21,7 +20,7 @@ from rollout.kubelet.diagnosis.timed_pulls import (
     pull_line,
     timed_pull,
 )
-from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.description import PullTool, Runtime
 from tests.kubelet.diagnosis.logs import NODE, RECORDED
 
 IMAGE = "reg.example:5000/team/big:1"
@@ -65,7 +64,7 @@ frame '11,$p'
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_longest_time_in_which_no_frame_of_ctr_changed(tmp_path: Path, shell: str) -> None:
     found = run(node(tmp_path, ctr=REPLAY), shell)
-    assert (found.end, found.tool) == (PullEnd.PULLED, Tool.CTR)
+    assert (found.end, found.tool) == (PullEnd.PULLED, PullTool.CTR)
     assert found.silence is not None
     assert 1.0 <= found.silence <= found.took
     assert "downloading" in found.phase
@@ -104,9 +103,9 @@ def test_a_prepull_is_through_cri_and_a_probe_shows_progress(tmp_path: Path) -> 
         tmp_path, crictl="case $* in *inspecti*) exit 1 ;; esac; echo 'Image is up to date for sha256:0f'", ctr=REPLAY
     )
     found = run(both, watched=False)
-    assert (found.tool, found.silence, found.end) == (Tool.CRICTL, None, PullEnd.PULLED)
+    assert (found.tool, found.silence, found.end) == (PullTool.CRICTL, None, PullEnd.PULLED)
     assert f"unix:///run/containerd/containerd.sock pull {IMAGE}" in (tmp_path / "said").read_text()
-    assert run(both, watched=True).tool is Tool.CTR
+    assert run(both, watched=True).tool is PullTool.CTR
 
 
 @pytest.mark.process
@@ -115,7 +114,7 @@ def test_each_line_of_docker_is_progress(tmp_path: Path) -> None:
     found = run(
         node(tmp_path, docker=f"case $* in *inspect*) exit 1 ;; esac; {lines}"), way=PullWay(Runtime.DOCKERSHIM)
     )
-    assert (found.tool, found.phase, found.end) == (Tool.DOCKER, "0f: Verifying Checksum", PullEnd.PULLED)
+    assert (found.tool, found.phase, found.end) == (PullTool.DOCKER, "0f: Verifying Checksum", PullEnd.PULLED)
     assert found.silence is not None
     assert found.silence >= 0.5
 
@@ -159,7 +158,7 @@ def test_names_as_containerd_has_them() -> None:
 
 
 def pull(image: str, end: PullEnd = PullEnd.PULLED, silence: float | None = 0.2) -> TimedPull:
-    return TimedPull(NODE, image, end, Tool.CTR, 90.0, silence)
+    return TimedPull(NODE, image, end, PullTool.CTR, 90.0, silence)
 
 
 def test_one_registry_hangs_beside_another() -> None:
