@@ -124,6 +124,10 @@ class Node:
     def read(self, path: str) -> bytes | None:
         return self.at(path).read_bytes() if self.at(path).exists() else None
 
+    def tree(self) -> list[Path]:
+        """Every path of the node, without the journal to which ``logger`` writes a line for each verb."""
+        return sorted(set(self.root.rglob("*")) - {self.at("/run/standin/journal")})
+
     def files(self) -> dict[str, bytes | None]:
         return {path: self.read(path) for path in OLD}
 
