@@ -210,6 +210,12 @@ _FIXED: Mapping[str, Mapping[str, str]] = {
         "cri-dockerd": "cri-dockerd 0.3.4 (e88b1605)",
     },
 }
+_PULL_TOOLS = {
+    "dockershim": ("docker",),
+    "cri-dockerd": ("docker",),
+    "containerd": ("crictl", "ctr"),
+    "cri-o": ("crictl",),
+}
 _SERVICES = {
     "docker": "docker.service",
     "containerd": "containerd.service",
@@ -234,6 +240,11 @@ def programs(runtime: str, label: str) -> Mapping[str, str]:
     if runtime == "cri-o":
         return {"crio": f"crio version {said}"}
     return _FIXED.get(runtime, {})
+
+
+def pull_tools(runtime: str) -> tuple[str, ...]:
+    """The programs that pull through it."""
+    return _PULL_TOOLS[runtime]
 
 
 def services(runtime: str) -> tuple[str, ...]:

@@ -21,17 +21,17 @@ from rollout.lab.service import LabService, UnitPhase
 
 ASKING = ("systemctl", "systemd-run", "journalctl", "curl", "clock-step")
 """Stand-ins that use the lab's state table; all are the same script ``ask``."""
-PULLING = ("ctr", "crictl", "docker")
-"""Stand-ins that pull images; all are the same script ``pull-tool``."""
 _HIDDEN = frozenset(
     (
         *ASKING,
-        *PULLING,
         *(
             "sudo",
             "wget",
+            "docker",
             "dockerd",
             "containerd",
+            "ctr",
+            "crictl",
             "nerdctl",
             "podman",
             "crio",
@@ -54,8 +54,6 @@ def install(directory: Path) -> None:
             _script(ours / entry.name, entry.read_text(encoding="utf-8"))
     for name in ASKING:
         (ours / name).hardlink_to(ours / "ask")
-    for name in PULLING:
-        (ours / name).hardlink_to(ours / "pull-tool")
     seen = set(_HIDDEN)
     for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
         for tool in Path(folder).iterdir() if Path(folder).is_dir() else ():

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from rollout.lab import layouts
+from rollout.lab import layouts, runtimes
 from rollout.lab.spec import LabSpec, NodeSpec
 
 _FOLDERS = (
@@ -74,10 +74,15 @@ def build(spec: LabSpec, directory: Path) -> None:
     for node in spec.nodes:
         root = directory / "nodes" / node.name
         _build_node(node, str(root), spec.restart_sec)
-        for name, text in layouts.programs(node).items():
+        printed = layouts.programs(node)
+        pulling = runtimes.pull_tools(node.runtime)
+        for name in dict.fromkeys((*printed, *pulling)):
+            text = _program(name, printed.get(name, ""), pulls=name in pulling)
             shared = directory / "share" / f"{name}-{abs(hash(text)):x}"
             if str(shared) not in made:
-                _program(shared, text)
+                shared.parent.mkdir(exist_ok=True)
+                shared.write_text(text, encoding="utf-8")
+                shared.chmod(0o555)
                 made.add(str(shared))
             os.link(shared, root / "usr/bin" / name)
 
@@ -121,7 +126,8 @@ def _write(path: str, text: str, mode: int = 0o644) -> None:
         os.close(descriptor)
 
 
-def _program(path: Path, version: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n# A stand-in: prints its version.\necho '{version}'\n", encoding="utf-8")
-    path.chmod(0o555)
+def _program(name: str, version: str, *, pulls: bool) -> str:
+    """A stand-in that prints its version, or pulls."""
+    if not pulls:
+        return f"#!/bin/sh\necho '{version}'\n"
+    return f'#!/bin/sh\n[ "$1" != --version ] || exec echo \'{version}\'\nexec pull-tool {name} "$@"\n'

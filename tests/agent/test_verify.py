@@ -38,9 +38,7 @@ def test_without_transactions_nothing_is_expected(node: Node) -> None:
 
 def test_it_writes_nothing(node: Node) -> None:
     confirmed(node)
-    before = {
-        path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in node.tree() if path.is_file()
-    }
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in node.tree() if path.is_file()}
     node.verify(CONFIG)
     calls = node.at("/run/standin/calls")
     assert {

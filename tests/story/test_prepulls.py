@@ -71,7 +71,7 @@ def test_a_probe_takes_a_few_nodes_and_tells_a_registry_that_hangs_from_one_that
     found = json.loads(done.out)
     told = [(pull["node"], pull["end"], pull["tool"], pull["throughCri"]) for pull in found["pulls"]]
     assert told == [
-        ("small-001", "did not end in time", "docker", False), ("small-001", "pulled", "docker", False),
+        ("small-001", "late", "docker", False), ("small-001", "pulled", "docker", False),
     ]  # fmt: skip
     (conclusion,) = found["conclusions"]
     assert conclusion.startswith("Pulls from hangs.example did not end, and pulls from registry.example did")
