@@ -18,10 +18,11 @@ from rollout.app.ports import Clock, Cluster, Journal
 from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.core.model.playbook import Drain
 from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod
+from rollout.core.presentation.summary import run_summary
 from rollout.core.run.drains import REFERENCE
 from rollout.core.run.events import CordonsLifted, Trigger
 from rollout.core.run.journal_codec import encode_event
-from rollout.core.run.machine import as_journaled
+from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.state import RunState
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
@@ -368,4 +369,5 @@ def write_down_lifted(
     """Record in the journal of an ended run, under the cluster's lease, that these cordons are lifted."""
     event = as_journaled(state, CordonsLifted(at, names, who, reason))
     if names and event is not None:
-        journal.append(state.order.run, [encode_event(event)])
+        after, _ = step(state, event)
+        journal.append(state.order.run, [encode_event(event)], run_summary(after))

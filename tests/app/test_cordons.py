@@ -8,6 +8,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.draining import Lifted, write_down_lifted
 from rollout.app.following import replay
 from rollout.app.runs import leased
+from rollout.core.presentation.summary import run_summary
 from rollout.core.run.events import CordonsLifted
 from rollout.core.run.journal_codec import decode_event
 from rollout.core.run.state import Phase
@@ -30,4 +31,6 @@ def test_lifted_cordons_are_the_runs_last_event_with_operator_and_reason(tmp_pat
     assert not any(isinstance(event, CordonsLifted) for event in events[:-1]), (
         "nothing was lifted, so nothing is journaled"
     )
-    assert replay(journal, "r1").phase is Phase.ENDED
+    after = replay(journal, "r1")
+    assert after.phase is Phase.ENDED
+    assert journal.summary("r1") == run_summary(after), "a summary counts only if it covers all events of its run"

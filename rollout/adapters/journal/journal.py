@@ -139,10 +139,11 @@ class SqlJournal:
         self._heads.pop(run, None)  # others may have written meanwhile
 
     def header(self, run: str) -> RunHeader:
-        for header in self.runs():
-            if header.run == run:
-                return header
-        raise StateError("no-such-run", f"the journal has no run {run!r}", hint="`rollout status` lists the runs")
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(RUNS).where(RUNS.c.run == run)).first()
+        if row is None:
+            raise StateError("no-such-run", f"the journal has no run {run!r}", hint="`rollout status` lists the runs")
+        return RunHeader(*row[1:])
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
         kept = self._kept.kept(run)  # before reading the database: a controller writes the database first
