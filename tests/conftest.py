@@ -6,11 +6,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests.sampling import DEPTH, Depth, sample, seed
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 pytest_plugins = ("tests.bed.plugin",)
 
@@ -39,6 +43,22 @@ class _Guard:
 
 _guard = _Guard()
 sys.addaudithook(_guard.hook)
+
+
+_settrace = sys.settrace
+
+
+def _settrace_again(function: TraceFunction | None) -> None:
+    """Python 3.11 refuses a trace function while another thread installs its own: coverage then loses that thread, which dies."""
+    while True:
+        try:
+            return _settrace(function)
+        except RuntimeError as error:
+            if "another trace function" not in str(error):
+                raise
+
+
+sys.settrace = _settrace_again
 
 
 def pytest_configure(config: pytest.Config) -> None:

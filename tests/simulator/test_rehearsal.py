@@ -97,7 +97,7 @@ def test_unreachable_gates_halt_it(plan: Plan) -> None:
     gate = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "pull errors")
     found = rehearse(replace(plan, gates=(*plan.gates, gate)), "prometheus: unreachable at 2m")
     assert found.halt is not None
-    assert (found.ending, "unknown" in found.halt.message) == ("halted", True)
+    assert (found.ending, found.halt.reference) == ("halted", "wave-gate-unknown")
 
 
 WRONG = [
