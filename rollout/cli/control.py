@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import click
 
@@ -67,7 +68,7 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
 def pause(session: Session, run: str) -> int:
     """Start no more nodes for now; nodes in flight finish. `rollout continue` continues."""
     asked = _ask(session, run, RequestWord.PAUSE)
-    return _told(session, asked, "paused", "`rollout continue` continues it, `rollout abort` ends it")
+    return _told(session, RequestWord.PAUSE, asked, "paused: `rollout continue` continues it, `rollout abort` ends it")
 
 
 @click.command("continue")
@@ -76,7 +77,7 @@ def pause(session: Session, run: str) -> int:
 @session_options
 def continue_(session: Session, run: str) -> int:
     """Continue after a pause, or promote after a wave that holds."""
-    return _told(session, _ask(session, run, RequestWord.CONTINUE), "continues", "")
+    return _told(session, RequestWord.CONTINUE, _ask(session, run, RequestWord.CONTINUE), "continues")
 
 
 @click.command()
@@ -91,7 +92,8 @@ def continue_(session: Session, run: str) -> int:
 @session_options
 def abort(session: Session, run: str, revert: str | None) -> int:
     """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted."""
-    return _told(session, _ask(session, run, RequestWord.ABORT, revert or ""), "is halting", "`rollout watch` shows it")
+    asked = _ask(session, run, RequestWord.ABORT, revert or "")
+    return _told(session, RequestWord.ABORT, asked, "is halting: `rollout watch` shows it")
 
 
 def _named_run(session: Session, journal: Journal, run: str) -> str:
@@ -108,13 +110,26 @@ def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> Req
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
 
 
-def _told(session: Session, asked: RequestStatus, done: str, then: str) -> int:
+@dataclass(frozen=True, slots=True)
+class RequestDocument:
+    """A request to the controller of a run. ``handled`` false: it is recorded and still waits; ``phase``: since then."""
+
+    run: str
+    request: RequestWord
+    handled: bool
+    phase: Phase
+
+
+def _told(session: Session, word: RequestWord, asked: RequestStatus, words: str) -> int:
+    """``words`` for people: what the run does now."""
     run = asked.state.order.run
+    if session.output == "json":
+        click.echo(documents.page(RequestDocument(run, word, asked.heard, asked.state.phase)))
+        return 0 if asked.heard else 5
     if not asked.heard:
         click.echo(
             f"run {run}: request recorded, but its controller has not handled it yet; see `rollout status`", err=True
         )
         return 5
-    if session.output == "text":
-        click.echo(f"run {run} {done}" + (f": {then}" if then else ""))
+    click.echo(f"run {run} {words}")
     return 0

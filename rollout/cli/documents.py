@@ -10,8 +10,11 @@ from rollout.app.run_documents import NoControllerDocument, PastRunDocument, Sta
 from rollout.app.simulate import ForecastDocument
 from rollout.cli.check import CheckDocument
 from rollout.cli.check_kubelet import KubeletCheckDocument
+from rollout.cli.control import RequestDocument
 from rollout.cli.cordons import CordonsDocument
 from rollout.cli.lab import LabFaultsDocument, LabStatusDocument
+from rollout.cli.runs import RecoverDocument
+from rollout.cli.upkeep import ForgetDocument, UnlockDocument
 from rollout.core.plans.kubeadm_patches import KubeadmPatchesDocument
 from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.presentation.command_text import CommandResultDocument
@@ -38,10 +41,12 @@ from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
 DOCUMENTS: tuple[type, ...] = (
     *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
-    ExplanationDocument, ForecastDocument, KubeadmPatchesDocument, KubeletCheckDocument, LabFaultsDocument,
-    LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument, NothingToDoDocument, OnNodesDocument,
-    PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument, PredictedDocument, ProofDocument, PullsDocument, ReportDocument,
-    RunsDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, VerifiedDocument, WaitingDocument,
+    ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
+    LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
+    NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
+    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReportDocument, RequestDocument, RunsDocument,
+    StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
+    WaitingDocument,
 )  # fmt: skip
 
 

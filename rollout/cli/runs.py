@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ from rollout.app.runs import (
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, the_playbook
 from rollout.composition.wiring import Session, operator
@@ -262,14 +264,23 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
         freed = set_free(only(access, tuple(held)), nodes, held, {run}, run, counter)
     finally:
         nodes.close()
-    still = [entry for entry in freed if entry.still]
-    if session.output == "text":
-        for entry in still:
-            click.echo(f"{entry.node}: {printable(entry.still, 300)}")
-        click.echo(
-            f"run {run} has no pending recovery; its claim was ended on {counted(len(freed) - len(still), 'node')}"
-        )
+    free, still = released(freed)
+    if session.output == "json":
+        click.echo(documents.page(RecoverDocument(run, free, still)))
+        return 4 if still else 0
+    for name, why in still.items():
+        click.echo(f"{name}: {why}")
+    click.echo(f"run {run} has no pending recovery; its claim was ended on {counted(len(freed) - len(still), 'node')}")
     return 4 if still else 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverDocument:
+    """A run without pending recoveries. ``released``: the nodeset of which its claim was ended; ``not_released``: node → why."""
+
+    run: str
+    released: str
+    not_released: Mapping[str, str]
 
 
 def _lift(session: Session, journal: Journal, run: str) -> int | None:

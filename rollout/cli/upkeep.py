@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import click
 
 from rollout.app.maintenance import (
+    Freed,
     forget_fleet,
     holders,
     last_confirmed,
@@ -23,10 +25,10 @@ from rollout.cli.options import limit_option, reason_option, session_options, ty
 from rollout.composition.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
-from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
+from rollout.core.presentation.drift_text import NotAsked, drift_document, drift_lines, has_drift
 from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
-from rollout.core.text.nodesets import fold, select
+from rollout.core.text.nodesets import expand, fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
 
@@ -78,7 +80,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         reports = read_receipts(access, nodes, keep=session.traces.keep)
         held = holders(reports)
         for line in _what_is_held(journal, cluster, reports, held):
-            click.echo(line)
+            click.echo(line, err=session.output == "json")
         typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} released", yes=yes)
         _check_holder(journal, cluster, force=force)  # a run may have started before the confirmation
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
@@ -87,23 +89,46 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         freed = set_free(only(access, tuple(held)), nodes, held, known, new_run_id(), counter, session.traces.keep)
     finally:
         nodes.close()
-    for entry in freed:
-        if entry.still:
-            click.echo(f"{entry.node}: {printable(entry.still, 300)}")
-    silent = {
-        name: f"{report.message} [{report.reference}]"
+    found = UnlockDocument(cluster, *released(freed), _not_done(reports))
+    if session.output == "json":
+        click.echo(documents.page(found))
+    else:
+        click.echo("\n".join(_unlocked(found)))
+    return 4 if found.no_answer or found.not_released else 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockDocument:
+    """``released``: the nodeset; ``not_released``: node → why its claim remains; ``no_answer``: nodes whose claim is not known."""
+
+    cluster: str
+    released: str
+    not_released: Mapping[str, str]
+    no_answer: tuple[NotAsked, ...]
+
+
+def released(freed: Sequence[Freed]) -> tuple[str, Mapping[str, str]]:
+    """The nodeset without a claim now; node → why its claim remains."""
+    still = {entry.node: printable(entry.still, 300) for entry in freed if entry.still}
+    return fold(entry.node for entry in freed if not entry.still), still
+
+
+def _not_done(reports: Mapping[str, Report]) -> tuple[NotAsked, ...]:
+    return tuple(
+        NotAsked(name, report.reference, printable(report.message, 300))
         for name, report in reports.items()
         if report.outcome is not Outcome.DONE
-    }
-    free = sum(not entry.still for entry in freed)
-    click.echo(
-        f"unlocked: {counted(free, 'node')} released, {len(freed) - free} not released, {len(silent)} did not answer"
     )
-    for why, names in folded(silent).items():
-        click.echo(
-            f"  no answer from {counted(len(names), 'node')}  {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
-        )
-    return 4 if silent or free < len(freed) else 0
+
+
+def _unlocked(found: UnlockDocument) -> Iterator[str]:
+    for name, why in found.not_released.items():
+        yield f"{name}: {why}"
+    free = counted(len(expand(found.released)), "node")
+    yield f"unlocked: {free} released, {len(found.not_released)} not released, {len(found.no_answer)} did not answer"
+    for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in found.no_answer}).items():
+        said = printable(for_all(why, names), 300)
+        yield f"  no answer from {counted(len(names), 'node')}  {printable(fold(names), 160)}: {said}"
 
 
 def _check_holder(journal: Journal, cluster: str, *, force: bool) -> None:
@@ -152,14 +177,26 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
         nodes.close()
     done = [name for name, report in answers.items() if report.outcome is Outcome.DONE]
     session.journal().note(cluster, Note(time.time(), operator(), f"forgotten on {fold(done)}: {session.reason}"))
+    failed = _not_done(answers)
+    if session.output == "json":
+        click.echo(documents.page(ForgetDocument(cluster, fold(done), failed)))
+        return 4 if failed else 0
     reasons: dict[str, list[str]] = {}
-    for name, report in answers.items():
-        if report.outcome is not Outcome.DONE:
-            reasons.setdefault(f"{printable(report.message, 300)} [{report.reference}]", []).append(name)
+    for each in failed:
+        reasons.setdefault(f"{each.message} [{each.reference}]", []).append(each.node)
     for reason, names in reasons.items():
         click.echo(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {reason}")
     click.echo(f"forgotten: {counted(len(done), 'node')}")
-    return 4 if reasons else 0
+    return 4 if failed else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetDocument:
+    """``forgotten``: the nodeset without receipts, copies and token; ``failed``: the other nodes."""
+
+    cluster: str
+    forgotten: str
+    failed: tuple[NotAsked, ...]
 
 
 def _access(session: Session, cluster: str, limit: str) -> NodeAccess:

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.core.text.nodesets import fold
 from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, begun, few, nothing_left, policy, said, token, transactions, where
@@ -70,7 +71,8 @@ def test_an_aborted_run_reverts_the_selected_scope(few: Site, revert: str) -> No
     policy(few, "pace: 20", "pace: 0.1")
     with begun(few, *APPLY) as process:
         until(lambda: where(few)["counts"].get("confirmed", 0) >= 2, PATIENCE, "two are confirmed")
-        done(few, "abort", "--revert", revert, "--reason", "wrong value")
+        asked = done(few, "abort", "--revert", revert, "--reason", "wrong value", "-o", "json").json()
+        assert (asked["kind"], asked["request"], asked["handled"]) == ("Request", "abort", True)
         assert process.wait(PATIENCE) == 3, said(few)
     assert "wrong value" in said(few)
     if revert == "run":
@@ -169,6 +171,8 @@ def test_forget_removes_everything_of_rollout_and_needs_an_ended_run(few: Site) 
     assert "forgotten: 6 nodes" in forgotten.out
     assert not any((few.node(name) / "var/lib/rollout").exists() for name in FEW)
     assert new(few) == 6, "what is in force stays in force"
+    again = done(few, *forget, "-o", "json").json()
+    assert (again["kind"], again["forgotten"], again["failed"]) == ("Forget", fold(FEW), [])
     gone = verify(few)
     assert (gone.code, "receipts-gone" in gone.out) == (10, True), gone.out
     policy(few, "{canary: true, hold: true}", "canary")
@@ -207,7 +211,9 @@ def test_a_run_that_was_unlocked_is_resumed_where_its_journal_is(few: Site) -> N
         until(lambda: where(few).get("paused"), PATIENCE, "it holds")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    done(few, "unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")
+    unlock = ("unlock", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "its machine is gone")
+    freed = done(few, *unlock, "-o", "json").json()
+    assert (freed["kind"], freed["released"], freed["notReleased"], freed["noAnswer"]) == ("Unlock", fold(FEW), {}, [])
     assert all(token(few, name)[2] == "ended" for name in FEW)
     done(few, "resume", "--yes", "--promote")
     assert new(few) == 6
