@@ -53,7 +53,7 @@ def unread(name: str) -> Unread:
 NAMES = ("n1", "n2", "n3")
 ALL_AWAY = {name: unread(name) for name in NAMES}
 ALL_WANTED = {name: as_wanted(name) for name in NAMES}
-SOME_CHANGE = {**ALL_AWAY, "n2": kubeadm("n2"), "n3": as_wanted("n3")}
+SOME_CHANGE: Mapping[str, Snapshot | Unread] = {**ALL_AWAY, "n2": kubeadm("n2"), "n3": as_wanted("n3")}
 SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
 
 
