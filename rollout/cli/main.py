@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -17,6 +18,9 @@ from rollout.errors import RolloutError
 
 INTERNAL = 70
 INTERRUPTED = 130
+
+FEWER_COLLECTIONS = (100_000, 50, 50)
+"""Thresholds of the garbage collector: a command makes many values that stay and few cycles, and the usual 700 cost a tenth to a fifth of its CPU."""
 
 
 class Listed(NamedTuple):
@@ -89,6 +93,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run and exit at once. Threads that wait for hung nodes must not keep the process alive."""
+    gc.set_threshold(*FEWER_COLLECTIONS)
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing

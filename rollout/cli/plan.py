@@ -48,6 +48,7 @@ NOT_PLANNED = 4
     "--assume-kubelet", default="", metavar="1.N", help="Treat kubelets newer than rollout knows as this version."
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
+@click.option("-v", "--verbose", "whole", is_flag=True, help="Show the diffs of a long plan, too.")
 @session_options
 def plan(
     session: Session,
@@ -60,6 +61,7 @@ def plan(
     out: Path | None,
     assume_kubelet: str,
     exit_code: bool,  # noqa: FBT001 - click's flag
+    whole: bool,  # noqa: FBT001 - click's flag
 ) -> int:
     """Read the nodes, change nothing, write CLUSTER-….plan.json."""
     assumed = _assumed(assume_kubelet)
@@ -78,7 +80,7 @@ def plan(
     digest, content = plan_codec.sealed(made)
     path = out or Path(plan_codec.file_name(made, digest))
     _write(path, content)
-    _show(session, made, path, digest)
+    _show(session, made, path, digest, whole=whole)
     return _exit_code(made, HAS_CHANGES if exit_code else 0)
 
 
@@ -107,12 +109,12 @@ def _write(path: Path, content: bytes) -> None:
     write_privately(path, content)
 
 
-def _show(session: Session, made: Plan, path: Path, digest: str) -> None:
+def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool) -> None:
     preflight = check_preflight(made)
     if session.output == "json":
         click.echo(documents.page(plan_json(made, str(path))))
         return
-    click.echo(plan_text(made))
+    click.echo(plan_text(made, whole=whole))
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
     click.echo(f"written: {path}")

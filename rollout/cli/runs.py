@@ -190,7 +190,7 @@ def _plan_now(
     fleet = read_fleet(session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     if session.output == "text":
-        click.echo(plan_text(plan))
+        click.echo(plan_text(plan, whole=True))
     return plan, inventory
 
 

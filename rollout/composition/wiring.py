@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
 from rollout.core.text.nodesets import fold
@@ -164,6 +165,8 @@ class Session:
 
     def past(self) -> Journal:
         """The journal, or one without runs if there is none: creates no journal."""
+        if self.shared is None and not has_journal(self.state):
+            return NoJournal()
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
 from tests.app.test_isolation import poison
+from tests.cli.test_start import DATABASES, LISTS, REACHES_NODES, SCREENS
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
 from tests.places import ROOT
 
@@ -50,7 +53,7 @@ def unread(name: str) -> Unread:
 NAMES = ("n1", "n2", "n3")
 ALL_AWAY = {name: unread(name) for name in NAMES}
 ALL_WANTED = {name: as_wanted(name) for name in NAMES}
-SOME_CHANGE = {**ALL_AWAY, "n2": kubeadm("n2"), "n3": as_wanted("n3")}
+SOME_CHANGE: Mapping[str, Snapshot | Unread] = {**ALL_AWAY, "n2": kubeadm("n2"), "n3": as_wanted("n3")}
 SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
 
 
@@ -96,3 +99,13 @@ def test_a_fleet_with_one_failing_node_is_planned_and_its_trace_is_stored(
     assert f"The trace is in {file.relative_to(site)}" in shown
     assert "ValueError: s3cret" in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.process
+def test_a_plan_from_a_snapshot_imports_no_database_and_no_ssh(site: Path) -> None:
+    assert planned(site, SOME_CHANGE) == 0
+    words = ("plan", "--cluster", "small", "--snapshot", "fleet.snapshot.json", "--out", "q.plan.json")
+    done = subprocess.run([sys.executable, "-c", LISTS, *words], capture_output=True, text=True, check=True)
+    assert (site / "q.plan.json").exists()
+    loaded = done.stderr.split()
+    assert [name for name in (*DATABASES, *SCREENS, *REACHES_NODES) if name in loaded] == []

@@ -15,6 +15,7 @@ from rollout.adapters.journal import schema
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.schema import SHIPPED, Revisions
 from rollout.adapters.journal.store import Store
+from rollout.adapters.journal_file import FILE, has_journal
 from rollout.errors import StateError
 
 AWAY = "journal-away"
@@ -98,7 +99,7 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
 def is_there(place: Path | PostgresUrl) -> bool:
     """Whether there is a journal; the check creates none."""
     if isinstance(place, Path):
-        return (place / FILE).exists()
+        return has_journal(place)
     store = _store(place)
     try:
         with (
@@ -121,7 +122,6 @@ def _store(place: Path | PostgresUrl) -> Store:
 # SQLite: one file in a folder of this machine, in WAL mode with full sync.
 
 
-FILE = "journal.db"
 _BRIEF = frozenset(
     {
         sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,

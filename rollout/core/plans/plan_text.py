@@ -1,6 +1,7 @@
 """What ``rollout plan`` prints: every change with its diff, the waves, the numbers at which it halts, and the nodes that are left out.
 
 It is folded: 2,000 nodes are a few groups. Groups that differ only in bytes that rollout does not change are shown once.
+A long plan is shown without the lines of its diffs: each file then says how many lines it gains and loses.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def _asked(gate: Gate) -> Iterable[str]:
             assert_never(never)
 
 
+MOST_LINES = 90
+"""Lines of a plan from which on diffs are left out."""
 MOST_DIFF = 24
 MOST_KINDS = 12
 MOST_REASONS = 12
@@ -86,26 +89,25 @@ class ShownGroup:
         return self.groups[0]
 
 
-def plan_text(plan: Plan) -> str:
-    """The whole plan as text for people, without colours. Control characters are removed, because others may have written the plan."""
-    text = (
-        "\n".join(
-            [
-                *_head(plan),
-                *_kinds(plan),
-                *consequences_lines(plan),
-                *drains_lines(plan),
-                *loads_lines(plan),
-                *_waves(plan),
-                *_halting(plan),
-                *_known(plan),
-                *_left(plan),
-                *_tail(plan),
-            ]
-        )
-        + "\n"
+def plan_text(plan: Plan, *, whole: bool = False) -> str:
+    """The plan as text for people, without colours. Control characters are removed, because others may have written the plan.
+
+    ``whole``: with its diffs, however long it gets.
+    """
+    head, changes = tuple(_head(plan)), tuple(_kinds(plan))
+    numbers = (
+        *consequences_lines(plan),
+        *drains_lines(plan),
+        *loads_lines(plan),
+        *_waves(plan),
+        *_halting(plan),
+        *_known(plan),
+        *_left(plan),
+        *_tail(plan),
     )
-    return CONTROL.sub("", text)
+    if not whole and len(head) + len(changes) + len(numbers) > MOST_LINES:
+        changes = tuple(_kinds(plan, diffs=False))
+    return CONTROL.sub("", "\n".join((*head, *changes, *numbers)) + "\n")
 
 
 def kinds(plan: Plan) -> tuple[ShownGroup, ...]:
@@ -154,12 +156,14 @@ def _head(plan: Plan) -> Iterator[str]:
 # Changes
 
 
-def _kinds(plan: Plan) -> Iterator[str]:
+def _kinds(plan: Plan, *, diffs: bool = True) -> Iterator[str]:
     found = kinds(plan)
+    left_out = 0
     changes: dict[tuple[str, ...], str] = {}
-    diffs: dict[tuple[str, ...], str] = {}
-    for kind in found[:MOST_KINDS]:
-        yield ""
+    seen: dict[tuple[str, ...], str] = {}
+    for at, kind in enumerate(found[:MOST_KINDS]):
+        if diffs or not at:
+            yield ""
         yield from _header(kind)
         change = kind.first.change
         body = (*_reasons_and_diffs(plan, change), *_then(change))
@@ -168,13 +172,16 @@ def _kinds(plan: Plan) -> Iterator[str]:
             yield f"    the same change as {where}"
             continue
         for file in change.files:
-            yield from _file(plan, kind.first.name, file, diffs)
+            yield from _file(plan, kind.first.name, file, seen) if diffs else _file_in_short(plan, file)
+            left_out += not diffs
         yield from (f"    {line}" for line in _then(change))
     rest = found[MOST_KINDS:]
     if rest:
         yield ""
         nodes = sum(len(kind.nodes) for kind in rest)
         yield f"… {counted(len(rest), 'more group')} with {counted(nodes, 'node')}: see them all with -o json"
+    if left_out:
+        yield f"… {counted(left_out, 'diff')} not shown: see them with -v"
 
 
 def _header(kind: ShownGroup) -> Iterator[str]:
@@ -206,6 +213,15 @@ def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], 
     yield from (f"      {line}" for line in lines[:MOST_DIFF])
     if len(lines) > MOST_DIFF:
         yield f"      … {len(lines) - MOST_DIFF} more lines"
+
+
+def _file_in_short(plan: Plan, file: FileChange) -> Iterator[str]:
+    """Its reasons, and after the last one how many lines the file gains and loses."""
+    *reasons, last = file.reasons or ("",)
+    yield from (f"    {printable(reason)}" for reason in reasons)
+    lines = _diff(plan, file)[2:]
+    more, fewer = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    yield f"    {printable(last)}  {file.path}{'' if file.before else ' (new)'}: +{more} −{fewer} lines"
 
 
 def _then(change: Change) -> Iterator[str]:

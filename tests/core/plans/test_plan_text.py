@@ -93,8 +93,20 @@ Emergency rollback of all of it: about 45s (20 s per node, not yet rehearsed)
     )
 
 
-def test_two_thousand_nodes_fit_on_a_few_screens() -> None:
-    text = plan_text(plan_of(2000))
+def test_two_thousand_nodes_fit_on_one_long_screen_and_the_text_says_what_is_left_out() -> None:
+    made = plan_of(2000)
+    text = plan_text(made)
+    assert len(text.splitlines()) < 76
+    assert "(playbook image-pulls)  /etc/default/kubelet (new): +1 −0 lines\n" in text
+    assert "(playbook image-pulls)  /etc/sysconfig/kubelet: +1 −1 lines\n" in text
+    assert "@@" not in text
+    files = sum(len(kind.first.change.files) for kind in kinds(made))
+    assert f"\n… {files} diffs not shown: see them with -v\n" in text
+
+
+def test_the_whole_text_of_two_thousand_nodes() -> None:
+    text = plan_text(plan_of(2000), whole=True)
+    assert "not shown" not in text
     assert len(text.splitlines()) < 120
     assert max(map(len, text.splitlines())) < 420
     assert "/var/lib/kubelet/config.yaml: the same lines as in g1" in text
@@ -164,7 +176,7 @@ def test_long_diffs_are_cut() -> None:
     plan = plan_of(6)
     (first, *_), blobs = plan.groups, dict(plan.blobs)
     blobs[first.change.files[0].after] = "".join(f"line {at}\n" for at in range(90)).encode()
-    assert "more lines" in plan_text(replace(plan, blobs=blobs))
+    assert "more lines" in plan_text(replace(plan, blobs=blobs), whole=True)
 
 
 def test_nothing_to_do() -> None:
