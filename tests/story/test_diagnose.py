@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ def few(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def diagnose(site: Site, *words: str, limit: str = NODES) -> tuple[int, dict[str, list[dict[str, object]]]]:
+def diagnose(site: Site, *words: str, limit: str = NODES) -> tuple[int, dict[str, Any]]:
     kubeconfig = ("--kubeconfig", str(site.lab / "kubeconfig"))
     done = site.rollout("diagnose", "--cluster", "small", "--limit", limit, "-o", "json", *kubeconfig, *words)
     return done.code, json.loads(done.out or "{}")
