@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-diagnose picture lock audit sbom kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture lock audit sbom kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,9 +120,12 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/fuzz.txt
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
-bench: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md; the cost of large fleets
+bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, half an hour; NODES=100 ROUNDS=3)
+	@test -x .cache/peers/bin/pyinfra || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --requirement requirements/peers.in; }
+	$(BIN)/python -m benchmarks --tools .cache/peers/bin --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),3)
+
+bench-check: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md
 	$(BIN)/python -m benchmarks.check_kubelet
-	$(BIN)/python -m benchmarks.large_fleet 2000 100000
 
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)

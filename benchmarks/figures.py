@@ -62,5 +62,7 @@ def chart(title: str, bars: Sequence[Bar]) -> str:
         y = 36 + 28 * at
         parts.append(f'<text x="8" y="{y + 15}" font-size="13">{escape(bar.name)}</text>')
         parts.append(f'<rect x="150" y="{y}" width="{400 * bar.seconds / most:.1f}" height="20" fill="#4878a8"/>')
-        parts.append(f'<text x="{156 + 400 * bar.seconds / most:.1f}" y="{y + 15}" font-size="13">{bar.seconds:.1f} s</text>')
+        parts.append(
+            f'<text x="{156 + 400 * bar.seconds / most:.1f}" y="{y + 15}" font-size="13">{bar.seconds:.1f} s</text>'
+        )
     return "\n".join([*parts, "</svg>\n"])

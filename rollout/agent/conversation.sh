@@ -6,14 +6,14 @@
 
 serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
   result=0
-  while IFS=' ' read -r nonce size request && is_name "$nonce" && is_number "$size"; do
+  while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
     take "$size" || { say "refused torn-program the request arrived incomplete" && return 1; }
     printf 'begin %s\n' "$nonce"
     # shellcheck disable=SC2086 # split into words
-    [ -z "$request" ] || (main $request) </dev/null
+    [ -z "$framed" ] || (main $framed) </dev/null
     result=$?
     printf 'over %s %s\n' "$nonce" "$result"
-    [ "$result" -eq 0 ] || log "${request%% *}: ended with status $result"
+    [ "$result" -eq 0 ] || log "${framed%% *}: ended with status $result"
   done
   return "$result"
 }

@@ -7,7 +7,7 @@ say() {
 
 finish() {
   say "end $verb"
-  log "$request: ${outcome-done}"
+  log "$framed: ${outcome-done}"
   exit 0
 }
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +16,7 @@ from rollout.app.following import replay
 from rollout.app.load import load_policy
 from rollout.app.maintenance import held_by, set_free
 from rollout.app.plan import check_preflight
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, Nodes
 from rollout.app.reading import only, read_receipts
 from rollout.app.runs import (
     check_in_inventory,
@@ -32,7 +34,7 @@ from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
-from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, the_playbook
+from rollout.composition.planning import make_plan, plan_in, preflight_text, read_over, the_playbook
 from rollout.composition.wiring import Session, operator
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.inventory import Inventory
@@ -55,6 +57,9 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
+
+if TYPE_CHECKING:
+    from rollout.adapters.ssh import SshNodes
 
 # A plan file that is named on the command line.
 
@@ -124,23 +129,29 @@ def apply(
         )
     if plan_file is None and digest:
         raise UsageError("plan-is-made-now", "--digest needs a plan file: with --cluster the plan is made now")
-    if plan_file is not None:
-        plan, inventory = _read_plan(session, plan_file, digest)
-    else:
-        plan, inventory = _plan_now(session, cluster, playbook, overrides, limit)
+    with closing(session.nodes()) as nodes:  # one connection a node, from the first reading to the end
+        if plan_file is not None:
+            plan, inventory = _read_plan(session, plan_file, digest)
+        else:
+            plan, inventory = _plan_now(session, nodes, cluster, playbook, overrides, limit)
+        return _applied(session, nodes, plan, inventory, yes=yes, fresh=plan_file is None)
+
+
+def _applied(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory, *, yes: bool, fresh: bool) -> int:
+    """``fresh``: the plan was made just now over these connections."""
     preflight = check_preflight(plan)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
     if not plan.nodes:
         return _tell(session, nothing_to_change(plan))
     check_nothing_unfinished(session.past(), plan.cluster)
-    if plan_file is not None and _is_applied(session, plan, inventory):
+    if not fresh and _is_applied(session, nodes, plan, inventory):
         return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         click.echo("\n".join(does_lines(plan)), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
-        with session.tools(session.journal(), plan.limits.in_flight, backends) as tools:
+        with session.tools(session.journal(), plan.limits.in_flight, backends, nodes=nodes) as tools:
             state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
 
@@ -153,15 +164,10 @@ def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Invento
     return plan, inventory
 
 
-def _is_applied(session: Session, plan: Plan, inventory: Inventory) -> bool:
+def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory) -> bool:
     """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
-    nodes = session.nodes()
-    try:
-        found = look_before(
-            plan, session.access(inventory, tuple(plan.nodes)), nodes, session.past(), session.traces.keep
-        )
-    finally:
-        nodes.close()
+    access = session.access(inventory, tuple(plan.nodes))
+    found = look_before(plan, access, nodes, session.past(), session.traces.keep)
     answer = found.answer()
     if answer is PlanDecision.PLAN_AGAIN:
         raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
@@ -180,14 +186,14 @@ def _stale(found: Standings) -> str:
 
 
 def _plan_now(
-    session: Session, cluster: str, playbook: str, overrides: tuple[str, ...], limit: str
+    session: Session, nodes: Nodes, cluster: str, playbook: str, overrides: tuple[str, ...], limit: str
 ) -> tuple[Plan, Inventory]:
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     check_backends(inventory, needs_to_plan(inventory, policy, session.kubeconfig), session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-    fleet = read_fleet(session, inventory, selection)
+    fleet = read_over(nodes, session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     if session.output == "text":
         click.echo(plan_text(plan, whole=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rollout.adapters.clock import SystemClock
@@ -10,7 +11,7 @@ from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
 from rollout.app.plan import build_plan, read_plan
-from rollout.app.ports import Files
+from rollout.app.ports import Files, Nodes
 from rollout.app.reading import snapshot_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -43,14 +44,15 @@ def the_playbook(files: Files, inventory: Inventory) -> str:
 
 def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
     """One round trip per node."""
-    nodes = session.nodes()
-    try:
-        fleet = snapshot_fleet(
-            inventory, session.access(inventory, selection), nodes, SystemClock(), session.traces.keep
-        )
-    finally:
-        nodes.close()
-    sources, keep = session.sources(), session.traces.keep
+    with closing(session.nodes()) as nodes:
+        return read_over(nodes, session, inventory, selection)
+
+
+def read_over(nodes: Nodes, session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+    """The same over connections that go on afterwards."""
+    access, keep = session.access(inventory, selection), session.traces.keep
+    fleet = snapshot_fleet(inventory, access, nodes, SystemClock(), keep)
+    sources = session.sources()
     return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
 
 

@@ -17,7 +17,7 @@ from rollout.core.model.report import AgentRequest, Outcome, RemoteAnswer, Remot
 from rollout.core.model.snapshot import ReceiptState
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report
-from rollout.kubelet.agent.agent_call import Claim
+from rollout.kubelet.agent.agent_call import Claim, Measure
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, order
 from tests.controllers import until
@@ -247,9 +247,11 @@ def test_a_frame_without_a_verb_is_only_answered(node: Node) -> None:
 def test_the_nodes_journal_has_a_line_for_each_verb(node: Node) -> None:
     with talk(node) as shell:
         shell.ask(status())
+        shell.ask(agent_call.status(PROGRAM, measure=Measure("kubelet.service", 10248), sudo=False, deadline=60))
         shell.ask(confirm())
     assert node.at("/run/standin/journal").read_text().splitlines() == [
         "status tx=t1: done",
+        "status measure=1 unit=kubelet.service healthz=10248: done",
         "confirm tx=t1 run=run-1 counter=1 keep=3: refused no-transaction t1",
     ]
 

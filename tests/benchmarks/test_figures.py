@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def test_a_limit_is_met_at_itself_in_both_directions() -> None:
 
 @given(st.lists(st.builds(Bar, WORDS, FIGURES)))
 def test_the_chart_has_a_bar_for_each_tool_and_stays_inside(bars: list[Bar]) -> None:
-    drawn = ElementTree.fromstring(chart("wall time", bars))  # noqa: S314 (made here)
+    drawn = ET.fromstring(chart("wall time", bars))  # noqa: S314 (made here)
     widths = [float(bar.attrib["width"]) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")]
     assert len(widths) == len(bars)
     assert all(0 <= width <= 400 for width in widths)

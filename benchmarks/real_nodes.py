@@ -1,0 +1,178 @@
+"""The same change on the same real systemd nodes, by rollout, by the safe floor and by other tools, in turns.
+
+Each round takes every tool once, in an order that rotates. Before each turn the nodes get their old files back, from outside.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measured import Measured, measured
+from benchmarks.peers import FLAGS, PEERS, Target
+from tests.bed.bed import INSTANCES, Bed
+from tests.bed.node import CONFIG, PLAIN_CONFIG, Layout, Node
+
+LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+ROOT = Path(__file__).parent.parent
+FLOOR, APPLY, EMERGENCY = "safe floor", "rollout apply", "rollout rollback --emergency"
+PLAYBOOK = """\
+name: pulls
+settings: {imagePullProgressDeadline: 5m, serializeImagePulls: false}
+waves: [rest]
+rehearsal: false
+limits: {inFlight: 1000, perRack: 100%, pace: 1000}
+budgets: {wave: 1000, rack: 1000, fleet: 1000}
+soak: 0s
+passes: 1
+guard: 180s
+"""
+TOGETHER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """All turns of each tool, and how many connections each node saw in the last one."""
+
+    nodes: int
+    turns: Mapping[str, Sequence[Measured]]
+    connections: Mapping[str, float]
+
+    def wall(self, tool: str) -> float:
+        return statistics.median(each.wall for each in self.turns[tool])
+
+    def cpu(self, tool: str) -> float:
+        """Milliseconds of the controller's CPU a node."""
+        return 1000 * statistics.median(each.cpu for each in self.turns[tool]) / self.nodes
+
+
+def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
+    with _many_instances(nodes), Bed() as bed:
+        _add_programs(bed.folder / "image")
+        found = bed.add(nodes)
+        _lay_out(folder, found)
+        turns: dict[str, list[Measured]] = defaultdict(list)
+        connections: dict[str, float] = {}
+        names = [FLOOR, APPLY, *PEERS]
+        for number in range(rounds):
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                _reset(found)
+                for tool, words in _steps(name, folder, bed, tools):
+                    before = _accepted(found)
+                    turns[tool].append(measured(words, folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}))
+                    connections[tool] = (_accepted(found) - before) / nodes
+                    sys.stderr.write(
+                        f"round {number + 1}: {tool}: {turns[tool][-1].wall:.1f} s, CPU {turns[tool][-1].cpu:.1f} s\n"
+                    )
+    return Turns(nodes, turns, connections)
+
+
+def _steps(name: str, folder: Path, bed: Bed, tools: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    """What is measured for this tool, one after the other."""
+    if name == FLOOR:
+        names = [node.name for node in bed.nodes]
+        yield FLOOR, (sys.executable, str(ROOT / "benchmarks/floor.py"), str(bed.ssh_config), "false", *names)
+    elif name == APPLY:
+        way = ("--ssh-config", str(bed.ssh_config))
+        measured(_rollout("plan", "--cluster", "real", "--out", "p.json", *way), folder)
+        yield APPLY, _rollout("apply", "p.json", "--yes", *way)
+        yield (
+            EMERGENCY,
+            _rollout(
+                "rollback", "--cluster", "real", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100", *way
+            ),
+        )
+    else:
+        PEERS[name].files(folder, [_target(node) for node in bed.nodes], bed.user_key)
+        yield name, PEERS[name].words(tools)
+
+
+def _rollout(*words: str) -> Sequence[str]:
+    return (sys.executable, "-m", "rollout.cli", *words)
+
+
+def _target(node: Node) -> Target:
+    return Target(node.name, node.address, _config(node), CONFIG.replace("Pulls: true", "Pulls: false"))
+
+
+def _config(node: Node) -> str:
+    return PLAIN_CONFIG if node.layout is Layout.PLAIN else "/var/lib/kubelet/config.yaml"
+
+
+def _reset(nodes: Sequence[Node]) -> None:
+    """The old files in force on every node, nothing of a tool left."""
+    away = f"{FLAGS} /var/lib/floor /var/lib/rollout /etc/systemd/system/kubelet.service.d/90-rollout.conf"
+
+    def one(node: Node) -> None:
+        (node.root / _config(node).lstrip("/")).write_text(CONFIG)
+        line = f"rm -rf {away}; systemctl daemon-reload; systemctl restart kubelet; pkill -u ops sshd; :"
+        node.exec("sh", "-c", line)
+
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        list(pool.map(one, nodes))
+
+
+def _accepted(nodes: Sequence[Node]) -> int:
+    """Connections that the nodes' sshd has accepted in this boot."""
+
+    def one(node: Node) -> int:
+        said = node.exec("journalctl", "-b", "-t", "sshd", "-o", "cat", "--no-pager")
+        return len(re.findall(r"^Accepted publickey", said, re.MULTILINE))
+
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        return sum(pool.map(one, nodes))
+
+
+def _lay_out(folder: Path, nodes: Sequence[Node]) -> None:
+    names = [node.name for node in nodes]
+    racks = "".join(f"  rack{at // 20}: {','.join(names[at : at + 20])}\n" for at in range(0, len(names), 20))
+    inventory = f"cluster: real\napiServer: v1.20.15\nracks:\n{racks}nodes:\n" + "".join(
+        f"  {name}: {{}}\n" for name in names
+    )
+    for name, text in (("inventories/real.yaml", inventory), ("playbooks/pulls.yaml", PLAYBOOK)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "templates").symlink_to(ROOT / "templates")
+
+
+def _add_programs(image: Path) -> None:
+    """python3 (ansible-core needs it on nodes) and curl, with their libraries, from this machine: the same Debian."""
+    programs = [Path("/usr/bin/python3.11"), Path("/usr/bin/curl")]
+    programs += list(programs[0].parent.parent.glob("lib/python3.11/lib-dynload/*.so"))
+    libraries = {
+        Path(path)
+        for each in programs
+        for path in re.findall(r"(/\S+) \(0x", subprocess.check_output(["ldd", str(each)], text=True))
+    }
+    shutil.copytree(
+        "/usr/lib/python3.11",
+        image / "usr/lib/python3.11",
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("test", "__pycache__"),
+    )
+    for each in (*programs[:2], *libraries):
+        there = image / str(each).lstrip("/")
+        if not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(each, there)
+    (image / "usr/bin/python3").symlink_to("python3.11")
+
+
+@contextmanager
+def _many_instances(nodes: int) -> Iterator[None]:
+    """inotify instances for all nodes; the machine's own limit again afterwards."""
+    before = LIMIT.read_text()
+    LIMIT.write_text(str(max(int(before), INSTANCES * (nodes + 20))))
+    try:
+        yield
+    finally:
+        LIMIT.write_text(before)
