@@ -1,6 +1,6 @@
 """How long ``rollout check --kubelet-config … -o json`` takes over a thousand files, as one process from start to end.
 
-``make bench`` writes what it measured to ``check-kubelet.md`` beside this file. Two kinds of files: what kubeadm leaves on
+``make bench-check`` writes what it measured to ``check-kubelet.md`` beside this file. Two kinds of files: what kubeadm leaves on
 nodes, no two alike, and the configurations that real kubelets were asked of, many of them wrong on purpose.
 """
 
@@ -103,7 +103,7 @@ def main() -> None:
     head = (
         f"# {FILES:,} files through `rollout check --kubelet-config`",
         "",
-        f"One process for all of them, its start included, with `-o json`; the best of {TIMES}. {machine()}. Written by `make bench`.",
+        f"One process for all of them, its start included, with `-o json`; the best of {TIMES}. {machine()}. Written by `make bench-check`.",
         "",
         "| files | kubelet | answers | size | CPU | wall |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # A guarded change of the kubelet's two files, without protocol. VALUE is set before: true or false.
 set -e
 state=/var/lib/floor units=/etc/systemd/system
