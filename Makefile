@@ -121,7 +121,7 @@ fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (6
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
 bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, half an hour; NODES=100 ROUNDS=3)
-	@test -x .cache/peers/bin/pyinfra || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --requirement requirements/peers.in; }
+	@test -x .cache/peers/bin/pyinfra || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/peers.txt; }
 	$(BIN)/python -m benchmarks --tools .cache/peers/bin --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),3)
 
 bench-check: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md
@@ -145,6 +145,7 @@ COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --pyt
 lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirements/*.in; what fits stays as it is (UPGRADE=--upgrade)
 	$(COMPILE) $(UPGRADE) --extra dev pyproject.toml requirements/build.in --output-file requirements/dev.txt
 	$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/build.in --output-file requirements/run.txt
+	$(COMPILE) $(UPGRADE) requirements/peers.in --output-file requirements/peers.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(COMPILE) $(UPGRADE) requirements/record.in --output-file requirements/record.txt
 	$(COMPILE) $(UPGRADE) requirements/tools.in --output-file requirements/tools.txt

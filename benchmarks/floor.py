@@ -28,7 +28,7 @@ def main() -> None:
     gate = threading.Semaphore(HANDSHAKES)
 
     def change(name: str) -> str:
-        """What went wrong, or nothing."""
+        """What failed, or nothing."""
         place = config.lookup(name)
         with paramiko.Transport((place["hostname"], 22)) as transport:
             with gate:

@@ -1,4 +1,4 @@
-"""The same change by other tools: two files, a restart of the kubelet, and its health. No guard, no way back.
+"""The same change by other tools: two files, a restart of the kubelet, and its health. No guard, no rollback.
 
 Each takes what it needs from ``peer_files``: the list of nodes with their addresses, and the new files of each node.
 """

@@ -99,7 +99,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
 
 @dataclass(frozen=True, slots=True)
 class UnlockDocument:
-    """``released``: the nodeset; ``not_released``: node → why its claim remains; ``no_answer``: nodes whose claim is not known."""
+    """``released``: the nodeset; ``not_released``: node → why its claim remains; ``no_answer``: nodes that gave no answer."""
 
     cluster: str
     released: str

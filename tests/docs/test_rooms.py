@@ -7,7 +7,20 @@ from pathlib import Path
 from tests.places import ROOT
 
 OF_THE_WHOLE = frozenset(
-    {"story", "real", "chaos", "power", "mutants", "hostile", "docs", "bed", "tables", "house", "incidents"}
+    {
+        "story",
+        "real",
+        "chaos",
+        "power",
+        "mutants",
+        "hostile",
+        "docs",
+        "bed",
+        "tables",
+        "house",
+        "incidents",
+        "benchmarks",
+    }
 )
 """Folders of no single package: tests of the whole product, test machines, programs that make or count its tables."""
 
