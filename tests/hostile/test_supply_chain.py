@@ -41,7 +41,7 @@ def test_the_lock_for_building_matches_pyproject() -> None:
 
 
 def test_there_are_locks_for_running_developing_and_tools() -> None:
-    assert LOCKS == ["dev.txt", "fuzz.txt", "record.txt", "run.txt", "tools.txt"]
+    assert LOCKS == ["dev.txt", "fuzz.txt", "peers.txt", "record.txt", "run.txt", "tools.txt"]
 
 
 @pytest.mark.parametrize("name", LOCKS)
