@@ -25,8 +25,9 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 .venv/.done: pyproject.toml requirements/dev.txt .ci/packages
 	@.ci/packages
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/pip check
 	@touch $@
 
 quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that needs no process, socket or root
@@ -117,11 +118,11 @@ test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes
 
 fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (60); what breaks one stays in tests/hostile/cases (TARGET=…)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/fuzz.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/fuzz.txt
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
 bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, half an hour; NODES=100 ROUNDS=3)
-	@test -x .cache/peers/bin/pyinfra || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/peers.txt; }
+	@test -x .cache/peers/bin/pyinfra || { python3 -m venv .cache/peers && .cache/peers/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/peers.txt; }
 	$(BIN)/python -m benchmarks --tools .cache/peers/bin --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),3)
 
 bench-check: setup ## 1,000 kubelet configurations through check --kubelet-config, written to benchmarks/check-kubelet.md
@@ -137,7 +138,7 @@ picture: setup ## make the picture of a run in the README anew, by a run
 
 .cache/tools/.done: requirements/tools.txt
 	@$(PYTHON) -m venv .cache/tools
-	@.cache/tools/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/tools.txt
+	@.cache/tools/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/tools.txt
 	@touch $@
 
 COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
