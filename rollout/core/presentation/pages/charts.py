@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
+from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
 from rollout.core.presentation.pages.story import Story, StorySpan, WaveSample
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import NodeRecord, Phase
@@ -125,16 +125,31 @@ _BEHIND = {
 # Waves over time: a lane for each wave, filled from the bottom by the states of its nodes.
 
 
-def timeline(story: Story) -> Html:
-    """Lanes of waves, spans behind them, a mark where it halted."""
-    axis = Axis(story.began, story.ended)
+def timeline(story: Story, idle: tuple[Idle, ...] = ()) -> Html:
+    """Lanes of waves, spans behind them, a mark where it halted. ``idle`` stretches are folded."""
+    axis = Axis(story.began, story.ended, idle)
     waves = story.past.order.waves
     bottom = TOP + len(waves) * (LANE + GAP) - GAP
     label = (
         f"How the {counted(len(waves), 'wave')} of run {story.past.order.run} went over {seconds_text(axis.seconds)}"
     )
     lanes = (_lane(story, axis, index) for index in range(len(waves)))
-    return picture(bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom))
+    return picture(bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom), _folds(axis, bottom))
+
+
+def _folds(axis: Axis, bottom: float) -> Html | None:
+    """A band over each folded stretch, with its real length."""
+    return tag("g", [_fold_mark(axis, each, bottom) for each in axis.idle]) if axis.idle else None
+
+
+def _fold_mark(axis: Axis, idle: Idle, bottom: float) -> Html:
+    x, end = axis.x(idle.began), axis.x(idle.ended)
+    took = seconds_text(idle.ended - idle.began)
+    title = tag("title", f"{took} without a change of a node, from {clock(idle.began - axis.began)} on")
+    band = tag("rect", title, x=x, y=TOP - STRIP, width=end - x, height=bottom - TOP + STRIP, class_="folded")
+    middle = (x + end) / 2
+    words = tag("text", f"≈ {took}", class_="note", transform=f"translate({middle + 3:.1f},{bottom - 4:.1f}) rotate(-90)")
+    return raw(band, tag("g", words, class_="fold-words"))
 
 
 def _lane(story: Story, axis: Axis, index: int) -> Html:
