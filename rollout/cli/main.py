@@ -47,6 +47,7 @@ COMMANDS = {
     "rollback": Listed("rollback:rollback", "Revert a run, or all nodes in an emergency."),
     "runs": Listed("run_list:list_runs", "List runs: when, who, how they ended, what rolled them back."),
     "schema": Listed("schema:schema", "Print a JSON Schema of files or of documents."),
+    "serve": Listed("serve:serve", "Show runs in a browser, live, from the journal alone."),
     "simulate": Listed("simulate:simulate", "Rehearse a plan offline on model nodes."),
     "ssh": Listed("commands:ssh", "Open a shell on a node."),
     "status": Listed("status:status", "Show the state of a run from its journal."),

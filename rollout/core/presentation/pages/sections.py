@@ -293,7 +293,7 @@ def budgets(story: Story) -> Html:
     when = "when it halted" if story.halted_in else "at the end"
     words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
     rows = [_budget(each) for each in used_budgets(story)]
-    return raw(tag("p", words, class_="dim"), table(("where", "for", "failed", "halts at", ""), rows))
+    return raw(tag("p", words, class_="dim"), table(("where", "for", "failed", "halts at", "used"), rows))
 
 
 def _budget(each: Distance) -> Html:
