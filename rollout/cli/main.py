@@ -38,6 +38,7 @@ COMMANDS = {
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
     "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
     "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
+    "metrics": Listed("metrics:metrics", "Print metrics of runs for Prometheus."),
     "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
     "plan": Listed("plan:plan", "Read the nodes, change nothing, write the plan."),
     "prepull": Listed("pulls:prepull", "Pull images on nodes before their pods need them."),

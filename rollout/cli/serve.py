@@ -10,7 +10,7 @@ import click
 from rollout.adapters.no_journal import NoJournal
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
-from rollout.composition.wiring import Session
+from rollout.composition.wiring import Session, operator
 from rollout.errors import UsageError
 
 PORT = 8765
@@ -20,8 +20,9 @@ PORT = 8765
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0: any that is free."
 )
+@click.option("--control", is_flag=True, help="The page may also pause, continue and abort runs, in your name.")
 @session_options
-def serve(session: Session, port: int) -> int:
+def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
     """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         hint = "pip install 'rollout[page]'"
@@ -31,7 +32,8 @@ def serve(session: Session, port: int) -> int:
     journal = opening(session)
     journal()  # so that the first page does not wait for it
     click.echo("Open one of these addresses in a browser on this machine; Ctrl-C ends it:")
-    serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"))
+    who = operator() if control else ""
+    serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who)
     return 0
 
 

@@ -18,9 +18,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from rollout.app.live_run import LiveRuns
+from rollout.app.metrics import measured_runs
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal
 from rollout.app.run_list import listed_runs
+from rollout.core.presentation.metrics import metrics_text
 from rollout.core.presentation.pages.index_page import index_body, index_head
 from rollout.core.presentation.pages.live_page import live_body, live_head
 from rollout.core.presentation.pages.markup import lines, tag
@@ -30,6 +32,7 @@ from rollout.core.presentation.pages.shell import END, whole_page
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
+from rollout.web.control import RunControl
 from rollout.web.snapshots import Browser, RenderedParts
 from rollout.web.streams import MOST_STREAMS, snapshots
 
@@ -46,17 +49,23 @@ def static_files() -> Mapping[str, str]:
 
 @dataclass
 class Site:
-    """``journal`` opens the journal, or returns the one that is open; ``place`` names it; ``stopping``: the server ends."""
+    """``journal`` opens the journal, or returns the one that is open; ``place`` names it; ``stopping``: the server ends.
+
+    ``who``: the operator whose requests the pages may record; ``""``: they only show.
+    """
 
     journal: Callable[[], Journal]
     place: str
     stopping: Callable[[], bool]
+    who: str = ""
     files: Mapping[str, str] = field(default_factory=static_files)
     streams: int = 0
 
     def __post_init__(self) -> None:
         self.runs = LiveRuns(self.journal, time)
-        self.rendered: dict[str, RenderedParts] = defaultdict(RenderedParts)
+        self.control = RunControl(self.runs, self.who) if self.who else None
+        secret = self.control.secret if self.control else ""
+        self.rendered: dict[str, RenderedParts] = defaultdict(lambda: RenderedParts(secret))
 
     def application(self) -> Starlette:
         routes = [
@@ -65,7 +74,10 @@ class Site:
             Route("/runs/{run}/stream", self.stream),
             Route("/runs/{run}/nodes/{node}", self.node),
             Route("/static/{name}", self.file),
+            Route("/metrics", self.metrics),
         ]
+        if self.control:
+            routes.append(Route("/runs/{run}/{word}", self.control.answer, methods=["POST"]))
         return Starlette(routes=routes, exception_handlers={StateError: _said, Exception: _broken})
 
     def file(self, request: Request) -> Response:
@@ -73,6 +85,10 @@ class Site:
         if name not in self.files:
             return PlainTextResponse("no such file\n", HTTPStatus.NOT_FOUND)
         return Response(self.files[name], media_type=_KINDS[Path(name).suffix])
+
+    def metrics(self, _request: Request) -> Response:
+        text = metrics_text(tuple(measured_runs(self.runs)))
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def index(self, _request: Request) -> Response:
         return _streamed(index_head(self.place), lambda: index_body(tuple(listed_runs(self.journal())), self.place))

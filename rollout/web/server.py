@@ -35,13 +35,16 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(journal: Callable[[], Journal], place: str, port: int, say: Callable[[str], None]) -> None:
-    """Answer until SIGINT or SIGTERM. ``port`` 0: any that is free. ``StateError`` ``port-in-use``."""
+def serve(journal: Callable[[], Journal], place: str, port: int, say: Callable[[str], None], who: str = "") -> None:
+    """Answer until SIGINT or SIGTERM. ``port`` 0: any that is free. ``StateError`` ``port-in-use``.
+
+    ``who``: the operator whose requests to runs the pages may record; ``""``: they only show.
+    """
     sockets = loopback(port)
     port = sockets[0].getsockname()[1]
     gatekeeper = Gatekeeper(monotonic, name=f"rollout-{port}")
     server = _Server(_config())
-    pages = Site(journal, place, lambda: server.should_exit)
+    pages = Site(journal, place, lambda: server.should_exit, who)
     server.config.app = Guarded(pages.application(), gatekeeper)
     hosts = ["127.0.0.1", *(["[::1]"] if len(sockets) > 1 else [])]
     for host in hosts:

@@ -23,8 +23,9 @@ LONGEST = 300
 
 @dataclass
 class RenderedParts:
-    """The parts of the newest look, made once for all readers of a run. Thread-safe."""
+    """The parts of the newest look, made once for all readers of a run. Thread-safe. ``secret``: see ``controls``."""
 
+    secret: str = ""
     story: Story | None = None
     parts: dict[str, Html] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -34,7 +35,7 @@ class RenderedParts:
             if look.story is not self.story:
                 self.parts = story_parts(look.story)
                 self.story = look.story
-            return {**self.parts, **now_parts(look.story, look.after, look.at)}
+            return {**self.parts, **now_parts(look.story, look.after, look.at, self.secret)}
 
 
 @dataclass

@@ -70,11 +70,11 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *words: str) -> Iterator[Serving]:
-    """``rollout serve`` over the journal in ``folder``, on a free port."""
+def serving(folder: Path, *words: str, state: str = "state") -> Iterator[Serving]:
+    """``rollout serve`` over the journal in ``folder/state``, on a free port."""
     said = folder / "said.txt"
     said.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "rollout.cli", "serve", "--port", "0", "--state", str(folder / "state"), *words]
+    command = [sys.executable, "-m", "rollout.cli", "serve", "--port", "0", "--state", str(folder / state), *words]
     with at_work(command, folder, said) as process:
         until(lambda: _ADDRESS.search(said.read_text()) or process.poll() is not None, PATIENCE, "an address")
         found = _ADDRESS.search(said.read_text())

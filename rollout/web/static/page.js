@@ -37,8 +37,11 @@
   function replace(name, text) {
     const place = document.querySelector(`[data-part="${name}"]`);
     if (!place) return;
+    const fresh = document.createElement("template");
+    fresh.innerHTML = text;
+    if (fresh.innerHTML === place.innerHTML) return; // what is typed into its forms stays
     const open = [...place.querySelectorAll("details")].map((each) => each.open);
-    place.innerHTML = text;
+    place.replaceChildren(fresh.content);
     place.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
   }
 

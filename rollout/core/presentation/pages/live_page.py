@@ -11,6 +11,7 @@ from itertools import pairwise
 from rollout.core.plans import estimate
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.charts import legend, timeline
+from rollout.core.presentation.pages.controls import controls
 from rollout.core.presentation.pages.health_gates import gates
 from rollout.core.presentation.pages.markup import Html, Idle, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
@@ -54,9 +55,13 @@ _TITLES = {
 }
 
 
-def now_parts(story: Story, after: Afterwards, now: float) -> dict[str, Html]:
-    """What changes with time alone. ``now``: seconds since the epoch."""
-    return {"now": _now(story, after, now), "waits": _waits(story.state)}
+def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> dict[str, Html]:
+    """What changes with time alone. ``now``: seconds since the epoch; ``secret``: see ``controls``."""
+    return {
+        "now": _now(story, after, now),
+        "control": controls(story.state, after, secret),
+        "waits": _waits(story.state),
+    }
 
 
 def story_parts(story: Story) -> dict[str, Html]:
@@ -145,11 +150,12 @@ def live_head(run: str, cluster: str, goal: str) -> str:
     )
 
 
-def live_body(parts: dict[str, Html], controls: Html | None = None) -> str:
+def live_body(parts: dict[str, Html]) -> str:
     """The rest of the document."""
     first = tag("div", parts["now"], class_="part", data_part="now", id="now")
     last = [_section(name, title, parts[name]) for name, title in _TITLES.items()]
-    return raw(first, controls or "", _nodes(), *last, END)
+    control = tag("div", parts["control"], class_="part", data_part="control", id="control")
+    return raw(first, control, _nodes(), *last, END)
 
 
 def _section(name: str, title: str, inside: Html) -> Html:
