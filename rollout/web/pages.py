@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from time import time
+from weakref import WeakKeyDictionary
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from rollout.app.live_run import LiveRuns
+from rollout.app.live_run import LiveRun, LiveRuns
 from rollout.app.metrics import measured_runs
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal
@@ -64,8 +64,8 @@ class Site:
     def __post_init__(self) -> None:
         self.runs = LiveRuns(self.journal, time)
         self.control = RunControl(self.runs, self.who) if self.who else None
-        secret = self.control.secret if self.control else ""
-        self.rendered: dict[str, RenderedParts] = defaultdict(lambda: RenderedParts(secret))
+        self.secret = self.control.secret if self.control else ""
+        self.rendered: WeakKeyDictionary[LiveRun, RenderedParts] = WeakKeyDictionary()
 
     def application(self) -> Starlette:
         routes = [
@@ -104,10 +104,14 @@ class Site:
 
         def body() -> str:
             look = live.look()
-            return live_body(self.rendered[run].of(look))
+            return live_body(self.parts_of(live).of(look))
 
         order = live.past.order
         return _streamed(live_head(run, order.cluster, order.goal), body)
+
+    def parts_of(self, live: LiveRun) -> RenderedParts:
+        """The parts that all readers of a run share, for as long as it is kept."""
+        return self.rendered.setdefault(live, RenderedParts(self.secret))
 
     def _past(self, run: str) -> str:
         past = past_run(self.journal(), run)
@@ -120,7 +124,7 @@ class Site:
             return PlainTextResponse("too many open pages\n", HTTPStatus.SERVICE_UNAVAILABLE)
         live = await run_in_threadpool(self.runs.get, run)
         reader = Browser(last=request.headers.get("last-event-id", "")[:100])
-        events = self._counted(snapshots(live, self.rendered[run], reader, self.stopping))
+        events = self._counted(snapshots(live, self.parts_of(live), reader, self.stopping))
         return StreamingResponse(events, media_type="text/event-stream")
 
     async def _counted(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
