@@ -25,7 +25,8 @@ def plain(name: str) -> str:
 
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return {plain(found[0]) for entry in project["dependencies"] if (found := _NAME.match(entry))}
+    entries = [*project["dependencies"], *project["optional-dependencies"]["page"]]
+    return {plain(found[0]) for entry in entries if (found := _NAME.match(entry))}
 
 
 def modules(text: str) -> Iterator[str]:

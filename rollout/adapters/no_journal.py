@@ -34,6 +34,9 @@ class NoJournal:
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:  # noqa: ARG002 - the port's signature
         return ()
 
+    def listed(self) -> tuple[RunHeader, ...]:
+        return ()
+
     def highest_counter(self, cluster: str) -> int:  # noqa: ARG002 - the port's signature
         return 0
 

@@ -280,6 +280,10 @@ class Journal(Protocol):
         """Newest first."""
         ...
 
+    def listed(self) -> tuple[RunHeader, ...]:
+        """The runs of every cluster, newest first, without their orders and plans: both are empty."""
+        ...
+
     def highest_counter(self, cluster: str) -> int: ...
 
     def acquire(self, cluster: str, run: str) -> None:

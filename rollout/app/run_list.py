@@ -18,7 +18,7 @@ LaterRollbacks = Mapping[str, tuple[RolledBack, ...]]
 
 def listed_runs(journal: Journal, cluster: str = "") -> Iterator[ListedRun]:
     """The newest first; ``cluster`` ``""``: of every cluster."""
-    headers = journal.runs(cluster)
+    headers = tuple(header for header in journal.listed() if cluster in ("", header.cluster))
     clusters = dict.fromkeys(header.cluster for header in headers)
     holders = (journal.holder(name) for name in clusters)
     at_work = {holder.run for holder in holders if holder is not None and holder.alive}

@@ -143,6 +143,9 @@ class Desk:
         found = reversed(tuple(self.journal.headers.values()))
         return tuple(header for header in found if not cluster or header.cluster == cluster)
 
+    def listed(self) -> tuple[RunHeader, ...]:
+        return self.runs()
+
     def highest_counter(self, cluster: str) -> int:
         return max((header.counter for header in self.runs(cluster)), default=0)
 

@@ -60,6 +60,9 @@ class Log:
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
         return ()
 
+    def listed(self) -> tuple[RunHeader, ...]:
+        return ()
+
     def highest_counter(self, cluster: str) -> int:
         return 0
 

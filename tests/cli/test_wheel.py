@@ -32,6 +32,7 @@ SHIPPED = (
     "rollout/lab/standins/sudo",
     "rollout/kubelet/kubelet_fields.json",
     "rollout/kubelet/explained/words.json",
+    "rollout/web/static/page.js",
 )
 """One file of each kind that the program reads and that is not a Python module."""
 

@@ -53,7 +53,9 @@ def test_a_lock_contains_pins_with_hashes_and_no_address(name: str) -> None:
 
 
 @pytest.mark.parametrize("version", OTHER_PYTHONS)
-@pytest.mark.parametrize(("name", "extra"), [("run.txt", ""), ("dev.txt", "dev")])
+@pytest.mark.parametrize(
+    ("name", "extra"), [("run.txt", ""), ("run.txt", "page"), ("dev.txt", "dev"), ("dev.txt", "page")]
+)
 def test_a_lock_satisfies_pyproject_on_every_python_that_it_allows(name: str, extra: str, version: str) -> None:
     environment = {"python_version": version, "python_full_version": f"{version}.0", "extra": ""}
     here = [pin for pin in lock(name) if not pin.marker or Marker(pin.marker).evaluate(environment)]

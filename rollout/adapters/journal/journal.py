@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -66,6 +67,10 @@ def get(connection: sa.Connection, run: str, events: int) -> RunSummary | None:
 
 _WITHDRAWN = "withdrawn-"
 """Prefix of the word of a withdrawn request."""
+
+_EMPTY: Mapping[str, sa.ColumnElement[Any]] = {"order": sa.literal(""), "plan": sa.literal(b"")}
+_LISTED: list[sa.ColumnElement[Any]] = [_EMPTY.get(each.name, each) for each in RUNS.c if each.name != "number"]
+"""The columns of a header, without what grows with the nodes of a run."""
 
 _WAITS = ~REQUESTS.c.word.startswith(_WITHDRAWN)
 
@@ -196,6 +201,11 @@ class SqlJournal:
             query = query.where(RUNS.c.cluster == cluster)
         with self._database.reading() as connection:
             return tuple(RunHeader(*row[1:]) for row in connection.execute(query))
+
+    def listed(self) -> tuple[RunHeader, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(*_LISTED).order_by(RUNS.c.number.desc()))
+            return tuple(RunHeader(*row) for row in rows)
 
     def highest_counter(self, cluster: str) -> int:
         """Highest counter of the runs in this journal; a node with a higher one reports it when it is claimed."""

@@ -60,6 +60,7 @@ def test_runs_and_events_are_read_in_order(journal: SqlJournal) -> None:
     assert journal.events("r1") == ("a", "b", "c")
     assert journal.events("r2") == ()
     assert [found.run for found in journal.runs("rno")] == ["r2", "r1"]
+    assert journal.listed() == tuple(replace(found, order="", plan=b"") for found in journal.runs())
     assert journal.header("r1") == header("r1", counter=3)
     assert journal.highest_counter("rno") == 3
     assert journal.highest_counter("nowhere") == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
+from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
 from rollout.core.presentation.pages.story import Story, StorySpan, WaveSample
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import NodeRecord, Phase
@@ -71,13 +71,14 @@ def _square(story: Story, name: str, record: NodeRecord, x: int, y: int) -> Html
     owed = ", pending recovery" if record.owed else ""
     title = tag("title", f"{name} (wave {wave}): {record.state}{owed}{why}{reference}")
     charged = " charged" if record.cause is not None else ""
-    box = tag("rect", x=x, y=y, width=SIDE, height=SIDE, rx=2, class_=f"n s-{_class(record.state)}{charged}")
+    box = tag("rect", x=x, y=y, width=SIDE, height=SIDE, rx=2, class_=f"n s-{state_class(record.state)}{charged}")
     sign = CHARGED if record.cause is not None and record.state is S.REVERTED else SIGNS[record.state]
     text = tag("text", sign, x=x + SIDE / 2, y=y + 11.5, class_="sign") if sign else Html("")
     return tag("g", title, raw(box, text))
 
 
-def _class(state: S) -> str:
+def state_class(state: S) -> str:
+    """The class of its colour."""
     if state in (S.FAILED, S.REFUSED, S.UNREACHABLE):
         return "wrong"
     return "moving" if state in (S.APPLYING, S.APPLIED) else state.value
@@ -90,7 +91,7 @@ def legend() -> Html:
 
 
 def _key(state: S) -> Html:
-    box = tag("rect", x=0, y=0, width=SIDE, height=SIDE, rx=2, class_=f"n s-{_class(state)}")
+    box = tag("rect", x=0, y=0, width=SIDE, height=SIDE, rx=2, class_=f"n s-{state_class(state)}")
     sign = tag("text", SIGNS[state], x=SIDE / 2, y=11.5, class_="sign")
     size = {"view_box": f"0 0 {SIDE} {SIDE}", "width": SIDE, "height": SIDE, "aria_hidden": "true"}
     words = "applying or applied" if state is S.APPLYING else state.value
@@ -125,16 +126,35 @@ _BEHIND = {
 # Waves over time: a lane for each wave, filled from the bottom by the states of its nodes.
 
 
-def timeline(story: Story) -> Html:
-    """Lanes of waves, spans behind them, a mark where it halted."""
-    axis = Axis(story.began, story.ended)
+def timeline(story: Story, idle: tuple[Idle, ...] = ()) -> Html:
+    """Lanes of waves, spans behind them, a mark where it halted. ``idle`` stretches are folded."""
+    axis = Axis(story.began, story.ended, idle)
     waves = story.past.order.waves
     bottom = TOP + len(waves) * (LANE + GAP) - GAP
     label = (
         f"How the {counted(len(waves), 'wave')} of run {story.past.order.run} went over {seconds_text(axis.seconds)}"
     )
     lanes = (_lane(story, axis, index) for index in range(len(waves)))
-    return picture(bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom))
+    return picture(
+        bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom), _folds(axis, bottom)
+    )
+
+
+def _folds(axis: Axis, bottom: float) -> Html:
+    """A band over each folded stretch, with its real length."""
+    return raw(*(_fold_mark(axis, each, bottom) for each in axis.idle))
+
+
+def _fold_mark(axis: Axis, idle: Idle, bottom: float) -> Html:
+    x, end = axis.x(idle.began), axis.x(idle.ended)
+    took = seconds_text(idle.ended - idle.began)
+    title = tag("title", f"{took} without a change of a node, from {clock(idle.began - axis.began)} on")
+    band = tag("rect", title, x=x, y=TOP - STRIP, width=end - x, height=bottom - TOP + STRIP, class_="folded")
+    middle = (x + end) / 2
+    words = tag(
+        "text", f"≈ {took}", class_="note", transform=f"translate({middle + 3:.1f},{bottom - 4:.1f}) rotate(-90)"
+    )
+    return raw(band, tag("g", words, class_="fold-words"))
 
 
 def _lane(story: Story, axis: Axis, index: int) -> Html:

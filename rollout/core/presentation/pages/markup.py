@@ -20,25 +20,47 @@ _MOST_TICKS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """From ``began`` to ``ended`` (seconds of the events), left to right."""
+class Idle:
+    """A stretch of time in which no node changed. It is folded: drawn as ``shown`` seconds."""
 
     began: float
     ended: float
+    shown: float
+
+    @property
+    def folded(self) -> float:
+        """Seconds that are not drawn."""
+        return self.ended - self.began - self.shown
+
+    def before(self, at: float) -> float:
+        """How many of the folded seconds are before ``at``."""
+        share = (at - self.began) / (self.ended - self.began)
+        return self.folded * min(max(share, 0.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From ``began`` to ``ended`` (seconds of the events), left to right. ``idle`` stretches are folded."""
+
+    began: float
+    ended: float
+    idle: tuple[Idle, ...] = ()
 
     @property
     def seconds(self) -> float:
-        return max(self.ended - self.began, 1.0)
+        return max(self.ended - self.began - sum(each.folded for each in self.idle), 1.0)
 
     def x(self, at: float) -> float:
-        share = min(max((at - self.began) / self.seconds, 0.0), 1.0)
+        seconds = at - self.began - sum(each.before(at) for each in self.idle)
+        share = min(max(seconds / self.seconds, 0.0), 1.0)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def ticks(self) -> Iterator[float]:
-        """A few round distances from the start."""
+        """A few round distances from the start, none inside a folded stretch."""
         every = next((step for step in _STEPS if self.seconds / step <= _MOST_TICKS), self.seconds / _MOST_TICKS)
-        for number in range(int(self.seconds / every) + 1):
-            yield number * every
+        for number in range(int((self.ended - self.began) / every) + 1):
+            if not any(each.began < self.began + number * every < each.ended for each in self.idle):
+                yield number * every
 
     def draw(self, top: float, bottom: float) -> Iterator[Html]:
         """Lines from ``top`` to ``bottom`` with their times below."""
@@ -65,7 +87,7 @@ def picture(height: float, label: str, *children: Html | Iterator[Html]) -> Html
 LONGEST = 2_000
 """The most characters of one text; more does not help a reader."""
 
-_VOID = frozenset({"meta", "br", "hr"})
+_VOID = frozenset({"meta", "br", "hr", "link", "input"})
 _CASED = {"view_box": "viewBox", "preserve_aspect_ratio": "preserveAspectRatio"}
 
 

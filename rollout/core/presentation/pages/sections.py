@@ -87,13 +87,14 @@ def _kind(plan: Plan, kind: ShownGroup) -> Html:
         "details",
         tag("summary", f"{kind.first.label}: {counted(len(kind.nodes), 'node')}"),
         tag("p", printable(fold(kind.nodes), LONGEST_NODESET), class_="dim"),
-        [_file(plan, file) for file in change.files],
+        [file_diff(plan, file) for file in change.files],
         tag("p", f"then restart {units} ({change.disruption.value})"),
         [tag("p", note, class_="dim") for note in change.notes],
     )
 
 
-def _file(plan: Plan, file: FileChange) -> Html:
+def file_diff(plan: Plan, file: FileChange) -> Html:
+    """The reasons of a change to one file, and its diff without secrets."""
     before = plan.blobs[file.before] if file.before else None
     shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
     reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
@@ -270,7 +271,7 @@ def failures(story: Story) -> Html:
     ]
     more = len(found) - MOST_ROWS
     rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
-    return raw(_table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
+    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
 
 
 def used_budgets(story: Story) -> list[Distance]:
@@ -292,7 +293,7 @@ def budgets(story: Story) -> Html:
     when = "when it halted" if story.halted_in else "at the end"
     words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
     rows = [_budget(each) for each in used_budgets(story)]
-    return raw(tag("p", words, class_="dim"), _table(("where", "for", "failed", "halts at", ""), rows))
+    return raw(tag("p", words, class_="dim"), table(("where", "for", "failed", "halts at", "used"), rows))
 
 
 def _budget(each: Distance) -> Html:
@@ -324,10 +325,11 @@ def evidence(story: Story) -> Html:
         )
         for gate, wave, when, verdict, said in found
     ]
-    return _table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
+    return table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
 
 
-def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
+def table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
+    """A table with these titles."""
     numeric = {"nodes", "failed", "halts at"}
     head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
     return tag("table", tag("thead", head), tag("tbody", rows))

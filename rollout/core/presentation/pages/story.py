@@ -131,11 +131,10 @@ class Story:
 
 def tell(past: Past, events: Iterable[Event]) -> Story:
     """Replay a journal and collect what the report shows."""
-    fold = _Fold(past)
-    count = 0
-    for count, event in enumerate(events, 1):  # noqa: B007 - the last number is the count
+    fold = StoryFold(past)
+    for event in events:
         fold.take(event)
-    return fold.story(count)
+    return fold.story()
 
 
 _VERDICTS = {
@@ -147,7 +146,7 @@ _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, Nod
 
 
 @dataclass
-class _Fold:
+class StoryFold:
     """The replay in progress. Counts are updated as nodes change: counting 2,000 nodes at every event is too slow."""
 
     past: Past
@@ -162,6 +161,7 @@ class _Fold:
     not_left: list[tuple[str, ...]] = field(default_factory=list)
     asked_back: tuple[str, RevertScope] | None = None
     controllers: int = 0
+    events: int = 0
     slow: set[tuple[str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -172,6 +172,7 @@ class _Fold:
 
     def take(self, event: Event) -> None:
         before, self.state = self.state, replayed(self.state, event)
+        self.events += 1
         if isinstance(event, CordonsLifted):
             self._without_cordons(event)
             return
@@ -218,7 +219,10 @@ class _Fold:
         return self.past.order.goal is Goal.REVERT
 
     def _sample(self) -> None:
-        self.samples.append(WaveSample(self.at, tuple(dict(counts) for counts in self.counts)))
+        self.samples.append(self._sampled())
+
+    def _sampled(self) -> WaveSample:
+        return WaveSample(self.at, tuple(dict(counts) for counts in self.counts))
 
     def _heard(self, event: Event, before: RunState) -> None:
         match event:
@@ -267,24 +271,25 @@ class _Fold:
             why += f" (revert: {asked[1]})"
         self.said.append(OutsideWord(self.at, word, f"{word} by {printable(event.who)}{why}"))
 
-    def story(self, count: int) -> Story:
-        self._span(self.state, _kind(self.state))
-        self._sample()
+    def story(self) -> Story:
+        """The run as far as its events were taken; more may follow."""
+        kind = _kind(self.state)
+        closing = (_not_left(self.state),) if kind == Phase.CLOSING else ()
         return Story(
             past=self.past,
             state=self.state,
-            samples=tuple(self.samples),
-            spans=tuple(self.spans),
+            samples=(*self.samples, self._sampled()),
+            spans=(*self.spans, StorySpan(self.state.wave, kind, self.began, self.at)),
             wrongs=tuple(self.wrongs),
             judged=tuple(self.judged),
             measured=tuple(self.measured),
             said=tuple(self.said),
             halted_in=self.halted_in,
             halts=tuple(self.halts),
-            not_left=tuple(self.not_left),
+            not_left=(*self.not_left, *closing),
             asked_back=self.asked_back,
             ended=self.at,
-            events=count,
+            events=self.events,
         )
 
 

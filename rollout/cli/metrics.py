@@ -1,0 +1,34 @@
+"""``metrics``: the newest run of each cluster for Prometheus, printed or as a file of node_exporter's textfile collector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rollout.adapters.clock import SystemClock
+from rollout.adapters.public_files import write_for_all
+from rollout.app.live_run import LiveRuns
+from rollout.app.metrics import measured_runs
+from rollout.cli.options import session_options
+from rollout.composition.wiring import Session
+from rollout.core.presentation.metrics import metrics_text
+
+
+@click.command()
+@click.option(
+    "--textfile",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write them to this file, whole at any instant; its name ends in .prom for node_exporter.",
+)
+@session_options
+def metrics(session: Session, file: Path | None) -> int:
+    """Print metrics of the newest run of each cluster, from the journal alone."""
+    text = metrics_text(tuple(measured_runs(LiveRuns(session.past, SystemClock().now))))
+    if file is None:
+        click.echo(text, nl=False)
+    else:
+        write_for_all(file, text)
+    return 0

@@ -1,0 +1,52 @@
+"""``serve``: the journal's runs as pages for a browser on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import click
+
+from rollout.adapters.no_journal import NoJournal
+from rollout.app.ports import Journal
+from rollout.cli.options import session_options
+from rollout.composition.wiring import Session, operator
+from rollout.errors import UsageError
+
+PORT = 8765
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0: any that is free."
+)
+@click.option("--control", is_flag=True, help="The page may also pause, continue and abort runs, in your name.")
+@session_options
+def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
+    """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token."""
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        hint = "pip install 'rollout[page]'"
+        raise UsageError("page-not-installed", "`rollout serve` needs the packages of the extra `page`", hint=hint)
+    from rollout.web.server import serve as serve_pages
+
+    journal = opening(session)
+    journal()  # so that the first page does not wait for it
+    click.echo("Open one of these addresses in a browser on this machine; Ctrl-C ends it:")
+    who = operator() if control else ""
+    serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who)
+    return 0
+
+
+def opening(session: Session) -> Callable[[], Journal]:
+    """Opens the journal once it is there: the first run may begin later."""
+    kept: list[Journal] = []
+
+    def journal() -> Journal:
+        if not kept:
+            found = session.past()
+            if isinstance(found, NoJournal):
+                return found
+            kept.append(found)
+        return kept[0]
+
+    return journal

@@ -1,0 +1,80 @@
+"""The first page of ``rollout serve``: the clusters of the journal and their runs, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.shell import END, html_page
+from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.run.state import Goal
+from rollout.core.text.terminal import counted, printable, wall
+
+MOST = 200
+"""Runs of one cluster that are listed."""
+
+_SIGNS = {
+    RunStanding.AT_WORK: "▸",
+    RunStanding.NO_CONTROLLER: "?",
+    RunStanding.DONE: "✓",
+    RunStanding.HALTED: "■",
+    RunStanding.INTERRUPTED: "–",
+}
+
+
+def index_head(place: str) -> str:
+    """The document up to the clusters. ``place``: where the journal is."""
+    return html_page("rollout", tag("h1", "Runs"), tag("p", f"journal: {place}", class_="dim"))
+
+
+def index_body(runs: Sequence[ListedRun], place: str) -> str:
+    """The rest of the document."""
+    clusters: dict[str, list[ListedRun]] = {}
+    for each in runs:
+        clusters.setdefault(each.cluster, []).append(each)
+    shown = [_cluster(name, found) for name, found in clusters.items()] or [_how_to_begin(place)]
+    return raw(*shown, END)
+
+
+def _cluster(name: str, runs: Sequence[ListedRun]) -> Html:
+    rows = [_run(each) for each in runs[:MOST]]
+    more = len(runs) - MOST
+    rest = tag("p", f"and {counted(more, 'earlier run')}: rollout runs --cluster {name}") if more > 0 else ""
+    head = tag("h2", f"{name}: {counted(len(runs), 'run')}")
+    return tag("section", head, sections.table(("run", "state", "began", "who", "reason"), rows), rest)
+
+
+def _run(run: ListedRun) -> Html:
+    what = "rollback" if run.goal == Goal.REVERT else "run"
+    code = "" if run.exit_code is None else f", exit code {run.exit_code}"
+    pending = tag("br") + tag("span", f"pending recovery: {printable(run.pending_recovery, 100)}")
+    back = "".join(tag("br") + tag("span", f"rolled back by {each.run} on {each.nodes}") for each in run.rolled_back)
+    bad = run.state in (RunStanding.HALTED, RunStanding.NO_CONTROLLER)
+    return tag(
+        "tr",
+        tag("td", f"{what} ", tag("a", run.run, href=f"/runs/{run.run}"), class_="name"),
+        tag(
+            "td",
+            tag("span", f"{_SIGNS.get(run.state, '·')} {run.state.value}{code}", class_="word"),
+            Html(pending) if run.pending_recovery else None,
+            Html(back),
+        ),
+        tag("td", wall(run.began), class_="when"),
+        tag("td", run.who),
+        tag("td", printable(run.reason, 200) or "–"),
+        class_="bad" if bad else None,
+    )
+
+
+def _how_to_begin(place: str) -> Html:
+    steps = (
+        ("rollout check", "checks your inventory and playbooks"),
+        ("rollout plan --cluster CLUSTER --out FILE", "reads the nodes, changes nothing, and shows what would change"),
+        ("rollout apply FILE", "applies the plan; the run then appears here"),
+    )
+    return raw(
+        tag("h2", "No run yet"),
+        tag("p", f"The journal in {place} holds no run. To begin:"),
+        tag("ol", [tag("li", tag("code", command, class_="command"), f" {what}") for command, what in steps]),
+    )

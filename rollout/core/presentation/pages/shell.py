@@ -1,0 +1,36 @@
+"""What all pages of ``rollout serve`` share: the head, the way to the list of runs, and what may be loaded."""
+
+from __future__ import annotations
+
+from rollout.core.presentation.pages.markup import Html, tag
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""The Content-Security-Policy: nothing inline, nothing from elsewhere."""
+
+
+def html_page(title: str, *children: Html, **data: str) -> str:
+    """The document up to ``</main>``: more may follow. ``data`` are attributes of its body."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("link", rel="stylesheet", href="/static/page.css"),
+        tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
+        tag("script", src="/static/page.js", defer="defer"),
+    )
+    links = tag("nav", tag("a", "All runs", href="/"), aria_label="Pages")
+    inside = "".join((links, "<main>", *children))
+    body = tag("body", Html(inside), **data).removesuffix("</body>")
+    return f'<!doctype html>\n<html lang="en">{head}{body}'
+
+
+END = "</main></body></html>\n"
+
+
+def whole_page(title: str, *children: Html) -> str:
+    """A complete document."""
+    return f"{html_page(title, *children)}{END}"

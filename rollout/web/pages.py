@@ -1,0 +1,172 @@
+"""The addresses of the page and what each answers."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from time import time
+from weakref import WeakKeyDictionary
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from rollout.app.live_run import LiveRun, LiveRuns
+from rollout.app.metrics import measured_runs
+from rollout.app.past_runs import past_run
+from rollout.app.ports import Journal
+from rollout.app.run_list import listed_runs
+from rollout.core.presentation.metrics import metrics_text
+from rollout.core.presentation.pages.index_page import index_body, index_head
+from rollout.core.presentation.pages.live_page import live_body, live_head
+from rollout.core.presentation.pages.markup import lines, tag
+from rollout.core.presentation.pages.node_page import node_body, node_head
+from rollout.core.presentation.pages.page import STYLE
+from rollout.core.presentation.pages.shell import END, whole_page
+from rollout.core.presentation.past_run import past_run_lines
+from rollout.core.text.terminal import printable
+from rollout.errors import StateError
+from rollout.web.control import RunControl
+from rollout.web.snapshots import Browser, RenderedParts
+from rollout.web.streams import MOST_STREAMS, snapshots
+
+_FOLDER = Path(__file__).parent / "static"
+_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MISSING = frozenset({"no-such-run"})
+
+
+def static_files() -> Mapping[str, str]:
+    """Name → text of everything that a page loads. The style is the report's, with what only these pages have."""
+    found = {path.name: path.read_text(encoding="utf-8") for path in _FOLDER.iterdir() if path.suffix in _KINDS}
+    return {**found, "page.css": f"{STYLE}{found['page.css']}"}
+
+
+@dataclass
+class Site:
+    """``journal`` opens the journal, or returns the one that is open; ``place`` names it; ``stopping``: the server ends.
+
+    ``who``: the operator whose requests the pages may record; ``""``: they only show.
+    """
+
+    journal: Callable[[], Journal]
+    place: str
+    stopping: Callable[[], bool]
+    who: str = ""
+    files: Mapping[str, str] = field(default_factory=static_files)
+    streams: int = 0
+
+    def __post_init__(self) -> None:
+        self.runs = LiveRuns(self.journal, time)
+        self.control = RunControl(self.runs, self.who) if self.who else None
+        self.secret = self.control.secret if self.control else ""
+        self.rendered: WeakKeyDictionary[LiveRun, RenderedParts] = WeakKeyDictionary()
+
+    def application(self) -> Starlette:
+        routes = [
+            Route("/", self.index),
+            Route("/runs/{run}", self.run),
+            Route("/runs/{run}/stream", self.stream),
+            Route("/runs/{run}/nodes/{node}", self.node),
+            Route("/static/{name}", self.file),
+            Route("/metrics", self.metrics),
+        ]
+        if self.control:
+            routes.append(Route("/runs/{run}/{word}", self.control.answer, methods=["POST"]))
+        return Starlette(routes=routes, exception_handlers={StateError: _said, Exception: _broken})
+
+    def file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self.files:
+            return PlainTextResponse("no such file\n", HTTPStatus.NOT_FOUND)
+        return Response(self.files[name], media_type=_KINDS[Path(name).suffix])
+
+    def metrics(self, _request: Request) -> Response:
+        text = metrics_text(tuple(measured_runs(self.runs)))
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def index(self, _request: Request) -> Response:
+        return _streamed(index_head(self.place), lambda: index_body(tuple(listed_runs(self.journal())), self.place))
+
+    async def run(self, request: Request) -> Response:
+        run = request.path_params["run"]
+        try:
+            live = await run_in_threadpool(self.runs.get, run)
+        except StateError as error:
+            if error.reference != "another-version":
+                raise
+            return HTMLResponse(await run_in_threadpool(self._past, run))
+
+        def body() -> str:
+            look = live.look()
+            return live_body(self.parts_of(live).of(look))
+
+        order = live.past.order
+        return _streamed(live_head(run, order.cluster, order.goal), body)
+
+    def parts_of(self, live: LiveRun) -> RenderedParts:
+        """The parts that all readers of a run share, for as long as it is kept."""
+        return self.rendered.setdefault(live, RenderedParts(self.secret))
+
+    def _past(self, run: str) -> str:
+        past = past_run(self.journal(), run)
+        text = lines(printable(line, 1000) for line in past_run_lines(past)) if past else ""
+        return whole_page(f"run {run}", tag("h1", f"run {run}"), tag("pre", text))
+
+    async def stream(self, request: Request) -> Response:
+        run = request.path_params["run"]
+        if self.streams >= MOST_STREAMS:
+            return PlainTextResponse("too many open pages\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        live = await run_in_threadpool(self.runs.get, run)
+        reader = Browser(last=request.headers.get("last-event-id", "")[:100])
+        events = self._counted(snapshots(live, self.parts_of(live), reader, self.stopping))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    async def _counted(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
+        self.streams += 1
+        try:
+            async for event in events:
+                yield event
+        finally:
+            self.streams -= 1
+
+    async def node(self, request: Request) -> Response:
+        name = request.path_params["node"]
+        live = await run_in_threadpool(self.runs.get, request.path_params["run"])
+        if name not in live.past.order.nodes:
+            return PlainTextResponse("no such node in this run\n", HTTPStatus.NOT_FOUND)
+        return _streamed(
+            node_head(live.past.order, name), lambda: node_body(live.look().story, name, live.answers(name))
+        )
+
+
+def _streamed(head: str, body: Callable[[], str]) -> Response:
+    """A page with a head that is sent before the journal is read for its body."""
+    return StreamingResponse(_page(head, body), media_type="text/html")
+
+
+async def _page(head: str, body: Callable[[], str]) -> AsyncIterator[str]:
+    yield head
+    try:
+        yield await run_in_threadpool(body)
+    except StateError as error:
+        yield f"{tag('p', str(error), class_='banner bad')}{END}"
+
+
+def _said(_request: Request, error: Exception) -> Response:
+    """An error of the journal, in its own words."""
+    missing = isinstance(error, StateError) and error.reference in _MISSING
+    status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
+    title = "Not there" if missing else "The journal cannot be read"
+    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", str(error))), status)
+
+
+def _broken(_request: Request, error: Exception) -> Response:
+    """A defect of ours: the trace goes to the terminal, not to the browser."""
+    traceback.print_exception(error, file=sys.stderr)
+    return PlainTextResponse("internal error: see the terminal of `rollout serve`\n", HTTPStatus.INTERNAL_SERVER_ERROR)

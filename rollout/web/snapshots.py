@@ -1,0 +1,107 @@
+"""What a stream sends of a run: the nodes and the parts of the page that changed since its last message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from rollout.app.live_run import Look
+from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
+from rollout.core.presentation.pages.live_page import now_parts, story_parts
+from rollout.core.presentation.pages.markup import Html
+from rollout.core.presentation.pages.story import Story
+from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState
+from rollout.core.text.redaction import without_secrets
+from rollout.core.text.terminal import printable
+
+LONGEST = 300
+"""Characters of a node's message in the table; its own page has more."""
+
+
+@dataclass
+class RenderedParts:
+    """The parts of the newest look, made once for all readers of a run. Thread-safe. ``secret``: see ``controls``."""
+
+    secret: str = ""
+    story: Story | None = None
+    parts: dict[str, Html] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def of(self, look: Look) -> dict[str, Html]:
+        with self.lock:
+            if look.story is not self.story:
+                self.parts = story_parts(look.story)
+                self.story = look.story
+            return {**self.parts, **now_parts(look.story, look.after, look.at, self.secret)}
+
+
+@dataclass
+class Browser:
+    """What one browser has. ``seen``: the number of the look of its nodes; 0: it has none.
+
+    ``last``: the identity of the last event that it got before its connection was lost; ``""``: it begins.
+    """
+
+    last: str = ""
+    seen: int = 0
+    parts: dict[str, Html] = field(default_factory=dict)
+
+    def message(self, look: Look, parts: dict[str, Html]) -> str:
+        """An event for the browser; ``""`` when it has everything. The state of this reader is the newest afterwards."""
+        found: dict[str, Any] = {}
+        source, _, number = self.last.rpartition("/")
+        if not self.seen and source == look.source and number.isascii() and number.isdigit():
+            self.seen = min(int(number[:12]), look.number)
+        if new := {name: part for name, part in parts.items() if self.parts.get(name) != part}:
+            found["parts"] = new
+            self.parts = parts
+        if look.number != self.seen:
+            if not self.seen:
+                found["layout"] = _layout(look.story.state)
+            state = look.story.state
+            found["nodes"] = [_row(state, name) for name, number in look.changed.items() if number > self.seen]
+            self.seen = look.number
+        if not found:
+            return ""
+        found["standing"] = _standing(look)
+        return f"id: {look.source}/{look.number}\ndata: {json.dumps(found, separators=(',', ':'))}\n\n"
+
+
+def _standing(look: Look) -> str:
+    state = look.story.state
+    if state.phase is Phase.ENDED:
+        return f"ended: {state.ending}"
+    return state.phase.value if look.after.controller.alive else "no controller"
+
+
+def _layout(state: RunState) -> dict[str, Any]:
+    """The racks by zone with their nodes, the waves, and how each state is drawn."""
+    racks: dict[tuple[str, str], list[str]] = {}
+    for name, node in state.order.nodes.items():
+        racks.setdefault((node.zone, node.rack), []).append(name)
+    return {
+        "run": state.order.run,
+        "racks": [[zone, rack, sorted(racks[zone, rack])] for zone, rack in sorted(racks)],
+        "waves": [wave.name for wave in state.order.waves],
+        "states": {kind.value: [state_class(kind), SIGNS[kind]] for kind in NodeState},
+        "charged": CHARGED,
+    }
+
+
+def _row(state: RunState, name: str) -> list[Any]:
+    """``[name, wave, state, message, charged, pending recovery]``"""
+    record = state.nodes[name]
+    return [name, state.order.nodes[name].wave, record.state.value, _message(record), *_marks(record)]
+
+
+def _marks(record: NodeRecord) -> Iterator[int]:
+    yield int(record.cause is not None)
+    yield int(record.owed)
+
+
+def _message(record: NodeRecord) -> str:
+    said = f"{record.message} [{record.reference}]" if record.reference else record.message
+    return printable(without_secrets(said), LONGEST)

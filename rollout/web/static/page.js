@@ -1,0 +1,239 @@
+// The page of a run: the map of racks, the table of nodes, and the parts that the server renders anew.
+// Text is only ever inserted as text; the parts are markup that the server has escaped.
+"use strict";
+
+(() => {
+  const run = document.body.dataset.run;
+  if (!run) return;
+  const byId = (id) => document.getElementById(id);
+  const SIDE = 11, STEP = 13, ACROSS = 12, ROW = 28, SPARE = 8;
+  const nodes = new Map(); // name -> {name, rack, wave, state, message, charged, owed, low}
+  const racks = new Map(); // key -> {key, label, names, button, counts, canvas, stale}
+  const filter = { rack: "", text: "", state: "" };
+  let states = {}, charged = "", waves = [], order = [], shown = [], queued = false;
+
+  // The stream.
+
+  const stream = new EventSource(`/runs/${encodeURIComponent(run)}/stream`);
+  stream.onmessage = (event) => take(JSON.parse(event.data));
+  stream.addEventListener("trouble", (event) => standing(`the journal cannot be read: ${event.data}`, true));
+  stream.onerror = () => standing("connection lost: this page is not up to date; it connects again by itself", true);
+  addEventListener("pagehide", () => stream.close());
+
+  function take(found) {
+    if (found.layout) layout(found.layout);
+    if (found.nodes) update(found.nodes);
+    // a task each, so that none keeps a key or a click waiting
+    for (const [name, text] of Object.entries(found.parts || {})) setTimeout(replace, 0, name, text);
+    standing(found.standing, found.standing === "no controller");
+  }
+
+  function standing(words, broken) {
+    const place = byId("standing");
+    if (place.textContent !== words) place.textContent = words;
+    place.classList.toggle("broken", broken);
+  }
+
+  function replace(name, text) {
+    const place = document.querySelector(`[data-part="${name}"]`);
+    if (!place) return;
+    const fresh = document.createElement("template");
+    fresh.innerHTML = text;
+    if (fresh.innerHTML === place.innerHTML) return; // what is typed into its forms stays
+    const open = [...place.querySelectorAll("details")].map((each) => each.open);
+    place.replaceChildren(fresh.content);
+    place.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
+  }
+
+  // The map: a button for each rack, a square for each node.
+
+  function layout(found) {
+    ({ states, charged, waves } = found);
+    nodes.clear();
+    racks.clear();
+    order = [];
+    const place = byId("racks");
+    place.replaceChildren();
+    let last = null;
+    for (const [zone, name, names] of found.racks) {
+      if (zone !== last && zone) {
+        const title = document.createElement("h3");
+        title.textContent = `zone ${zone}`;
+        place.append(title);
+      }
+      last = zone;
+      const rack = cell(`${zone}/${name}`, name, names);
+      place.append(rack.button);
+      for (const node of names) {
+        nodes.set(node, { name: node, rack, wave: "", state: "pending", message: "", charged: 0, owed: 0, low: node.toLowerCase() });
+        order.push(node);
+      }
+    }
+    choose();
+  }
+
+  function cell(key, name, names) {
+    const button = document.createElement("button");
+    const title = document.createElement("b"), counts = document.createElement("span");
+    const canvas = document.createElement("canvas");
+    const ratio = window.devicePixelRatio || 1;
+    const width = ACROSS * STEP, height = Math.ceil(names.length / ACROSS) * STEP;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    // sizes by attribute would be those of the screen's dots
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    canvas.getContext("2d").scale(ratio, ratio);
+    canvas.setAttribute("aria-hidden", "true");
+    button.type = "button";
+    button.className = "cell";
+    button.setAttribute("aria-pressed", "false");
+    title.textContent = name;
+    button.append(title, counts, canvas);
+    const rack = { key, name, names, button, counts, canvas, stale: true };
+    canvas.addEventListener("click", (event) => {
+      const at = Math.floor(event.offsetY / STEP) * ACROSS + Math.floor(event.offsetX / STEP);
+      if (event.detail && names[at]) {
+        event.stopPropagation();
+        only({ rack: "", text: names[at], state: "" });
+      }
+    });
+    button.addEventListener("click", () => only({ ...filter, rack: filter.rack === key ? "" : key }));
+    racks.set(key, rack);
+    return rack;
+  }
+
+  function update(rows) {
+    for (const [name, wave, state, message, wrong, owed] of rows) {
+      const node = nodes.get(name);
+      if (!node) continue;
+      Object.assign(node, { wave: waves[wave], state, message, charged: wrong, owed });
+      node.low = `${name} ${message}`.toLowerCase();
+      node.rack.stale = true;
+    }
+    for (const rack of racks.values()) if (rack.stale) count(rack);
+    choose();
+  }
+
+  function count(rack) {
+    const counts = new Map();
+    let wrong = false;
+    for (const name of rack.names) {
+      const node = nodes.get(name);
+      counts.set(node.state, (counts.get(node.state) || 0) + 1);
+      wrong = wrong || node.charged > 0;
+    }
+    rack.counts.textContent = [...counts].map(([state, number]) => `${number} ${state}`).join(", ");
+    rack.button.classList.toggle("wrong", wrong);
+  }
+
+  // Colours are those of the style sheet, read again when it turns dark or light.
+
+  let colours = {};
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => { colours = {}; redraw(); });
+  addEventListener("beforeprint", redraw);
+
+  function colour(name) {
+    colours[name] = colours[name] || getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    return colours[name];
+  }
+
+  function redraw() {
+    for (const rack of racks.values()) rack.stale = true;
+    draw();
+  }
+
+  function paint(rack) {
+    const canvas = rack.canvas.getContext("2d");
+    canvas.clearRect(0, 0, ACROSS * STEP, rack.canvas.height);
+    canvas.font = "bold 9px system-ui, sans-serif";
+    canvas.textAlign = "center";
+    rack.names.forEach((name, at) => {
+      const node = nodes.get(name), [kind, sign] = states[node.state];
+      const x = (at % ACROSS) * STEP, y = Math.floor(at / ACROSS) * STEP;
+      canvas.fillStyle = colour(kind);
+      canvas.fillRect(x, y, SIDE, SIDE);
+      if (node.charged) {
+        canvas.strokeStyle = colour("wrong");
+        canvas.lineWidth = 2;
+        canvas.strokeRect(x + 1, y + 1, SIDE - 2, SIDE - 2);
+      }
+      canvas.fillStyle = kind === "pending" || kind === "skipped" ? colour("ink") : "#fff";
+      canvas.fillText(node.charged && node.state === "reverted" ? charged : sign, x + SIDE / 2, y + 9);
+    });
+    rack.stale = false;
+  }
+
+  // The table: all nodes can be searched, only those in its window are drawn.
+
+  const view = byId("window"), rows = byId("rows");
+  view.addEventListener("scroll", later);
+  byId("search").addEventListener("input", (event) => only({ ...filter, text: event.target.value.trim() }));
+  byId("state").addEventListener("change", (event) => only({ ...filter, state: event.target.value }));
+  byId("all").addEventListener("click", () => only({ rack: "", text: "", state: "" }));
+
+  function only(wanted) {
+    Object.assign(filter, wanted);
+    if (byId("search").value.trim() !== filter.text) byId("search").value = filter.text;
+    byId("state").value = filter.state;
+    for (const rack of racks.values()) rack.button.setAttribute("aria-pressed", String(rack.key === filter.rack));
+    view.scrollTop = 0;
+    choose();
+  }
+
+  function choose() {
+    const words = filter.text.toLowerCase();
+    shown = order.filter((name) => {
+      const node = nodes.get(name);
+      return (!filter.rack || node.rack.key === filter.rack) && (!filter.state || node.state === filter.state) && node.low.includes(words);
+    });
+    const rack = filter.rack ? ` in ${racks.get(filter.rack).name}` : "";
+    const words_ = `${shown.length.toLocaleString("en")} of ${order.length.toLocaleString("en")} nodes${rack}`;
+    if (byId("found").textContent !== words_) byId("found").textContent = words_;
+    later();
+  }
+
+  function later() {
+    if (queued) return;
+    queued = true;
+    (document.hidden ? (call) => setTimeout(call, 1000) : requestAnimationFrame)(() => { queued = false; draw(); });
+  }
+
+  function draw() {
+    for (const rack of racks.values()) if (rack.stale) paint(rack);
+    const first = Math.max(0, Math.floor(view.scrollTop / ROW) - SPARE);
+    const last = Math.min(shown.length, first + Math.ceil(view.clientHeight / ROW) + 2 * SPARE);
+    const focused = rows.contains(document.activeElement) ? document.activeElement.textContent : null;
+    rows.parentElement.setAttribute("aria-rowcount", String(shown.length + 1));
+    rows.replaceChildren(room(first), ...shown.slice(first, last).map((name, at) => line(nodes.get(name), first + at)), room(shown.length - last));
+    if (focused) [...rows.querySelectorAll("a")].find((each) => each.textContent === focused)?.focus({ preventScroll: true });
+  }
+
+  function room(count) {
+    const row = document.createElement("tr"), inside = document.createElement("td");
+    row.setAttribute("aria-hidden", "true");
+    inside.colSpan = 5;
+    inside.className = "room";
+    inside.style.height = `${count * ROW}px`;
+    row.hidden = count === 0;
+    row.append(inside);
+    return row;
+  }
+
+  function line(node, at) {
+    const row = document.createElement("tr"), link = document.createElement("a");
+    row.setAttribute("aria-rowindex", String(at + 2));
+    link.href = `/runs/${encodeURIComponent(run)}/nodes/${encodeURIComponent(node.name)}`;
+    link.textContent = node.name;
+    const sign = (node.charged && node.state === "reverted" ? charged : states[node.state][1]) || "✓";
+    const state = `${sign} ${node.state}${node.owed ? ", pending recovery" : ""}`;
+    for (const part of [link, node.rack.name, node.wave, state, node.message]) {
+      const inside = document.createElement("td");
+      inside.append(part);
+      if (typeof part === "string") inside.title = part;
+      row.append(inside);
+    }
+    return row;
+  }
+})();

@@ -1,0 +1,149 @@
+"""The parts of the live page, and of a node's page: their order, what they fold, and that text stays text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from rollout.core.model.playbook import Cause
+from rollout.core.presentation.pages.index_page import index_body
+from rollout.core.presentation.pages.live_page import idle, live_body, live_head, now_parts, story_parts, waiting
+from rollout.core.presentation.pages.markup import Axis, Html
+from rollout.core.presentation.pages.node_page import node_body, node_head
+from rollout.core.presentation.pages.story import Past, Story, tell
+from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
+from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
+from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
+from tests.core.presentation import journals
+from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
+from tests.core.presentation.test_page import Outline
+
+
+def halted() -> Story:
+    plan, play = journals.halted(240)
+    return story_of(play, plan)
+
+
+def parts_of(story: Story, after: Afterwards = NOTHING_SINCE) -> dict[str, Html]:
+    return {**story_parts(story), **now_parts(story, after, story.ended)}
+
+
+def page(story: Story) -> str:
+    order = story.past.order
+    return live_head(order.run, order.cluster, order.goal) + live_body(parts_of(story))
+
+
+def held_for(seconds: float) -> Story:
+    """A wave that an operator paused, and continued after so many seconds."""
+    plan = plan_of(60)
+    play = play_of(plan)
+    play.run(until=lambda state: state.wave == 1)
+    play.feed(PauseAsked(play.now, "ann@ops", "lunch", 1))
+    play.go_on(until=lambda state: state.now > play.began + seconds, patience=2 * seconds)
+    play.feed(ContinueAsked(play.now, "ann@ops", "", 2))
+    play.go_on()
+    return story_of(play, plan)
+
+
+def test_the_culprit_stands_before_the_nodes_that_were_reverted_with_it() -> None:
+    failures = story_parts(halted())["failures"]
+    culprit, others = failures.index("unit-failed"), failures.index("taken-back-with-others")
+    assert culprit < others
+
+
+def test_budgets_have_numbers_and_the_one_that_was_used_up_is_first() -> None:
+    distance = story_parts(halted())["distance"]
+    first = re.findall(r"<tr.*?</tr>", distance)[1]
+    assert "2 of 239" in first
+    assert "used up" in first
+
+
+def test_each_wave_has_its_predicted_and_its_actual_time() -> None:
+    predicted = story_parts(halted())["predicted"]
+    rows = re.findall(r"<tr><td>(.*?)</td><td class=\"number\">(.*?)</td><td>(.*?)</td><td>(.*?)</td>", predicted)
+    assert [row[0] for row in rows][-1] == "all"
+    assert "not begun" in {row[3] for row in rows}
+    assert all(row[2] for row in rows)
+
+
+def test_a_long_hold_is_folded_on_the_time_axis_and_the_rest_keeps_its_width() -> None:
+    story = held_for(28_800.0)
+    (fold,) = idle(story)
+    assert fold.ended - fold.began > 28_000
+    axis = Axis(story.began, story.ended, idle(story))
+    assert axis.seconds < 900
+    assert axis.x(fold.ended) - axis.x(fold.began) < 100
+    assert axis.x(story.began) < axis.x(fold.began) < axis.x(fold.ended) < axis.x(story.ended)
+    assert not any(fold.began < story.began + tick < fold.ended for tick in axis.ticks())
+    drawn = story_parts(story)["time"]
+    assert "without a change of a node" in drawn
+    assert "≈ 8 h" in drawn or "≈ 7 h" in drawn
+    assert "without a change of a node" not in story_parts(halted())["time"]
+
+
+def test_what_waits_for_an_operator_has_its_command() -> None:
+    story = halted()
+    commands = [command for _, command in waiting(story.state)]
+    run = story.past.order.run
+    assert commands == [f"rollout resume {run}", f"rollout recover {run}", f"rollout rollback {run}"]
+    _, play = journals.stopped(lambda state: state.wave == 2)
+    paused = replace(play.state, paused=Pause("ann@ops", "lunch", BEGAN))
+    assert ("Paused: paused by ann@ops: lunch", f"rollout continue {run}") in list(waiting(paused))
+
+
+def test_a_dead_controller_is_said_with_the_command_that_continues() -> None:
+    plan, play = journals.stopped(lambda state: state.wave == 2)
+    story = story_of(play, plan)
+    dead = Afterwards(story.ended, Attendance(alive=False, host="desk", silent=41.2))
+    now = parts_of(story, dead)["now"]
+    assert "no controller is at work on this run: the last heartbeat came 41 s ago from desk" in now
+    assert f"rollout resume {story.past.order.run}" in now
+    assert "no controller" not in parts_of(story)["now"]
+
+
+def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> None:
+    evil = "<script>alert(1)</script>\x1b[2J\x00\u202e\"'><img src=x onerror=alert(2)> password=hunter2"
+    base = halted()
+    name = next(iter(base.state.nodes))
+    record = NodeRecord(NodeState.FAILED, cause=Cause.FAILED, message=evil, reference=evil, leftovers=(evil,))
+    story = replace(
+        base,
+        past=replace(base.past, who=evil, reason=evil),
+        state=replace(base.state, nodes={**base.state.nodes, name: record}),
+        wrongs=(replace(base.wrongs[0], message=evil, reference=evil), *base.wrongs),
+    )
+    answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "sick", evil),)
+    listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, evil, ())
+    node = node_head(story.past.order, name) + node_body(story, name, answers)
+    for text in (page(story), node, live_head("r1", evil, "apply") + index_body((listed,), evil)):
+        outline = Outline()
+        outline.feed(re.sub(r"<(?:link|input)[^>]*>", "", text))
+        assert outline.tags.count("script") == 1, "ours, in the head"
+        assert "img" not in outline.tags
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+        assert "alert(1)" in text
+    assert "hunter2" not in node
+
+
+def test_a_node_has_its_answers_with_times_and_its_diff() -> None:
+    plan, play = journals.halted(240)
+    story = story_of(play, plan)
+    name = next(name for name, record in story.state.nodes.items() if record.reference == "unit-failed")
+    answers = [event for event in play.journal if isinstance(event, Answered) and event.node == name]
+    text = node_body(story, name, answers)
+    assert "exit code 1, &lt;failed to parse kubelet flag&gt;" in text
+    verbs = re.findall(r"<td class=\"when\">[\d:]+</td><td>(\w+)</td>", text)
+    assert verbs[:2] == ["read", "apply"]
+    assert "+serializeImagePulls: false" in text
+    assert f"rollout diagnose --cluster rno --limit {name}" in text
+
+
+def test_a_story_can_be_told_again_and_again_while_events_come() -> None:
+    plan, play = journals.halted(120)
+    whole = story_of(play, plan)
+    told = Told(play.order)
+    assert told.journal == []
+    part = tell(Past(play.order, 1, play.began, "ann@ops", "pulls time out", plan), play.journal[:200])
+    assert part.events == 200
+    assert part.state != whole.state

@@ -1,0 +1,221 @@
+"""The server as a process: strangers, slow clients, clients that leave, its end. Over a journal of real runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rollout.core.presentation.pages.shell import POLICY
+from rollout.core.presentation.pages.story import Past, tell
+from rollout.core.run.journal_codec import encode_event
+from rollout.core.run.state import NodeRecord
+from rollout.web.gatekeeper import MOST_FAILURES
+from tests.controllers import PATIENCE, until
+from tests.core.presentation import journals
+from tests.core.presentation.journals import Told
+from tests.web.serving import Serving, keep, serving
+
+pytestmark = pytest.mark.process
+RUN = "r20261120-160000-ab12"
+STREAM = f"/runs/{RUN}/stream"
+
+
+@pytest.fixture
+def halted(tmp_path: Path) -> Iterator[Serving]:
+    keep(tmp_path, RUN, *journals.halted()).close()
+    with serving(tmp_path) as found:
+        yield found
+
+
+def told_until(play: Told, events: int) -> Mapping[str, NodeRecord]:
+    """The nodes after the first events of a run."""
+    return tell(Past(play.order, 1, play.began, "", ""), play.journal[:events]).state.nodes
+
+
+def message(connection: socket.socket) -> tuple[str, dict[str, object]]:
+    """The identity and the content of the next snapshot."""
+    text = ""
+    while not (found := re.search(r"id: (\S+)\r?\ndata: (.*)\r?\n", text)):
+        more = connection.recv(65536)
+        assert more, text
+        text += more.decode()
+    content: dict[str, object] = json.loads(found[2])
+    return found[1], content
+
+
+def test_every_address_needs_the_token_a_host_of_ours_and_this_site(halted: Serving) -> None:
+    for path in ("/", f"/runs/{RUN}", STREAM, f"/runs/{RUN}/nodes/tess-node-0001", "/static/page.js", "/nowhere"):
+        assert halted.ask(path, Cookie="").status == 401
+        assert halted.ask(path, Cookie="rollout=wrong").status == 401
+        assert halted.ask(path, Host="evil.example").status == 421
+        assert halted.ask(path, Origin="http://evil.example").status == 403
+    assert halted.ask("/", "POST", Origin=f"http://127.0.0.1:{halted.port}").status == 405
+    assert halted.ask("/", "POST").status == 403
+    assert halted.token not in halted.ask("/").text
+    good = halted.ask("/", Cookie="", Authorization=f"Bearer {halted.token}")
+    assert good.status == 200
+
+
+def test_each_response_has_the_headers_that_bind_a_browser(halted: Serving) -> None:
+    for reply in (halted.ask("/"), halted.ask("/static/page.css"), halted.ask("/nowhere"), halted.ask("/", Cookie="")):
+        assert reply.headers["content-security-policy"] == POLICY
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["cache-control"] == "no-store"
+        assert "server" not in reply.headers
+    assert "unsafe" not in POLICY
+    cookie = halted.ask(f"/?token={halted.token}")
+    assert cookie.status == 303
+    assert cookie.headers["location"] == "/"
+    assert cookie.headers["set-cookie"].endswith("; Path=/; HttpOnly; SameSite=Strict")
+
+
+def test_wrong_tokens_are_limited_in_number(halted: Serving) -> None:
+    statuses = [halted.ask("/?token=guess", Cookie="").status for _ in range(MOST_FAILURES + 2)]
+    assert statuses == [401] * MOST_FAILURES + [429] * 2
+    assert halted.ask("/").status == 200, "an open page goes on"
+
+
+def test_only_loopback_listens_on_ipv4_and_ipv6(halted: Serving) -> None:
+    addresses = re.findall(r"http://(\S+):\d+/", halted.said.read_text())
+    assert addresses[0] == "127.0.0.1"
+    if "[::1]" in addresses:
+        with socket.create_connection(("::1", halted.port), timeout=PATIENCE):
+            pass
+    tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    port = f"{halted.port:04X}"
+    listening = {fields[1].partition(":")[0] for fields in lines if fields[3] == "0A" and fields[1].endswith(port)}
+    assert listening <= {"0100007F", "00000000000000000000000001000000"}
+    assert listening
+
+
+def test_the_pages_tell_of_the_run_and_of_a_node(halted: Serving) -> None:
+    index = halted.ask("/").text
+    assert f'<a href="/runs/{RUN}">{RUN}</a>' in index
+    assert "■ halted, exit code 3" in index
+    page = halted.ask(f"/runs/{RUN}").text
+    assert "2 of 60 nodes of rack04 failed" in page
+    titles = re.findall(r"<h2>(.*?)</h2>", page)
+    assert [title.partition(",")[0] for title in titles] == [
+        "Racks and zones", "Nodes", "Distance to halt", "Failed and reverted nodes", "What the gates measured",
+        "Waves over time", "Predicted and actual times", "Waits for you",
+    ]  # fmt: skip
+    node = halted.ask(f"/runs/{RUN}/nodes/tess-node-0185").text
+    assert "exit code 1, &lt;failed to parse kubelet flag&gt; &amp; gone" in node
+    assert "serializeImagePulls: false" in node
+    assert page.endswith("</html>\n")
+    assert node.endswith("</html>\n")
+
+
+def test_what_is_not_there_is_said(halted: Serving) -> None:
+    assert halted.ask("/runs/r0").status == 404
+    assert "no-such-run" in halted.ask("/runs/r0").text
+    assert halted.ask(f"/runs/{RUN}/nodes/nobody").status == 404
+    assert halted.ask("/static/../pages.py").status == 404
+    assert halted.ask("/static/%2e%2e%2fpages.py").status == 404
+
+
+def test_an_empty_journal_shows_how_to_begin_and_the_first_run_appears(tmp_path: Path) -> None:
+    with serving(tmp_path) as found:
+        assert "rollout plan --cluster CLUSTER" in found.ask("/").text
+        assert not (tmp_path / "state").exists(), "reading makes no journal"
+        keep(tmp_path, RUN, *journals.done(60)).close()
+        assert RUN in found.ask("/").text
+
+
+def test_a_run_without_its_controller_is_said_with_the_command_that_continues_it(tmp_path: Path) -> None:
+    plan, play = journals.stopped(lambda state: state.wave == 2)
+    journal = keep(tmp_path, RUN, plan, play, len(play.journal))
+    journal.release(plan.cluster, RUN)
+    journal.close()
+    with serving(tmp_path) as found:
+        page = found.ask(f"/runs/{RUN}").text
+        assert "no controller is at work on this run" in page
+        assert f'<code class="command">rollout resume {RUN}</code>' in page
+        with found.open_stream(RUN) as stream:
+            assert message(stream)[1]["standing"] == "no controller"
+
+
+def test_a_stream_sends_what_changed_and_continues_where_it_was(tmp_path: Path) -> None:
+    plan, play = journals.halted(120)
+    told = [told_until(play, at) for at in range(len(play.journal) - 60, len(play.journal))]
+    moved = [{name for name in old if old[name] != new[name]} for old, new in pairwise(told)]
+    at = next(at for at, names in enumerate(moved) if len(names) == 1)
+    half = len(play.journal) - 60 + at
+    journal = keep(tmp_path, RUN, plan, play, half)
+    with serving(tmp_path) as found, found.open_stream(RUN) as stream:
+        last, first = message(stream)
+        assert isinstance(first["nodes"], list)
+        assert len(first["nodes"]) == len(play.order.nodes)
+        assert first["standing"] != "no controller"
+        journal.append(RUN, [encode_event(event) for event in play.journal[half : half + 1]])
+        _, second = message(stream)
+        assert isinstance(second["nodes"], list)
+        assert {row[0] for row in second["nodes"]} == moved[at], "and nothing of the other nodes"
+        assert "layout" not in second
+        with found.open_stream(RUN, last=last) as again:
+            assert message(again)[1]["nodes"] == second["nodes"], "what was missed, and no more"
+        with found.open_stream(RUN, last="elsewhere/1") as anew:
+            assert "layout" in message(anew)[1]
+    journal.close()
+
+
+def test_a_client_that_leaves_or_never_finishes_its_request_disturbs_nobody(halted: Serving) -> None:
+    for _ in range(50):
+        halted.open_stream(RUN).close()
+    begun = [socket.create_connection(("127.0.0.1", halted.port), timeout=PATIENCE) for _ in range(20)]
+    for each in begun:
+        each.sendall(b"GET / HTTP/1.1\r\nHost: 127")
+    until(lambda: halted.ask("/").status == 200, PATIENCE, "room for a request")
+    with halted.open_stream(RUN) as stream:
+        assert message(stream)[1]["standing"] == "ended: halted"
+    halted.process.send_signal(signal.SIGTERM)
+    assert halted.process.wait(PATIENCE) == 0, "they do not delay its end"
+    for each in begun:
+        each.close()
+    assert "Traceback" not in halted.said.read_text()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_open_streams_do_not_delay_the_end(halted: Serving, sign: signal.Signals) -> None:
+    streams = [halted.open_stream(RUN) for _ in range(5)]
+    for stream in streams:
+        message(stream)
+    halted.process.send_signal(sign)
+    assert halted.process.wait(PATIENCE) == 0
+    for stream in streams:
+        while stream.recv(65536):
+            pass
+        stream.close()
+    assert "Traceback" not in halted.said.read_text()
+
+
+def test_a_port_that_is_taken_is_one_line(halted: Serving, tmp_path: Path) -> None:
+    from rollout.cli.main import run
+
+    assert run(["serve", "--port", str(halted.port), "--state", str(tmp_path / "state")]) == 5
+
+
+def connections(port: int) -> int:
+    """How many connections the server has open."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(fields[1].endswith(f":{port:04X}") and fields[3] == "01" for fields in lines)
+
+
+def test_a_client_that_does_not_read_is_dropped_and_others_go_on(tmp_path: Path) -> None:
+    keep(tmp_path, RUN, *journals.halted(2000)).close()
+    with serving(tmp_path) as found, found.open_stream(RUN, receive=4096) as stalled:
+        with found.open_stream(RUN) as other:
+            assert message(other)[1]["standing"] == "ended: halted"
+            until(lambda: connections(found.port) <= 1, PATIENCE, "the stalled client is dropped")
+            assert connections(found.port) == 1, "the other one is not"
+        assert found.ask("/").status == 200
+        assert stalled.recv(1), "it had something to read"
+    assert "Traceback" not in found.said.read_text()
