@@ -12,6 +12,7 @@ from rollout.core.reading.found_nodes import FoundNodes
 from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
+from rollout.core.reading.shipped_templates import shipped_templates
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -69,7 +70,12 @@ def load_policy(files: Files, name: str) -> Policy:
 
 
 def load_templates(files: Files) -> dict[str, str]:
-    """Every template's text, by name."""
+    """The text of every template that a playbook can name. A project's own wins over the shipped one of its name."""
+    return {**shipped_templates(), **own_templates(files)}
+
+
+def own_templates(files: Files) -> dict[str, str]:
+    """The text of the project's own templates, by name."""
     names = files.list(TEMPLATE_FOLDER, TEMPLATE_SUFFIX)
     return {name: files.read(f"{TEMPLATE_FOLDER}/{name}") for name in names}
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 
 from rollout import __version__
+from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError
 
@@ -80,8 +81,17 @@ class Commands(click.Group):
             raise TypeError(COMMANDS[name].where)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word not in COMMANDS and word not in ALIASES and not word.startswith("-") and not ctx.resilient_parsing:
+            hint = did_you_mean(word, COMMANDS)
+            ctx.fail(f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else ""))
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=Commands)
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
