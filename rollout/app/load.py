@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from rollout.app.ports import Files, NodeSources
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Policy
 from rollout.core.reading import ansible_inventory, found_nodes
 from rollout.core.reading.found_nodes import FoundNodes
@@ -40,19 +41,29 @@ def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: s
     """``load_cluster`` for callers that continue without an API server: if it does not answer, ``RemoteError``."""
     path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
     draft = draft_of(files.read(path), path)
-    inventory = finish(draft, _found(draft, sources, instead))
+    inventory = finish(draft, _found(files, draft, sources, instead))
     _check_name("cluster", inventory.cluster, cluster, path)
-    return inventory
+    return replace(inventory, endpoints=_reached(files, inventory.endpoints))
 
 
-def _found(draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNodes | None:
+def _reached(files: Files, written: Endpoints) -> Endpoints:
+    """Files of an inventory are relative to its project."""
+    return replace(
+        written,
+        kubeconfig=files.at(written.kubeconfig),
+        token_file=files.at(written.token_file),
+        ca_file=files.at(written.ca_file),
+    )
+
+
+def _found(files: Files, draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNodes | None:
     source = draft.source
     if source is None:
         return None
     if isinstance(source, FromAnsible):
         path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
-        return ansible_inventory.found_nodes(sources.ansible(path), source, path)
-    kubeconfig = source.kubeconfig or ""
+        return ansible_inventory.found_nodes(sources.ansible(files.at(path)), source, path)
+    kubeconfig = files.at(source.kubeconfig or "")
     try:
         live = sources.live(kubeconfig, source.context or "")
     except RemoteError as error:

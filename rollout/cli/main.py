@@ -32,6 +32,7 @@ COMMANDS = {
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
     "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
+    "config": Listed("config:config", "Show what rollout.toml, variables and options set."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),

@@ -32,6 +32,9 @@ class FakeFiles:
     def exists(self, path: str) -> bool:
         return path in self.texts
 
+    def at(self, path: str) -> str:
+        return path
+
     def list(self, folder: str, suffix: str) -> tuple[str, ...]:
         names = (path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/"))
         return tuple(sorted(name for name in names if name.endswith(suffix)))
