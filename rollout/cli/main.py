@@ -39,6 +39,7 @@ COMMANDS = {
     "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
     "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
+    "init": Listed("init:init", "Make a project of a kubeconfig, Ansible inventory or names."),
     "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
     "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
     "plan": Listed("plan:plan", "Read the nodes, change nothing, write the plan."),

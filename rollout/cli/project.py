@@ -58,7 +58,7 @@ def project_option(name: str, **more: Any) -> Callable[[Callable[..., Any]], Cal
     return click.option(key.option, name, cls=ProjectOption, **settings)
 
 
-def _type(key: ProjectKey) -> click.ParamType | None:
+def _type(key: ProjectKey) -> Any:
     if key.choices:
         return click.Choice(list(key.choices))
     if key.name == "kubeconfig":  # ``""`` is none, and messages repeat what was written
