@@ -68,6 +68,11 @@ class FolderFiles:
     def exists(self, path: str) -> bool:
         return (self._root / path).is_file()
 
+    def at(self, path: str) -> str:
+        """The path from the current folder. ``~`` is left to its reader."""
+        is_as_written = not path or path.startswith("~") or self._root == Path()
+        return path if is_as_written else str(self._root / path)
+
     def list(self, folder: str, suffix: str) -> tuple[str, ...]:
         """Sorted names of the files in a folder with this ending; empty when the folder does not exist."""
         here = self._root / folder

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from rollout.app.ports import Ran
@@ -21,22 +22,30 @@ LAST_WORDS = 0.5
 """Seconds to read the rest of the pipe after the command ended; a leftover child may hold it open for ever."""
 
 
-def why_not_run(program: str) -> str:
-    """Why this program (a path, or a name in ``PATH``) cannot be run here; ``""`` if it can."""
-    if shutil.which(program) is not None:
+def why_not_run(program: str, folder: Path = Path()) -> str:
+    """Why this program (a path relative to ``folder``, or a name in ``PATH``) cannot be run here; ``""`` if it can."""
+    path = str(folder / program) if "/" in program else program
+    if shutil.which(path) is not None:
         return ""
     if "/" not in program:
         return "program not found in PATH"
-    return "not an executable file" if os.path.lexists(program) else "no such file"
+    return "not an executable file" if os.path.lexists(path) else "no such file"
 
 
 class LocalCommands:
-    """Thread-safe. After the timeout the command is killed with every process of its session."""
+    """Thread-safe. After the timeout the command is killed with every process of its session.
+
+    ``folder``: where commands run.
+    """
+
+    def __init__(self, folder: Path = Path()) -> None:
+        self._folder = folder
 
     def run(self, command: tuple[str, ...], environment: Mapping[str, str], timeout: float) -> Ran:
         try:
             process = subprocess.Popen(
                 command,
+                cwd=self._folder,
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -14,8 +14,8 @@ from rollout.app.load import (
     SUFFIX,
     ask_for_cluster,
     load_policy,
-    load_templates,
     names_in,
+    own_templates,
 )
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
@@ -76,7 +76,7 @@ def check(
     as they were read. The nodes of other clusters are tried as models of what they can be.
     """
     problems: list[Problem] = []
-    templates = _try(partial(load_templates, files), problems) or {}
+    templates = _try(partial(own_templates, files), problems) or {}
     for name, text in templates.items():
         problems += rendering.undefined_variables(text, f"{TEMPLATE_FOLDER}/{name}", _ANY)
     not_asked: list[NodesNotAsked] = []

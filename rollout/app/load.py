@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from rollout.app.ports import Files, NodeSources
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Policy
 from rollout.core.reading import ansible_inventory, found_nodes
 from rollout.core.reading.found_nodes import FoundNodes
 from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
+from rollout.core.reading.shipped_templates import shipped_templates
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -39,19 +41,29 @@ def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: s
     """``load_cluster`` for callers that continue without an API server: if it does not answer, ``RemoteError``."""
     path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
     draft = draft_of(files.read(path), path)
-    inventory = finish(draft, _found(draft, sources, instead))
+    inventory = finish(draft, _found(files, draft, sources, instead))
     _check_name("cluster", inventory.cluster, cluster, path)
-    return inventory
+    return replace(inventory, endpoints=_reached(files, inventory.endpoints))
 
 
-def _found(draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNodes | None:
+def _reached(files: Files, written: Endpoints) -> Endpoints:
+    """Files of an inventory are relative to its project."""
+    return replace(
+        written,
+        kubeconfig=files.at(written.kubeconfig),
+        token_file=files.at(written.token_file),
+        ca_file=files.at(written.ca_file),
+    )
+
+
+def _found(files: Files, draft: InventoryDraft, sources: NodeSources, instead: str) -> FoundNodes | None:
     source = draft.source
     if source is None:
         return None
     if isinstance(source, FromAnsible):
         path = str(PurePosixPath(INVENTORY_FOLDER) / source.path)
-        return ansible_inventory.found_nodes(sources.ansible(path), source, path)
-    kubeconfig = source.kubeconfig or ""
+        return ansible_inventory.found_nodes(sources.ansible(files.at(path)), source, path)
+    kubeconfig = files.at(source.kubeconfig or "")
     try:
         live = sources.live(kubeconfig, source.context or "")
     except RemoteError as error:
@@ -69,7 +81,12 @@ def load_policy(files: Files, name: str) -> Policy:
 
 
 def load_templates(files: Files) -> dict[str, str]:
-    """Every template's text, by name."""
+    """The text of every template that a playbook can name. A project's own wins over the shipped one of its name."""
+    return {**shipped_templates(), **own_templates(files)}
+
+
+def own_templates(files: Files) -> dict[str, str]:
+    """The text of the project's own templates, by name."""
     names = files.list(TEMPLATE_FOLDER, TEMPLATE_SUFFIX)
     return {name: files.read(f"{TEMPLATE_FOLDER}/{name}") for name in names}
 

@@ -58,6 +58,10 @@ class Files(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
+    def at(self, path: str) -> str:
+        """How other programs and libraries reach this path; ``""`` stays ``""``."""
+        ...
+
     def list(self, folder: str, suffix: str) -> tuple[str, ...]: ...
 
 

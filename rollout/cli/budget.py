@@ -11,8 +11,9 @@ import click
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.cli.options import pod_name
+from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.pod_reading import pod_of_cluster
-from rollout.composition.wiring import cluster_here
+from rollout.composition.wiring import cluster_in
 from rollout.core.model.pods import LeavingPod
 from rollout.core.text import documents, durations
 from rollout.core.text.terminal import printable
@@ -31,17 +32,17 @@ from rollout.kubelet.restarts.pod_budget import pod_budget, pod_budget_document,
     help="The pod, or a workload with a template, in YAML or JSON; with --cluster a pod of its API server.",
 )
 @click.option("--cluster", default="", help="The cluster of the pod NS/NAME; its node gives the kubelet.")
-@click.option("--kubeconfig", type=click.Path(), default="", help="Overrides the inventory's kubeconfig, if any.")
+@project_option("kubeconfig")
 @click.option(
     "--kubelet", default="", metavar="V", help="The node's kubelet: 1.27.3. Later ranges show what an upgrade changes."
 )
 @click.option("--within", default="", metavar="DURATION", help="A limit to compare with, such as 30s.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@output_option
 def budget(pod: str, cluster: str, kubeconfig: str, kubelet: str, within: str, output: str) -> None:
     """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second."""
     limit, minor = _limit(within), _minor(kubelet)
     if cluster:
-        leaving, version = pod_of_cluster(cluster_here(cluster), kubeconfig, pod_name(pod))
+        leaving, version = pod_of_cluster(cluster_in(project_here().folder, cluster), kubeconfig, pod_name(pod))
         minor = minor if minor is not None else _minor_of(version)
     else:
         leaving = _pod(pod)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from rollout.app.check import CheckResult, NodesNotAsked
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import answers, asked, tell
+from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.planning import saved_fleet
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
@@ -27,8 +29,8 @@ _LONGEST_LINE = 1000
 
 
 @click.command()
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
-@click.option("--ssh-config", type=click.Path(path_type=Path), default=None, help="Instead of ~/.ssh/config.")
+@output_option
+@project_option("ssh_config")
 @click.option(
     "--snapshot",
     type=click.Path(path_type=Path),
@@ -62,7 +64,8 @@ def check(
         raise UsageError(
             "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"
         )
-    checked = check_files(FolderFiles(Path()), RealSources(), why_not_run, saved_fleet(snapshot) if snapshot else None)
+    folder, fleet = project_here().folder, saved_fleet(snapshot) if snapshot else None
+    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet)
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
         click.echo(documents.page(_document(checked)))

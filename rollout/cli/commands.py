@@ -14,7 +14,7 @@ from rollout.app.node_worker import NodeAccess
 from rollout.app.operator_commands import Commanded, OperatorCommand, bounds_of, run_on_all, shell_line
 from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
-from rollout.cli.upkeep import cluster_option
+from rollout.cli.project import cluster_option
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id, operator
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult

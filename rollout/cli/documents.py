@@ -10,6 +10,7 @@ from rollout.app.run_documents import NoControllerDocument, PastRunDocument, Sta
 from rollout.app.simulate import ForecastDocument
 from rollout.cli.check import CheckDocument
 from rollout.cli.check_kubelet import KubeletCheckDocument
+from rollout.cli.config import ConfigDocument
 from rollout.cli.control import RequestDocument
 from rollout.cli.cordons import CordonsDocument
 from rollout.cli.lab import LabFaultsDocument, LabStatusDocument
@@ -40,7 +41,7 @@ from rollout.kubelet.restarts.pod_budget import PodBudgetDocument
 from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
 DOCUMENTS: tuple[type, ...] = (
-    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
+    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,

@@ -11,7 +11,8 @@ import click
 
 from rollout import known_faults
 from rollout.cli.options import limit_option
-from rollout.composition.wiring import cluster_here
+from rollout.cli.project import output_option, project_here, project_option
+from rollout.composition.wiring import cluster_in
 from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
@@ -27,11 +28,10 @@ _directory = click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT,
-    show_default=True,
+    default=lambda: project_here().folder / DEFAULT,
+    show_default=str(DEFAULT),
     help="Folder of the lab.",
 )
-_output = click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 
 
 @click.group()
@@ -40,7 +40,7 @@ def lab() -> None:
 
 
 @lab.command()
-@click.option("--cluster", required=True, help="Serve the nodes of this cluster.")
+@project_option("cluster", required=True, help="Serve the nodes of this cluster.")
 @limit_option
 @click.option(
     "--nodes", "count", type=click.IntRange(1), default=None, help="Serve only this many nodes, the first ones."
@@ -55,7 +55,7 @@ def lab() -> None:
 @_directory
 def up(cluster: str, limit: str, count: int | None, restart_sec: float, directory: Path) -> None:
     """Start the lab in the background and wait until it serves."""
-    inventory = cluster_here(cluster)
+    inventory = cluster_in(project_here().folder, cluster)
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / "ssh_config"
@@ -64,7 +64,7 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
     click.echo(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
-    where = "" if directory == DEFAULT else f" --dir {directory}"
+    where = "" if directory == project_here().folder / DEFAULT else f" --dir {directory}"
     click.echo(f"  rollout lab status{where}; rollout lab down{where}")
 
 
@@ -77,7 +77,7 @@ def down(directory: Path) -> None:
 
 
 @lab.command()
-@_output
+@output_option
 @_directory
 def status(output: str, directory: Path) -> None:
     """Show the state of the kubelets, and the faults that are set."""
@@ -179,7 +179,7 @@ def fault(
 
 
 @lab.command("faults")
-@_output
+@output_option
 @_directory
 def list_faults(output: str, directory: Path) -> None:
     """List every fault that is set."""

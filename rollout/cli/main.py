@@ -13,6 +13,7 @@ from typing import NamedTuple
 import click
 
 from rollout import __version__
+from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import RolloutError
 
@@ -35,12 +36,14 @@ COMMANDS = {
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
     "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
+    "config": Listed("config:config", "Show what rollout.toml, variables and options set."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
     "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
     "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
+    "init": Listed("init:init", "Make a project of a kubeconfig, Ansible inventory or names."),
     "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
     "metrics": Listed("metrics:metrics", "Print metrics of runs for Prometheus."),
     "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
@@ -86,8 +89,17 @@ class Commands(click.Group):
             raise TypeError(COMMANDS[name].where)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word not in COMMANDS and word not in ALIASES and not word.startswith("-") and not ctx.resilient_parsing:
+            hint = did_you_mean(word, COMMANDS)
+            ctx.fail(f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else ""))
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=Commands)
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""

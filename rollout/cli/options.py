@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from rollout.app.ports import RunHeader
+from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -103,37 +104,13 @@ def _checked(word: str, where: str) -> Secret:
 
 
 _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    click.option(
-        "--ssh-config",
-        type=click.Path(path_type=Path),
-        default=None,
-        envvar="ROLLOUT_SSH_CONFIG",
-        help="SSH configuration to use instead of ~/.ssh/config.",
-    ),
+    project_option("ssh_config"),
     click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys."),
     *sudo_options,
-    click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        default="",
-        help="Kubeconfig of the API server; its current context is used. Overrides the inventory's kubeconfig, if any.",
-    ),
-    click.option(
-        "--state",
-        type=click.Path(path_type=Path),
-        default=Path(".rollout"),
-        envvar="ROLLOUT_STATE",
-        show_default=True,
-        help="Folder of the journal.",
-    ),
-    click.option(
-        "--journal",
-        default="",
-        metavar="URL",
-        envvar="ROLLOUT_JOURNAL",
-        help="Shared PostgreSQL journal to use instead of a file: postgresql://user@host/database.",
-    ),
-    click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format."),
+    project_option("kubeconfig"),
+    project_option("state"),
+    project_option("journal", metavar="URL"),
+    output_option,
 )
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -172,8 +149,9 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
         kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
         session = Session(
-            state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal)
-        )
+            state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal),
+            project_here().folder,
+        )  # fmt: skip
         rest.pop("reason", None)
         return command(session, **rest)
 

@@ -11,6 +11,7 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.cli.options import limit_option, session_options
+from rollout.cli.project import cluster_option
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
 from rollout.composition.planning import make_plan, preflight_text, read_fleet, saved_fleet, the_playbook
 from rollout.composition.wiring import Session
@@ -31,7 +32,7 @@ NOT_PLANNED = 4
 
 
 @click.command()
-@click.option("--cluster", required=True, help="The cluster.")
+@cluster_option
 @click.option("--playbook", default="", help="Playbook to use instead of the inventory's.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Additional setting; overrides all others."

@@ -25,7 +25,7 @@ from rollout.app.prepulls import (
 from rollout.app.reading import only
 from rollout.cli.commands import INTERRUPTED, told_once
 from rollout.cli.options import limit_option, reason_option, session_options
-from rollout.cli.upkeep import cluster_option
+from rollout.cli.project import cluster_option
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session, new_run_id, operator
 from rollout.core.model.inventory import Inventory

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.app.simulate import foreseen_document, foreseen_lines
+from rollout.cli.project import output_option
 from rollout.composition.planning import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text import documents
@@ -35,7 +36,7 @@ LAW_BROKEN = 70
 @click.option("--seeds", type=click.IntRange(1), default=None, help="Play this many seeds on all cores and count.")
 @click.option("--first", type=int, default=0, show_default=True, help="With --seeds: the first seed.")
 @click.option("--write", type=click.Path(path_type=Path), default=None, help="With --seeds: write the tables here.")
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@output_option
 def simulate(
     plan_file: Path | None,
     faults: tuple[str, ...],

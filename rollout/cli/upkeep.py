@@ -22,6 +22,7 @@ from rollout.app.ports import Journal, Note
 from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.project import cluster_option
 from rollout.composition.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
@@ -33,7 +34,6 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
 
 DRIFTED = 10
-cluster_option = click.option("--cluster", required=True, help="The cluster.")
 
 
 @click.command()

@@ -71,6 +71,7 @@ class Session:
     sudo_password: Secret | None = None
     kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
+    folder: Path = Path()  # the project: inventories, playbooks, templates
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -89,7 +90,7 @@ class Session:
     def files(self) -> FolderFiles:
         from rollout.adapters.files import FolderFiles
 
-        return FolderFiles(Path())
+        return FolderFiles(self.folder)
 
     def inventory(self, cluster: str) -> Inventory:
         """The inventory of a cluster, with the nodes of its source if it names one."""
@@ -238,7 +239,7 @@ class Session:
                     journal=journal,
                     engine=engine,
                     nodes=connections,
-                    local=LocalCommands(),
+                    local=LocalCommands(self.folder),
                     clock=SystemClock(),
                     observers=observers,
                     interrupted=interrupts.asked,
@@ -257,13 +258,13 @@ class Session:
                 connections.close()
 
 
-def cluster_here(cluster: str) -> Inventory:
-    """The inventory of a cluster, from the files in this folder."""
+def cluster_in(folder: Path, cluster: str) -> Inventory:
+    """The inventory of a cluster, from the files of a project's folder."""
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.node_sources import RealSources
     from rollout.app.load import load_cluster
 
-    return load_cluster(FolderFiles(Path()), RealSources(), cluster)
+    return load_cluster(FolderFiles(folder), RealSources(), cluster)
 
 
 def shared_journal(url: str) -> PostgresUrl | None:

@@ -32,6 +32,9 @@ class FakeFiles:
     def exists(self, path: str) -> bool:
         return path in self.texts
 
+    def at(self, path: str) -> str:
+        return path
+
     def list(self, folder: str, suffix: str) -> tuple[str, ...]:
         names = (path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/"))
         return tuple(sorted(name for name in names if name.endswith(suffix)))
@@ -80,6 +83,16 @@ def test_a_policy_comes_with_its_templates() -> None:
         "kubelet-drop-in.conf.j2",
         "kubelet-flags.env.j2",
     ]
+
+
+def test_a_project_without_templates_uses_the_shipped_ones_and_its_own_win() -> None:
+    own = {"templates/kubelet-flags.env.j2": "{{ variable }}={{ arguments | join(' ') }} --v=4\n"}
+    bare, mixed = (
+        load_policy(FakeFiles({"playbooks/p.yaml": PLAYBOOK, **files}), "p").templates for files in ({}, own)
+    )
+    assert bare == load_policy(FILES, "p").templates
+    assert mixed.flags_env == own["templates/kubelet-flags.env.j2"]
+    assert mixed.drop_in == bare.drop_in
 
 
 Load = Callable[[Files, str], object]

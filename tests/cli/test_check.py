@@ -32,6 +32,13 @@ def test_one_line_reports_success(folder: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "ok: c (1 node), 0 playbooks, 0 templates\n")
 
 
+def test_a_playbook_of_three_lines_needs_no_templates_in_the_project(folder: Path) -> None:
+    (folder / "playbooks").mkdir()
+    (folder / "playbooks" / "pulls.yaml").write_text("name: pulls\nsettings:\n  serializeImagePulls: false\n")
+    result = CliRunner().invoke(check)
+    assert (result.exit_code, result.output) == (0, "ok: c (1 node), 1 playbook, 0 templates\n")
+
+
 def test_each_mistake_is_one_line_on_stderr_and_exit_2(folder: Path) -> None:
     (folder / "inventories" / "c.yaml").write_text("clusster: c\napiServer: v1.23.17\nnodes: {n1: }\n")
     result = CliRunner().invoke(check)

@@ -18,7 +18,6 @@ from rollout.kubelet.node import sources
 from tests.app.test_isolation import poison
 from tests.cli.test_start import DATABASES, LISTS, REACHES_NODES, SCREENS
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
-from tests.places import ROOT
 
 INVENTORY = "cluster: small\napiServer: v1.23.17\nracks: {a: 'n[1-3]'}\nnodes: {'n[1-3]': {}}\n"
 PLAYBOOK = "name: pulls\nsettings: {serializeImagePulls: false}\n"
@@ -34,7 +33,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in (("inventories/small.yaml", INVENTORY), ("playbooks/pulls.yaml", PLAYBOOK)):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
-    (tmp_path / "templates").symlink_to(ROOT / "templates")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

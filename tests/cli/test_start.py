@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.main import COMMANDS, cli
+from rollout.cli.main import COMMANDS, cli, run
 
 REACHES_NODES = ("paramiko", "fabric")
 DATABASES = ("sqlalchemy", "alembic", "psycopg")
@@ -58,6 +58,33 @@ def test_the_table_of_commands_is_right(name: str) -> None:
     command = cli.get_command(None, name)  # type: ignore[arg-type]  # the table asks nothing of a context
     assert command is not None
     assert command.name == name
+
+
+HELPS = "from rollout.cli.main import run; print([run([*words, '-h']) for words in {words}])"
+
+
+@pytest.mark.process
+def test_h_is_help(tmp_path: Path) -> None:
+    words = [[], ["check"], ["lab"], ["lab", "up"], ["export", "kubeadm"]]
+    command = [sys.executable, "-c", HELPS.format(words=words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[0, 0, 0, 0, 0]\n")
+    assert done.stdout.count("-h, --help") == len(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["aply", "p.json"], "there is no command `aply`; did you mean `apply`?"),
+        (["xyzzy"], "there is no command `xyzzy`\n"),
+        (["a\x1b[2Jply"], "there is no command"),
+    ],
+)
+def test_a_misspelt_command_gets_a_suggestion(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "\x1b" not in told
 
 
 @pytest.mark.process

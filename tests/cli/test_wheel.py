@@ -30,6 +30,7 @@ SHIPPED = (
     "rollout/adapters/journal/migrations/env.py",
     "rollout/adapters/journal/migrations/versions/0001_as_it_began.py",
     "rollout/lab/standins/sudo",
+    "rollout/templates/kubelet-flags.env.j2",
     "rollout/kubelet/kubelet_fields.json",
     "rollout/kubelet/explained/words.json",
     "rollout/web/static/page.js",

@@ -1,0 +1,73 @@
+"""The project folder: the nearest folder with ``rollout.toml``, from the current folder upwards, as git finds its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rollout.adapters.files import FolderFiles
+from rollout.core.reading.project_file import PROJECT_FILE, PROJECT_KEYS, ProjectValue, read_project
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Problem
+
+MAX_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Project:
+    """``folder`` is the current one (as ``.``) if there is no ``rollout.toml``; ``file`` is then ``None``.
+
+    ``values`` has absolute paths.
+    """
+
+    folder: Path = field(default_factory=Path)
+    file: Path | None = None
+    values: Mapping[str, ProjectValue] = field(default_factory=dict)
+
+    def default(self, key: str) -> str:
+        """The value of a key that is set nowhere: a path of the project."""
+        known = PROJECT_KEYS[key]
+        return str(self.folder / known.default) if known.is_path and known.default else known.default
+
+
+def project_at(start: Path) -> Project:
+    """The project that ``start`` is in. Raises ``InputError`` for a wrong file, or one that others control."""
+    here = start.absolute()
+    for folder in (here, *here.parents):
+        if os.path.lexists(folder / PROJECT_FILE):
+            return _read(folder)
+    return Project()
+
+
+def _read(folder: Path) -> Project:
+    file = folder / PROJECT_FILE
+    _check_owner(file)
+    text = FolderFiles(folder, MAX_BYTES).read(PROJECT_FILE)
+    written = read_project(text, printable(str(file), 500))
+    values = {key: _absolute(key, value, folder) for key, value in written.items()}
+    return Project(folder, file, values)
+
+
+def _absolute(key: str, written: ProjectValue, folder: Path) -> ProjectValue:
+    if not PROJECT_KEYS[key].is_path:
+        return written
+    return ProjectValue(str(folder / Path(written.value).expanduser()), written.place)
+
+
+def _check_owner(file: Path) -> None:
+    """A file above the current folder may be another user's, and a kubeconfig of theirs would run their programs."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise _problem("file-unreadable", f"{file}: {error.strerror}") from None
+    ours = {0, os.geteuid(), *([int(sudo)] if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal() else [])}  # fmt: skip
+    if found.st_uid not in ours or found.st_mode & stat.S_IWOTH:
+        hint = f"chown it to yourself, chmod o-w {file}"
+        raise _problem("project-not-yours", f"{file} belongs to another user, or every user can write it", hint)
+
+
+def _problem(reference: str, message: str, hint: str = "") -> InputError:
+    return InputError((Problem(reference, printable(message, 500), hint=printable(hint, 500)),))

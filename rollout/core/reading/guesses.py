@@ -1,0 +1,105 @@
+"""Guesses about nodes that a source lists: which label or variable is the rack and the zone. Each guess is reported."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rollout.core.model.live import LiveNode
+from rollout.core.reading.ansible_inventory import document_of, found_nodes
+from rollout.core.reading.found_nodes import FoundNodes, nodes_from_api
+from rollout.core.reading.node_sources import FromAnsible, FromKubernetes
+from rollout.core.text.nodesets import fold, is_name
+from rollout.core.text.terminal import counted, printable
+
+_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_RACK = re.compile(r"(?:^|[/._-])rack$", re.IGNORECASE)
+_ADDRESSES = ("InternalIP", "Hostname", "ExternalIP", "InternalDNS", "ExternalDNS")
+_NOISE = re.compile(r"(?:beta\.kubernetes\.io/|kubernetes\.io/hostname$)")
+_VERSION = re.compile(r"v1\.(\d{1,3})\.(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Guessed:
+    """Nodes, and a line for each guess. ``api_server`` is ``""`` if the source does not show a version."""
+
+    found: FoundNodes
+    notes: tuple[str, ...]
+    api_server: str = ""
+
+
+def from_api(live: Sequence[LiveNode]) -> Guessed:
+    """The Nodes of an API server. A Node without a usable address gets its name as address."""
+    notes: list[str] = []
+    kinds = Counter(kind for node in live for kind in {kind for kind, _ in node.addresses})
+    address = max(_ADDRESSES, key=lambda kind: kinds[kind])
+    bare = [node.name for node in live if address not in dict(node.addresses)]
+    if bare:
+        notes.append(f"address: the name, for {counted(len(bare), 'Node')} without {address}: {_some(bare)}")
+    rack = _label(live, "rack", [key for node in live for key in node.labels if _RACK.search(key)], notes)
+    zone = _label(live, "zone", [key for node in live for key in node.labels if key in _ZONES], notes)
+    source = FromKubernetes.model_validate(
+        {"address": address, "rackLabel": rack or None, "zoneLabel": zone or _ZONES[0]}
+    )
+    found = nodes_from_api([_reachable(node, address) for node in live], source)
+    version = _newest(node.kubelet_version for node in live)
+    if version:
+        notes.append(f"apiServer: {version}, the newest kubelet's version")
+    return Guessed(found, tuple(notes), version)
+
+
+def _reachable(node: LiveNode, address: str) -> LiveNode:
+    labels = {key: value for key, value in node.labels.items() if not _NOISE.match(key)}
+    usable = address in dict(node.addresses)
+    return replace(node, labels=labels, addresses=node.addresses if usable else ((address, node.name),))
+
+
+def _label(live: Sequence[LiveNode], what: str, candidates: Iterable[str], notes: list[str]) -> str:
+    """The label that most nodes have, if its values are names."""
+    for key, count in Counter(candidates).most_common():
+        if all(is_name(node.labels[key]) for node in live if key in node.labels):
+            notes.append(f"{what}: label {printable(key, 80)}, on {count} of {counted(len(live), 'Node')}")
+            return key
+    notes.append(f"{what}: not known, no label shows it")
+    return ""
+
+
+def _newest(versions: Iterable[str]) -> str:
+    found = [(int(each[1]), int(each[2])) for each in map(_VERSION.match, versions) if each]
+    return "v1.{}.{}".format(*max(found)) if found else ""
+
+
+def from_ansible(text: str, where: str) -> Guessed:
+    """The hosts of ``ansible-inventory --list``. Other variables than those of SSH, rack and zone are dropped."""
+    document = document_of(text, where)
+    keys: dict[str, Any] = {}
+    notes: list[str] = []
+    for what in ("rack", "zone"):
+        groups = [
+            name for name in document if re.fullmatch(rf"{what}[-_]?[A-Za-z0-9._-]+", name) and name != f"{what}s"
+        ]
+        if _has_variable(document, what):
+            keys[what] = what
+            notes.append(f"{what}: host variable `{what}`")
+        elif groups:
+            keys[f"{what}Groups"] = what
+            notes.append(f"{what}: groups that begin with `{what}`: {_some(groups)}")
+        else:
+            notes.append(f"{what}: not known, no variable or group shows it")
+    return Guessed(found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where), tuple(notes))
+
+
+def _has_variable(document: Mapping[str, Any], name: str) -> bool:
+    meta = document.get("_meta")
+    hosts = meta.get("hostvars") if isinstance(meta, dict) else None
+    said = [*hosts.values()] if isinstance(hosts, dict) else []
+    said += [group.get("vars") for group in document.values() if isinstance(group, dict)]
+    return any(isinstance(variables, dict) and name in variables for variables in said)
+
+
+def _some(names: Sequence[str]) -> str:
+    valid = [name for name in names if is_name(name)]
+    return printable(fold(valid), 120)

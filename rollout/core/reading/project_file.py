@@ -1,0 +1,126 @@
+"""``rollout.toml``: what a project sets for every command. Its folder is the project.
+
+``PROJECT_KEYS`` is the only list of these keys: the options of commands, the variables and ``rollout config`` are made of it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Place, Problem
+
+PROJECT_FILE = "rollout.toml"
+_PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectKey:
+    """One key of ``rollout.toml``, with the option and the variable that win over it.
+
+    A path in the file is relative to the file's folder; in the option and the variable, to the current folder.
+    """
+
+    name: str
+    option: str
+    variable: str
+    meaning: str
+    default: str = ""
+    is_path: bool = False
+    choices: tuple[str, ...] = ()
+
+
+PROJECT_KEYS: Mapping[str, ProjectKey] = {
+    key.name: key
+    for key in (
+        ProjectKey("cluster", "--cluster", "ROLLOUT_CLUSTER", "The cluster."),
+        ProjectKey("state", "--state", "ROLLOUT_STATE", "Folder of the journal.", ".rollout", is_path=True),
+        ProjectKey(
+            "journal",
+            "--journal",
+            "ROLLOUT_JOURNAL",
+            "Shared PostgreSQL journal to use instead of a file: postgresql://user@host/database.",
+        ),
+        ProjectKey(
+            "ssh_config",
+            "--ssh-config",
+            "ROLLOUT_SSH_CONFIG",
+            "SSH configuration to use instead of ~/.ssh/config.",
+            is_path=True,
+        ),
+        ProjectKey(
+            "kubeconfig",
+            "--kubeconfig",
+            "ROLLOUT_KUBECONFIG",
+            "Kubeconfig of the API server; its current context is used. Overrides the inventory's kubeconfig, if any.",
+            is_path=True,
+        ),
+        ProjectKey("output", "-o", "ROLLOUT_OUTPUT", "Output format.", "text", choices=("text", "json")),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectValue:
+    """A value of ``rollout.toml``, and where it is."""
+
+    value: str
+    place: Place
+
+
+def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
+    """The values by key. Raises ``InputError`` with every mistake, each with its place."""
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError((_syntax(str(error), text, file),)) from None
+    except RecursionError:
+        raise InputError((Problem("not-toml", "it is nested too deeply", Place(file, 1, 1)),)) from None
+    places = {key: Place(file, line, column) for key, line, column in _places(text)}
+    found = {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
+    problems = tuple(problem for key, (value, place) in found.items() if (problem := _problem(key, value, place)))
+    if problems:
+        raise InputError(problems)
+    return {key: ProjectValue(value, place) for key, (value, place) in found.items()}
+
+
+def _syntax(message: str, text: str, file: str) -> Problem:
+    at = _PLACE.search(message)
+    lines = text.split("\n")
+    line, column = (int(at[1]), int(at[2])) if at and at[1] else (len(lines), len(lines[-1]) + 1)
+    return Problem("not-toml", printable(_PLACE.sub("", message).strip(), 200), Place(file, line, column))
+
+
+def _problem(key: str, value: object, place: Place) -> Problem | None:
+    known = PROJECT_KEYS.get(key)
+    if known is None:
+        hint = did_you_mean(key, PROJECT_KEYS) or f"the keys are {', '.join(PROJECT_KEYS)}"
+        return Problem("unknown-key", f"unknown key `{printable(key, 60)}`", place, hint)
+    if not isinstance(value, str):
+        return Problem("wrong-type", f"`{key}` must be a text in quotes", place)
+    if known.choices and value not in known.choices:
+        return Problem("bad-value", f"`{key}` must be one of {', '.join(known.choices)}", place)
+    if not value or printable(value, len(value) + 1) != value:
+        return Problem("bad-value", f"`{key}` must be a text of printable characters, and not empty", place)
+    return None
+
+
+def _places(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each key of the first level, with line and column: a statement is the fewest lines that are TOML by themselves."""
+    lines: list[str] = []
+    start = 1
+    for number, line in enumerate(text.split("\n"), 1):
+        lines.append(line)
+        try:
+            keys = tomllib.loads("\n".join(lines))
+        except tomllib.TOMLDecodeError:
+            continue
+        indent = len(lines[0]) - len(lines[0].lstrip()) + 1
+        yield from ((key, start, indent) for key in keys)
+        lines, start = [], number + 1
+        if line.lstrip().startswith("["):  # a table: what follows belongs to it
+            return
