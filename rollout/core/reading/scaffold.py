@@ -63,7 +63,11 @@ def _inventory(made: NewProject) -> Iterator[str]:
 def _nodesets(names: Sequence[str]) -> Iterator[str]:
     """One nodeset if its text is short; names that do not fold come in pieces, because a nodeset's text is bounded."""
     whole = fold(names)
-    return iter([whole]) if len(whole) <= _LONGEST else (fold(names[at : at + _PIECE]) for at in range(0, len(names), _PIECE))
+    return (
+        iter([whole])
+        if len(whole) <= _LONGEST
+        else (fold(names[at : at + _PIECE]) for at in range(0, len(names), _PIECE))
+    )
 
 
 def _attributes(node: FoundNode) -> list[tuple[str, object]]:
