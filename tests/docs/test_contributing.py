@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rollout.cli.main import COMMANDS
+from rollout.core.reading.project_file import PROJECT_FILE
 from tests.docs.pages import FRONT, anchors, blocks, inline_code
 from tests.places import ROOT
 
@@ -26,7 +27,7 @@ def paths(text: str) -> set[str]:
     words = [code.strip() for code in inline_code(text)]
     words += [word for block in blocks(text) for word in block.text.split()]
     words += [word for code in inline_code(text) for word in code.split()]
-    return {word for word in words if _PATH.fullmatch(word)}
+    return {word for word in words if _PATH.fullmatch(word) and word != PROJECT_FILE}  # a user's file
 
 
 def gone(text: str) -> set[str]:

@@ -1,0 +1,128 @@
+"""``rollout init``: a folder that ``check`` accepts, from each source; every guess is printed; nothing is overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.cli.main import run
+from rollout.core.reading.shipped_templates import shipped_templates
+
+SCRIPT = """\
+#!/bin/sh
+cat <<'HOSTS'
+{"_meta": {"hostvars": {"h1": {"ansible_host": "10.0.0.1", "rack": "r1", "vault_password": "hunter2"},
+                        "h2": {"rack": "r2", "ansible_user": "sre"}}},
+ "all": {"children": ["gpu", "zone_a"]}, "gpu": {"hosts": ["h2"]}, "zone_a": {"hosts": ["h1", "h2"]}}
+HOSTS
+"""
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "edge"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def written(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_nodeset_becomes_a_project_of_the_folders_name(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["init", "--nodes", "node-[001-060]"]) == 0
+    told = capsys.readouterr().out
+    assert "guessed rack and zone: not known" in told
+    assert "guessed apiServer: v1." in told
+    assert "(60 nodes)" in told
+    assert written(empty) == ["inventories/edge.yaml", "playbooks/parallel-pulls.yaml", "rollout.toml"]
+    assert '"node-[001-060]": {}' in (empty / "inventories/edge.yaml").read_text()
+    assert run(["check"]) == 0
+    assert "ok: edge (60 nodes), 1 playbook" in capsys.readouterr().out
+
+
+def test_names_of_a_file_may_be_nodesets_and_their_mistakes_have_places(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = empty.parent / "names"
+    names.write_text("n1\nn[2-3  # broken\n")
+    assert run(["init", "--names", str(names)]) == 2
+    assert "names:2:1" in capsys.readouterr().err
+    assert written(empty) == []
+    names.write_text("# ours\nn1\n\nn[2-3]  # two more\n")
+    assert run(["init", "--names", str(names), "--cluster", "c", "--api-server", "v1.33.2"]) == 0
+    assert (empty / "inventories/c.yaml").read_text().splitlines()[1:] == [
+        'apiServer: "v1.33.2"',
+        "nodes:",
+        '  "n[1-3]": {}',
+    ]
+    assert run(["check"]) == 0
+
+
+@pytest.mark.process
+def test_an_ansible_inventory_gives_ssh_racks_zones_and_groups_and_nothing_else(
+    empty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = empty.parent / "hosts"
+    script.write_text(SCRIPT)
+    script.chmod(0o700)
+    assert run(["init", "--ansible", str(script)]) == 0
+    told = capsys.readouterr().out
+    assert "guessed rack: host variable `rack`" in told
+    assert "guessed zone: groups that begin with `zone`: zone_a" in told
+    text = (empty / "inventories/edge.yaml").read_text()
+    assert '{name: "h1", address: "10.0.0.1", rack: "r1", zone: "zone_a"}' in text
+    assert '{name: "h2", user: "sre", rack: "r2", zone: "zone_a"}' in text
+    assert '"gpu": {nodes: ["h2"]}' in text
+    assert "hunter2" not in text
+    assert run(["check"]) == 0
+
+
+def test_templates_are_copied_when_asked_for(empty: Path) -> None:
+    assert run(["init", "--nodes", "n1", "--templates"]) == 0
+    for name, text in shipped_templates().items():
+        assert (empty / "templates" / name).read_text() == text
+    assert run(["check"]) == 0
+
+
+@pytest.mark.parametrize("there", ["inventories", "playbooks/mine.yaml", "templates", "rollout.toml"])
+def test_a_folder_that_has_one_of_the_files_is_left_as_it_is(
+    empty: Path, capsys: pytest.CaptureFixture[str], there: str
+) -> None:
+    path = empty / there
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine\n")
+    assert run(["init", "--nodes", "n1"]) == 2
+    assert f"{there.partition('/')[0]} is already here" in capsys.readouterr().err
+    assert written(empty) == [there]
+    assert path.read_text() == "mine\n"
+
+
+def test_a_link_that_points_nowhere_is_not_written_through(empty: Path) -> None:
+    (empty / "rollout.toml").symlink_to(empty.parent / "elsewhere")
+    assert run(["init", "--nodes", "n1"]) == 2
+    assert not (empty.parent / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        ([], "which-nodes"),
+        (["--nodes", "n1", "--names", "x"], "which-nodes"),
+        (["--nodes", "n1", "--cluster", "a/b"], "bad-cluster-name"),
+        (["--nodes", "a b"], "bad-nodeset"),
+        (["--nodes", "# none"], "no-nodes"),
+        (["--nodes", "n1", "--api-server", "1.x"], "bad-version"),
+        (["--names", "missing"], "file-missing"),
+        (["--kubeconfig", "missing"], "no-kubeconfig"),
+        (["--ansible", "missing"], "script-missing"),
+    ],
+)
+def test_what_cannot_become_a_project_is_refused_with_a_reference(
+    empty: Path, capsys: pytest.CaptureFixture[str], words: list[str], reference: str
+) -> None:
+    assert run(["init", *words]) == 2
+    assert f"[{reference}]" in capsys.readouterr().err
+    assert written(empty) == []
