@@ -93,7 +93,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     if session.output == "json":
         click.echo(documents.page(found))
     else:
-        click.echo("\n".join(_unlocked(found)))
+        click.echo("\n".join(unlocked_lines(found)))
     return 4 if found.no_answer or found.not_released else 0
 
 
@@ -121,10 +121,11 @@ def _not_done(reports: Mapping[str, Report]) -> tuple[NotAsked, ...]:
     )
 
 
-def _unlocked(found: UnlockDocument) -> Iterator[str]:
+def unlocked_lines(found: UnlockDocument) -> Iterator[str]:
+    """The document for people. A cluster without any claim is unlocked, too: the nodeset of no nodes is ``""``."""
     for name, why in found.not_released.items():
         yield f"{name}: {why}"
-    free = counted(len(expand(found.released)), "node")
+    free = counted(len(expand(found.released)) if found.released else 0, "node")
     yield f"unlocked: {free} released, {len(found.not_released)} not released, {len(found.no_answer)} did not answer"
     for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in found.no_answer}).items():
         said = printable(for_all(why, names), 300)

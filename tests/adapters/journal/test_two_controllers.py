@@ -166,11 +166,18 @@ def test_a_temporarily_unreachable_journal_only_delays_the_run(team: Team, how: 
             else:
                 team.way.heal()
         code = process.wait(PATIENCE)
-    assert code in (0, 4), team.first.said()  # 4: a node with a guard that fired before the journal was reachable again
+        said = team.first.said()
+    if (
+        code == 5
+    ):  # the server needed longer for its recovery than an event is retried: nothing is lost, and the run goes on
+        assert "[journal-away]" in said, said
+        resumed = team.first.rollout("resume", "--yes")
+        code, said = resumed.code, resumed.out + resumed.err
+    assert code in (0, 4), said  # 4: a node with a guard that fired before the journal was reachable again
     found = team.first.status()
     assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal matches the nodes"
     assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
-    if how != "terminated":
+    if how != "terminated" and "[journal-away]" not in team.first.said():
         assert "the journal is back after" in team.first.said()
     nothing_left(team.site, *FEW)
     [(count, last)] = team.events()
