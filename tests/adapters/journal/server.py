@@ -151,7 +151,10 @@ def served() -> Iterator[Server]:
     found = programs()
     if found is None:
         raise LookupError("PostgreSQL is not installed (postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="rollout-pg-", dir="/tmp"))  # a socket's path is short
+    memory = Path(
+        "/dev/shm"
+    )  # on a disk that others load, recovery after a crash takes minutes; a socket's path is short
+    folder = Path(tempfile.mkdtemp(prefix="rollout-pg-", dir=memory if memory.is_dir() else "/tmp"))
     folder.chmod(0o755)
     if os.geteuid() == 0:
         os.chown(folder, _user().pw_uid, 0)

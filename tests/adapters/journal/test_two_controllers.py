@@ -167,9 +167,8 @@ def test_a_temporarily_unreachable_journal_only_delays_the_run(team: Team, how: 
                 team.way.heal()
         code = process.wait(PATIENCE)
         said = team.first.said()
-    if (
-        code == 5
-    ):  # the server needed longer for its recovery than an event is retried: nothing is lost, and the run goes on
+    ended = code == 5  # the server's recovery took longer than an event is retried
+    if ended:
         assert "[journal-away]" in said, said
         resumed = team.first.rollout("resume", "--yes")
         code, said = resumed.code, resumed.out + resumed.err
@@ -177,15 +176,15 @@ def test_a_temporarily_unreachable_journal_only_delays_the_run(team: Team, how: 
     found = team.first.status()
     assert found["counts"].get("confirmed", 0) == done_on(team.site), "the journal matches the nodes"
     assert found["counts"].get("confirmed", 0) + found["counts"].get("reverted", 0) == len(FEW)
-    if how != "terminated" and "[journal-away]" not in team.first.said():
+    if how != "terminated" and not ended:
         assert "the journal is back after" in team.first.said()
     nothing_left(team.site, *FEW)
     [(count, last)] = team.events()
     assert count == last
     ours = {name: starts(team.site, name) - before[name] for name in FEW}
-    assert ours == {name: 1 if team.site.is_new(name) else 2 for name in FEW}, (
-        "one restart for the change, one for the revert"
-    )
+    again = {3} if ended else set()  # its guard had reverted it, and the resumed run changed it again
+    for name, number in ours.items():
+        assert number in ({1, *again} if team.site.is_new(name) else {2}), "one for the change, one for the revert"
 
 
 def test_a_journal_that_stays_unreachable_ends_the_run_and_armed_nodes_are_reverted_and_recorded(team: Team) -> None:
