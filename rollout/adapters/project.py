@@ -63,7 +63,9 @@ def _check_owner(file: Path) -> None:
         found = file.stat()
     except OSError as error:
         raise _problem("file-unreadable", f"{file}: {error.strerror}") from None
-    ours = {0, os.geteuid(), *([int(sudo)] if os.geteuid() == 0 and (sudo := os.environ.get("SUDO_UID", "")).isdecimal() else [])}  # fmt: skip
+    ours = {0, os.geteuid()}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        ours.add(int(os.environ["SUDO_UID"]))  # the user who called sudo
     if found.st_uid not in ours or found.st_mode & stat.S_IWOTH:
         hint = f"chown it to yourself, chmod o-w {file}"
         raise _problem("project-not-yours", f"{file} belongs to another user, or every user can write it", hint)

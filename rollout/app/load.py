@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 from pathlib import PurePosixPath
 
 from rollout.app.ports import Files, NodeSources
@@ -13,7 +16,7 @@ from rollout.core.reading.found_nodes import FoundNodes
 from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
 from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
-from rollout.core.reading.shipped_templates import shipped_templates
+from rollout.core.reading.playbook_schema import WrittenTemplates
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -83,6 +86,14 @@ def load_policy(files: Files, name: str) -> Policy:
 def load_templates(files: Files) -> dict[str, str]:
     """The text of every template that a playbook can name. A project's own wins over the shipped one of its name."""
     return {**shipped_templates(), **own_templates(files)}
+
+
+@cache
+def shipped_templates() -> Mapping[str, str]:
+    """The text of each template of the package, by its name: those that a playbook uses by default."""
+    folder = resources.files("rollout").joinpath("templates")
+    names: tuple[str, ...] = tuple(WrittenTemplates.model_validate({}).model_dump().values())
+    return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
 
 
 def own_templates(files: Files) -> dict[str, str]:

@@ -11,10 +11,10 @@ import click
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.new_files import write_new
 from rollout.adapters.node_sources import RealSources
+from rollout.app.load import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
 from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE
-from rollout.core.reading.shipped_templates import shipped_templates
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
@@ -60,7 +60,7 @@ def init(
     write_new(Path(), {**(_templates() if templates else {}), **made.texts})
     click.echo("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
     click.echo(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
-    click.echo("next: rollout check, rollout doctor, rollout plan")
+    click.echo("next: `rollout check`, `rollout plan`")
 
 
 def _found(given: Mapping[str, str]) -> Guessed:

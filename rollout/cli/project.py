@@ -20,8 +20,9 @@ def project_here() -> Project:
     context = click.get_current_context(silent=True)
     if context is None:
         return project_at(Path())
-    found: Project = context.meta.setdefault(_IN_META, None) or project_at(Path())
-    context.meta[_IN_META] = found
+    if _IN_META not in context.meta:
+        context.meta[_IN_META] = project_at(Path())
+    found: Project = context.meta[_IN_META]
     return found
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rollout.app.load import shipped_templates
 from rollout.cli.main import run
-from rollout.core.reading.shipped_templates import shipped_templates
 
 SCRIPT = """\
 #!/bin/sh

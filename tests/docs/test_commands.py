@@ -16,6 +16,8 @@ from tests.places import ROOT
 
 TYPED = re.compile(r"^\s*(?:\$ )?(?:\S+=\S* )*(?:\S*/)?(?:rollout [a-z]|kubectl |ssh |curl |pip |jq ).*$", re.MULTILINE)
 MADE = re.compile(r"\bmake ([a-z][a-z-]*)")
+ADVISED = re.compile(r"`rollout ([a-z][^`\n]*)`")
+"""A command in a text of the program itself."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -97,6 +99,15 @@ def test_a_call_is_found_wherever_it_stands_in_a_line() -> None:
     assert misread(["apply", "p.json", "q.json", "r.json"]) != ""
     assert misread(["status", "-o", "yamll"]) != ""
     assert misread(["lab", "fault", "@all", "--adds"]) != ""
+
+
+def test_commands_that_the_program_advises_exist() -> None:
+    advised = {text for path in (ROOT / "rollout").rglob("*.py") for text in ADVISED.findall(path.read_text())}
+    assert {"resume", "check"} <= advised
+    for text in sorted(advised):
+        name, command = named(text.split()[:1])
+        if not isinstance(command, click.Group):
+            assert mistyped(command, text.split()[1:]) == [], f"rollout {text}: {name} has no such option"
 
 
 @every_page_by_hand
