@@ -14,7 +14,7 @@ from tests.bed.bed import Bed
 from tests.bed.plugin import RealNodes
 from tests.lab.contract import CASES, Subject
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(10)]
 
 
 @dataclass(slots=True)

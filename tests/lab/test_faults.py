@@ -17,7 +17,7 @@ from rollout.lab import faults, kubelet_faults, launch
 from tests.controllers import until
 from tests.lab.labs import Lab, spec
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(6)]
 
 PROGRAM = agent_program()
 EXTRA = "/etc/default/kubelet"

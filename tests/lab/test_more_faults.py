@@ -16,7 +16,7 @@ from tests.lab.labs import Lab
 from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
 from tests.places import ROOT
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(6)]
 
 NODE = "lab-01"
 

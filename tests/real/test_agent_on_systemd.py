@@ -21,7 +21,7 @@ from tests.real.agent_calls import (
     seconds_left,
 )
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(6)]
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 DEADLINE_FLAG = "--image-pull-progress-deadline=5m0s"

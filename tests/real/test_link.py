@@ -9,7 +9,7 @@ import pytest
 from tests.controllers import until
 from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 ARMED = "*/new.1 *"  # nothing renamed yet
 
