@@ -1,6 +1,7 @@
-"""The live display of a run on a terminal: one region that its own thread redraws twice a second.
+"""The live display of a run on a terminal: a log of events that scrolls, and a region below it.
 
-The driver only stores the newest state here. At the end the region is removed and the summary is printed.
+Its own thread redraws the region twice a second; the driver only stores the newest state and the lines of the log here.
+At the end the region is removed and the summary is printed.
 """
 
 from __future__ import annotations
@@ -8,23 +9,37 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from rollout.core.model.playbook import Scope
+from rollout.core.presentation.event_log import EventLog, LogLine, Tone
 from rollout.core.presentation.summary import Trouble, summarize
 from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.presentation.view import Counts, RackView, View, WaveStanding, WaveView, view
+from rollout.core.presentation.watch_keys import (
+    GateReading,
+    Keyboard,
+    Panel,
+    gate_lines,
+    key_list,
+    newest_readings,
+    node_lines,
+    question,
+)
 from rollout.core.run.events import Event
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
-from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.core.text.terminal import counted, hanging, printable, seconds_text
 
 # A view of a run as rich renders it. The only module that draws with rich; ``live`` shows it, the picture
 # exports it.
@@ -62,7 +77,8 @@ def _title(seen: View) -> Text:
     what = "rollback" if seen.goal is Goal.REVERT else "run"
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{what} {seen.run}", "bold").append(f" on {seen.cluster}", "bold")
-    text.append(f"   {_phase(seen)}", "bold red" if seen.halt else "bold cyan")
+    waits = seen.standing in ("on hold", "paused")
+    text.append(f"   {seen.standing}", "bold red" if seen.halt else "bold yellow" if waits else "bold cyan")
     text.append(f"   {seen.done:,} of {counted(seen.total, 'node')}")
     return text
 
@@ -71,10 +87,6 @@ def _time(seen: View, elapsed: float | None) -> Text:
     """Not in the title, because a narrow screen would cut it."""
     so_far = [] if elapsed is None else [f"{seconds_text(elapsed)} so far"]
     return Text(", ".join([*so_far, *([seen.left] if seen.left else [])]))
-
-
-def _phase(seen: View) -> str:
-    return "reverting" if seen.phase is Phase.HALTING and seen.goal is Goal.REVERT else seen.phase.value
 
 
 def _waves(seen: View) -> Group:
@@ -174,6 +186,59 @@ def _trouble(trouble: Trouble) -> Text:
     return text.append(f" [{printable(trouble.reference, 60)}]" if trouble.reference else "", "dim")
 
 
+# The log of events above the region.
+
+
+_TONES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.BAD: "red"}
+_STAMP = 10
+"""Columns of a time."""
+
+
+def log_texts(line: LogLine, at: float, width: int) -> Iterator[Text]:
+    """A line of the log with its time (``at``, seconds since the epoch); what is wrapped is indented."""
+    first, *rest = hanging(f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}  {line.text}", width, _STAMP + 2)
+    yield Text(first[:_STAMP], "dim").append(first[_STAMP:], _TONES[line.tone])
+    yield from (Text(each, _TONES[line.tone]) for each in rest)
+
+
+# The keys of ``watch``, below the region.
+
+
+class _Fitted:
+    """``body``, cut so that ``foot`` is on the screen."""
+
+    def __init__(self, body: RenderableType, foot: RenderableType) -> None:
+        self._body, self._foot = body, foot
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        foot = console.render_lines(self._foot, options, pad=False)
+        body = console.render_lines(self._body, options, pad=False)
+        room = max(1, console.height - len(foot) - 1)
+        for line in (*body[:room], *foot):
+            yield from line
+            yield Segment.line()
+
+
+def _foot(keyboard: Keyboard, state: RunState) -> Text:
+    if keyboard.asking is not None:
+        return Text(question(keyboard.asking, state), "bold yellow")
+    said = Text(f"{printable(keyboard.said, 300)}\n", "yellow") if keyboard.said else Text()
+    return said.append(key_list(state), "dim")
+
+
+def _panel(keyboard: Keyboard, state: RunState, readings: Mapping[str, GateReading]) -> Iterator[RenderableType]:
+    if keyboard.panel is None:
+        return
+    lines = node_lines(state) if keyboard.panel is Panel.NODES else gate_lines(state, readings)
+    yield Text(keyboard.panel.value, "bold")
+    table = Table.grid()
+    table.add_column(min_width=2)
+    table.add_column(no_wrap=keyboard.panel is Panel.NODES, overflow="ellipsis")
+    for line in lines:
+        table.add_row("", Text(line))
+    yield table
+
+
 EVERY = 0.5
 """Seconds between two frames."""
 
@@ -184,12 +249,17 @@ def shows_live(out: TextIO) -> bool:
 
 
 class LiveDisplay:
-    """The region, inside the ``with`` block. ``show`` draws one state; other output scrolls above it."""
+    """The region, inside the ``with`` block. ``show`` draws one state; other output scrolls above it.
+
+    ``keyboard``: the keys of ``watch``; ``None``: there are none.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis")
         self._began: float | None = None
+        self._day = ""
+        self.keyboard: Keyboard | None = None
 
     def __enter__(self) -> LiveDisplay:
         self._live.start()
@@ -199,19 +269,34 @@ class LiveDisplay:
         with suppress(OSError, ValueError):  # the terminal may be gone
             self._live.stop()
 
-    def show(self, state: RunState, now: float) -> None:
+    def show(self, state: RunState, now: float, readings: Mapping[str, GateReading] | None = None) -> None:
         """Draw a state at time ``now`` (in the seconds of its events)."""
         if self._began is None:
             self._began = now
+        whole = screen(view(state, now), now - self._began)
+        if self.keyboard is not None:
+            below = Group(whole, *_panel(self.keyboard, state, readings or {}))
+            whole = _Fitted(below, _foot(self.keyboard, state))
         with suppress(OSError, ValueError):
-            self._live.update(screen(view(state, now), now - self._began), refresh=True)
+            self._live.update(whole, refresh=True)
+
+    def log(self, line: LogLine, at: float) -> None:
+        """Print a line of the log above the region, and the day where it changes."""
+        day = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d} UTC"
+        with suppress(OSError, ValueError):
+            if day != self._day:
+                self._day = day
+                self._console.print(Text(day, "dim"))
+            for text in log_texts(line, at, self._console.width):
+                self._console.print(text)
 
     def conclude(self, state: RunState) -> None:
         """End the region and leave the summary."""
         self.__exit__(None, None, None)
         with suppress(OSError, ValueError):
             for line in summary_lines(summarize(state)):
-                self._console.print(Text(line))
+                for part in hanging(line, self._console.width):
+                    self._console.print(Text(part))
 
 
 def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunState | None:
@@ -226,21 +311,32 @@ def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunStat
 
 
 class LiveProgress:
-    """The observer of a run: keeps the newest state and a thread that draws it."""
+    """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
     def __init__(self, out: TextIO) -> None:
         self._display = LiveDisplay(Console(file=out, highlight=False))
+        self._log = EventLog(details=True)
+        self._lines: deque[tuple[float, LogLine]] = deque()
+        self._readings: Mapping[str, GateReading] = {}
         self._latest: tuple[RunState, float] | None = None
         self._ended = threading.Event()
+        self._news = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def on_event(self, _event: Event, _before: RunState, after: RunState) -> None:
-        """Only an assignment: the driver is not delayed."""
+    def on_event(self, event: Event, before: RunState, after: RunState) -> None:
+        """Only assignments: the driver is not delayed."""
+        self._lines.extend((event.at, line) for line in self._log.lines(event, before, after))
+        self._readings = newest_readings(self._readings, event)
         self._latest = (after, time.monotonic())
         if self._thread is None and not self._ended.is_set():
             self._display.__enter__()
             self._thread = threading.Thread(target=self._draw, name="live display", daemon=True)
             self._thread.start()
+
+    def show_keys(self, keyboard: Keyboard) -> None:
+        """Draw the keys of ``watch`` in this state, at once."""
+        self._display.keyboard = keyboard
+        self._news.set()
 
     def on_end(self, state: RunState) -> None:
         self.close()
@@ -249,14 +345,23 @@ class LiveProgress:
     def close(self) -> None:
         """Restore the terminal, also after an error."""
         self._ended.set()
+        self._news.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
             self._display.__exit__(None, None, None)
+            self._print_log()
 
     def _draw(self) -> None:
         while not self._ended.is_set():
+            self._news.clear()
+            self._print_log()
             if self._latest is not None:
                 state, heard = self._latest
-                self._display.show(state, state.now + time.monotonic() - heard)
-            self._ended.wait(EVERY)
+                self._display.show(state, state.now + time.monotonic() - heard, self._readings)
+            self._news.wait(EVERY)
+
+    def _print_log(self) -> None:
+        while self._lines:
+            at, line = self._lines.popleft()
+            self._display.log(line, at)

@@ -1,4 +1,4 @@
-"""``watch``, ``pause``, ``continue`` and ``abort``: control a run from another terminal."""
+"""``pause``, ``continue`` and ``abort``: control a run from another terminal."""
 
 from __future__ import annotations
 
@@ -7,58 +7,18 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.control import RequestStatus, ask
-from rollout.app.following import attendance, follow, replay, runs_at_work
+from rollout.app.following import runs_at_work
 from rollout.app.ports import Journal
-from rollout.app.run_documents import no_controller_document
 from rollout.cli.options import known_run, reason_option, session_options
 from rollout.composition.wiring import Session, operator
 from rollout.core.model.playbook import RevertScope
-from rollout.core.presentation.summary import exit_code, summarize
-from rollout.core.presentation.summary_text import attendance_lines, summary_lines
 from rollout.core.run.events import RequestWord
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import Phase
 from rollout.core.text import documents
 from rollout.errors import UsageError
 
 run_argument = click.argument("run", required=False, default="")
-
-
-@click.command()
-@run_argument
-@session_options
-def watch(session: Session, run: str) -> int:
-    """Follow a run as its own terminal shows it, and exit with its exit code.
-
-    Without RUN: the run in progress, or else the newest.
-    """
-    journal = session.past()
-    name = _named_run(session, journal, run)
-    state = None
-    with session.observers() as observers:
-        for batch in follow(journal, name, time.sleep):
-            for event, before, after in batch:
-                state = after
-                for observer in observers:
-                    observer.on_event(event, before, after)
-        if state is not None and state.phase is Phase.ENDED:
-            for observer in observers:
-                observer.on_end(state)
-    if state is None or state.phase is not Phase.ENDED:
-        _tell_no_controller(session, journal, state or replay(journal, name))
-        return 5
-    return exit_code(state) or 0
-
-
-def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
-    """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
-    if session.output == "json":
-        click.echo(documents.line(no_controller_document(journal, state, SystemClock().now())))
-        return
-    summary = summarize(state)
-    found = attendance(journal, summary.cluster, summary.run)
-    click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, found))), err=True)
 
 
 @click.command()
@@ -96,7 +56,7 @@ def abort(session: Session, run: str, revert: str | None) -> int:
     return _told(session, RequestWord.ABORT, asked, "is halting: `rollout watch` shows it")
 
 
-def _named_run(session: Session, journal: Journal, run: str) -> str:
+def named_run(session: Session, journal: Journal, run: str) -> str:
     """Without a name, the run in progress. A newer run of another cluster must not get the request."""
     at_work = () if run else runs_at_work(journal)
     if len(at_work) > 1:
@@ -106,7 +66,7 @@ def _named_run(session: Session, journal: Journal, run: str) -> str:
 
 def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> RequestStatus:
     journal = session.past()
-    name = _named_run(session, journal, run)
+    name = named_run(session, journal, run)
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
 
 

@@ -61,7 +61,7 @@ COMMANDS = {
     "status": Listed("status:status", "Show the state of a run from its journal."),
     "unlock": Listed("upkeep:unlock", "Release a cluster from a run without a controller."),
     "verify": Listed("upkeep:verify", "Compare nodes with what was last confirmed on them."),
-    "watch": Listed("control:watch", "Follow a run as its own terminal shows it."),
+    "watch": Listed("watch:watch", "Follow a run as its own terminal shows it."),
 }
 """Only the command that is called is imported; ``rollout --help`` imports none."""
 

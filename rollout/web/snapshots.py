@@ -13,6 +13,7 @@ from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
 from rollout.core.presentation.pages.live_page import now_parts, story_parts
 from rollout.core.presentation.pages.markup import Html
 from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.waiting import standing
 from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
@@ -74,7 +75,7 @@ def _standing(look: Look) -> str:
     state = look.story.state
     if state.phase is Phase.ENDED:
         return f"ended: {state.ending}"
-    return state.phase.value if look.after.controller.alive else "no controller"
+    return standing(state) if look.after.controller.alive else "no controller"
 
 
 def _layout(state: RunState) -> dict[str, Any]:

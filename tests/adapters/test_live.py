@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rollout.adapters.live import LiveProgress, bar, counts, screen, shows_live, watch
+from rollout.adapters.live import LiveDisplay, LiveProgress, bar, counts, log_texts, screen, shows_live, watch
 from rollout.core.model.playbook import Cause
+from rollout.core.presentation.event_log import LogLine, Tone
 from rollout.core.presentation.view import view
+from rollout.core.presentation.watch_keys import Keyboard, Panel
 from rollout.core.run.events import Ticked
 from rollout.core.run.state import NodeRecord, NodeState, RunState
 from tests.core.presentation import test_view as states
@@ -71,6 +73,28 @@ def test_texts_of_nodes_cannot_control_the_terminal() -> None:
     text = frame(replace(state, nodes={**state.nodes, "a-1": bad}))
     assert "1 reverted a-1: boo [bold]x[/bold] next [r]" in text
     assert "\x1b" not in text
+
+
+def test_a_held_run_is_on_hold_in_the_title() -> None:
+    assert frame(states.held()).splitlines()[0].startswith("run r1 on test   on hold ")
+    assert frame(states.paused()).splitlines()[0].startswith("run r1 on test   paused ")
+
+
+def test_a_line_of_the_log_has_its_time_and_is_indented_where_it_is_wrapped() -> None:
+    line = LogLine("wave rest: " + "a long reason " * 6, Tone.BAD)
+    first, *rest = [text.plain for text in log_texts(line, 1_795_276_800.0, 50)]
+    assert first.startswith("16:00:00  wave rest: a long")
+    assert rest
+    assert all(each.startswith(" " * 12) and len(each) <= 50 for each in rest)
+
+
+def test_the_keys_are_on_a_screen_that_is_too_small_for_the_rest() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=12, highlight=False)
+    with LiveDisplay(console) as display:
+        display.keyboard = Keyboard(panel=Panel.NODES)
+        display.show(states.halted(), 0.0)
+    assert "q leave" in out.getvalue()
 
 
 def test_a_narrow_screen_shows_everything_without_longer_lines() -> None:

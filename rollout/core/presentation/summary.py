@@ -27,6 +27,9 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 _TROUBLE = (NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 _EXIT = {Ending.HALTED: 3, Ending.INTERRUPTED: 130, Ending.PREFLIGHT: 2, Ending.CLAIMED: 5}
 
+WITH_OTHERS = "taken-back-with-others"
+"""The reference of nodes that are reverted because the run halted; they did not fail themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -225,7 +228,10 @@ def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Trouble, ...]:
-    """Nodes (``None``: all) that failed or were reverted, folded by state and message, most first."""
+    """Nodes (``None``: all) that failed or were reverted, folded by state and message.
+
+    The culprits come first, then nodes that were reverted with them; most nodes first within each.
+    """
     together: dict[tuple[NodeState, str, str], list[str]] = {}
     expected = {NodeState.REVERTED} if state.order.goal is Goal.REVERT else set()
     for name in state.nodes if names is None else names:
@@ -237,7 +243,7 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
         Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes))
         for (s, ref, message), nodes in together.items()
     )
-    return tuple(sorted(folded, key=lambda trouble: (-trouble.count, trouble.nodes)))
+    return tuple(sorted(folded, key=lambda each: (each.reference == WITH_OTHERS, -each.count, each.nodes)))
 
 
 def exit_code(state: RunState) -> int | None:

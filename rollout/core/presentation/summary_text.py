@@ -119,6 +119,8 @@ def _how_to_go_on(summary: Summary) -> Iterator[str]:
 def _where(summary: Summary) -> str:
     if summary.ending is not None and summary.exit_code is not None:
         return f"{summary.ending}, exit code {summary.exit_code}"
+    if summary.paused and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
+        return f"{'on hold' if summary.paused.held else 'paused'}, wave {summary.wave!r}"
     return f"{summary.phase}, wave {summary.wave!r}"
 
 

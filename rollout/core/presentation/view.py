@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rollout.core.presentation.remaining import remaining
 from rollout.core.presentation.summary import Rehearsed, Trouble, rehearsed, troubles
-from rollout.core.presentation.waiting import at_its_gates, silences, waits_for
+from rollout.core.presentation.waiting import at_its_gates, silences, standing, waits_for
 from rollout.core.run.budgets import Distance, nearest
 from rollout.core.run.facts import BROKEN, IN_MOTION
 from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState
@@ -57,6 +57,7 @@ class View:
     cluster: str
     goal: Goal
     phase: Phase
+    standing: str
     done: int
     total: int
     counts: Counts
@@ -85,6 +86,7 @@ def view(state: RunState, now: float) -> View:
         cluster=state.order.cluster,
         goal=state.order.goal,
         phase=state.phase,
+        standing=standing(state),
         done=_done(state, counts),
         total=len(state.nodes),
         counts=counts,

@@ -45,6 +45,13 @@ def waits_for(state: RunState, now: float) -> str:
     return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{moving}"
 
 
+def standing(state: RunState) -> str:
+    """Where the run is, in one or two words: its phase, or that it is on hold or paused."""
+    if state.paused is not None and state.halt is None and state.phase in (Phase.RUNNING, Phase.SOAKING):
+        return "on hold" if state.paused.held else "paused"
+    return "reverting" if state.phase is Phase.HALTING and state.order.goal is Goal.REVERT else state.phase.value
+
+
 def silences(state: RunState, now: float) -> tuple[str, ...]:
     """A sentence for nodes that do not answer or have unknown gates, and when they are given up."""
     found: dict[str, list[tuple[str, NodeRecord]]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from datetime import UTC, datetime
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -35,6 +36,14 @@ def printable_lines(text: str, longest: int) -> tuple[str, ...]:
 def _shown(line: str, longest: int) -> str:
     shown = CONTROL.sub("", _SEQUENCE.sub("", line).expandtabs(_TAB)).rstrip()
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def hanging(text: str, width: int, indent: int = 2) -> tuple[str, ...]:
+    """``text`` in lines of at most ``width`` characters. What is wrapped is indented ``indent`` deeper than its beginning."""
+    deeper = len(text) - len(text.lstrip(" ")) + indent
+    if len(text) <= width or deeper > width // 2:
+        return (text,)
+    return tuple(textwrap.wrap(text, width, subsequent_indent=" " * deeper, break_on_hyphens=False)) or (text,)
 
 
 def counted(number: int, word: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollout.core.model.playbook import RevertScope
 from rollout.core.presentation.pages.markup import Html, raw, tag
 from rollout.core.presentation.summary_text import Afterwards
+from rollout.core.presentation.watch_keys import possible
 from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase, RunState
 
@@ -23,10 +24,10 @@ def controls(state: RunState, after: Afterwards, secret: str) -> Html:
     )
     if not after.controller.alive:
         return raw(tag("p", "No controller can handle a request."), emergency)
-    if state.halt is not None:
-        return raw(tag("p", "It is halting: nothing can be requested."), emergency)
-    word = RequestWord.PAUSE if state.paused is None else RequestWord.CONTINUE
-    return raw(_form(state, word, secret), _form(state, RequestWord.ABORT, secret), emergency)
+    words = possible(state)
+    if not words:
+        return raw(tag("p", "It is ending: nothing can be requested."), emergency)
+    return raw(*(_form(state, word, secret) for word in words), emergency)
 
 
 def _form(state: RunState, word: RequestWord, secret: str) -> Html:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.presentation.pages.story import Story, Wrong
-from rollout.core.presentation.summary import rehearsed
+from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.run.state import Goal, NodeState, Phase, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless
@@ -16,8 +16,6 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST_KINDS = 40
 """At most this many kinds of failure get a sentence each."""
-
-WITH_OTHERS = "taken-back-with-others"
 
 
 class MomentKind(StrEnum):

@@ -12,9 +12,9 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.plans.plan_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
-from rollout.core.presentation.pages.moments import WITH_OTHERS, fallen, moments
+from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.summary import exit_code, rehearsed, summarize
+from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
 from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong

@@ -1,0 +1,144 @@
+"""``watch``: follow a run from another terminal, and control it with keys."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import click
+
+from rollout.adapters.clock import SystemClock
+from rollout.adapters.keyboard import TerminalKeys, ended_by_signals, has_keys
+from rollout.app.control import ask
+from rollout.app.following import attendance, follow, replay
+from rollout.app.ports import Journal, Observer
+from rollout.app.run_documents import no_controller_document
+from rollout.cli.control import named_run, run_argument
+from rollout.cli.options import session_options
+from rollout.composition.wiring import Session, operator
+from rollout.core.presentation.summary import exit_code, summarize
+from rollout.core.presentation.summary_text import attendance_lines, summary_lines
+from rollout.core.presentation.watch_keys import Keyboard, pressed
+from rollout.core.run.events import RequestWord
+from rollout.core.run.state import Phase, RunState
+from rollout.core.text import documents
+from rollout.errors import StateError
+
+
+@click.command()
+@run_argument
+@session_options
+def watch(session: Session, run: str) -> int:
+    """Follow a run as its own terminal shows it, and exit with its exit code.
+
+    Without RUN: the run in progress, or else the newest. On a terminal, keys pause, continue or abort the run after a
+    question, list its nodes or gates, or leave it.
+    """
+    journal = session.past()
+    name = named_run(session, journal, run)
+    with ended_by_signals(), session.observers() as observers, _keys(journal, name, observers) as keys:
+        state = _followed(journal, name, observers, keys)
+    if keys and keys.left:
+        click.echo(f"run {name} goes on without this terminal: `rollout watch {name}` shows it again")
+        return 0
+    if state is None or state.phase is not Phase.ENDED:
+        _tell_no_controller(session, journal, state or replay(journal, name))
+        return 5
+    return exit_code(state) or 0
+
+
+def _followed(journal: Journal, run: str, observers: Sequence[Observer], keys: WatchKeys | None) -> RunState | None:
+    """The last state of the run that was seen; ``None``: it has no event."""
+    state = None
+    for batch in follow(journal, run, keys.wait if keys else time.sleep):
+        for event, before, after in batch:
+            state = after
+            for observer in observers:
+                observer.on_event(event, before, after)
+        if keys and keys.look(state):
+            return state
+    if state is not None and state.phase is Phase.ENDED:
+        for observer in observers:
+            observer.on_end(state)
+    return state
+
+
+def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
+    """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
+    if session.output == "json":
+        click.echo(documents.line(no_controller_document(journal, state, SystemClock().now())))
+        return
+    summary = summarize(state)
+    found = attendance(journal, summary.cluster, summary.run)
+    click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, found))), err=True)
+
+
+# The keys.
+
+
+@runtime_checkable
+class ShowsKeys(Protocol):
+    """A display with room for the keys."""
+
+    def show_keys(self, keyboard: Keyboard) -> None: ...
+
+
+@contextmanager
+def _keys(journal: Journal, run: str, observers: Sequence[Observer]) -> Iterator[WatchKeys | None]:
+    """``None`` where nobody can press one: standard input is no terminal, or no live display shows them."""
+    displays = [each for each in observers if isinstance(each, ShowsKeys)]
+    if not displays or not has_keys(sys.stdin):
+        yield None
+        return
+    with TerminalKeys(sys.stdin) as source:
+        yield WatchKeys(source, displays[0], journal, run)
+
+
+class WatchKeys:
+    """Does what the keys ask for while the run is followed. ``left``: the operator leaves."""
+
+    def __init__(self, source: TerminalKeys, display: ShowsKeys, journal: Journal, run: str) -> None:
+        self._source, self._display, self._journal, self._run = source, display, journal, run
+        self._keyboard = Keyboard()
+        self._state: RunState | None = None
+        self.left = False
+
+    def look(self, state: RunState | None) -> bool:
+        """Note the newest state. True: the operator leaves."""
+        self._state = state
+        self._display.show_keys(self._keyboard)
+        return self.left
+
+    def wait(self, seconds: float) -> None:
+        """Handle keys for so long, or until the operator leaves, or the terminal is gone."""
+        ends = time.monotonic() + seconds
+        while not self.left and (left := ends - time.monotonic()) > 0:
+            try:
+                keys = self._source.within(left)
+            except EOFError:
+                self.left = True
+                return
+            for key in keys:
+                self._press(key)
+
+    def _press(self, key: str) -> None:
+        if self._state is None:
+            return
+        found = pressed(self._keyboard, key, self._state)
+        self._keyboard, self.left = found.keyboard, found.leave
+        self._display.show_keys(self._keyboard)
+        if found.request is not None:
+            self._keyboard = replace(self._keyboard, said=self._send(found.request))
+            self._display.show_keys(self._keyboard)
+            self._source.forget()
+
+    def _send(self, word: RequestWord) -> str:
+        try:
+            asked = ask(self._journal, self._run, word, operator(), "", "", time.sleep)
+        except StateError as error:
+            return f"{word.value}: {error}"
+        return f"{word.value}: {'done' if asked.heard else 'recorded, but the controller has not handled it yet'}"

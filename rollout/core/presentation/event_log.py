@@ -1,0 +1,161 @@
+"""A run's events as lines for people, as they happen: waves, gates, failures, holds, halts.
+
+A run of 2,000 nodes has few of them: nodes that succeed have no line of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
+from rollout.core.presentation.summary_text import counts_text
+from rollout.core.presentation.waiting import extended, waits_for
+from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger, WaveJudged, WaveOpened
+from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+
+MOST_OF_A_KIND = 20
+"""Failed nodes with the same state and reference that have a line each, in a log with ``details``."""
+
+_WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
+
+
+class Tone(StrEnum):
+    """How a line is meant."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass
+class EventLog:
+    """The lines of one run. ``details``: also the beginning of each wave, its gates, and every failed node."""
+
+    details: bool = False
+    wave_began: float = 0.0
+    kinds: Counter[tuple[NodeState, str]] = field(default_factory=Counter)
+    slow: set[str] = field(default_factory=set)
+    judged: set[int] = field(default_factory=set)
+    rehearsed: bool = False
+
+    def lines(self, event: Event, before: RunState, after: RunState) -> Iterator[LogLine]:
+        """What is to be told of ``event``, which turned ``before`` into ``after``. In the order of the journal."""
+        match event:
+            case InterruptAsked():
+                yield LogLine("stopping: finishing nodes in flight first; interrupt again to stop at once")
+            case Resumed():
+                yield LogLine(f"a new controller took over, token {after.counter}")
+            case Answered(trigger=Trigger.DRAINING):
+                yield from self._extended(event.node, after)
+            case Answered():
+                yield from self._node(event.node, before, after)
+            case WaveOpened() | WaveJudged() if self.details:
+                yield from self._gates(event, after)
+        yield from self._rehearsal(after)
+        if before.phase is not after.phase or before.wave != after.wave:
+            yield from self._phase(before, after)
+        if before.paused != after.paused and after.halt is None:
+            yield LogLine(waits_for(after, after.now) if after.paused is not None else "continues")
+
+    def _node(self, name: str, before: RunState, after: RunState) -> Iterator[LogLine]:
+        record = after.nodes[name]
+        if record.state is before.nodes[name].state or record.state not in _WRONG:
+            return
+        if after.order.goal is Goal.REVERT and record.state is NodeState.REVERTED:
+            return
+        kind = (record.state, record.reference)
+        self.kinds[kind] += 1
+        most = MOST_OF_A_KIND if self.details else 1
+        if self.kinds[kind] > most or (self.details and record.reference == WITH_OTHERS):
+            return
+        why = printable(record.message, 200) or "reverted with the run"
+        more = " (more of this kind are in the summary)" if self.kinds[kind] == most else ""
+        yield LogLine(f"  {name} {record.state}: {why} [{record.reference}]{more}", Tone.BAD)
+
+    def _extended(self, node: str, after: RunState) -> Iterator[LogLine]:
+        """Once for each node with pods that terminate more slowly than their time limit."""
+        why = extended(after, node)
+        if why and node not in self.slow:
+            self.slow.add(node)
+            yield LogLine(f"  {node}: {printable(why, 400)}")
+
+    def _gates(self, event: WaveOpened | WaveJudged, after: RunState) -> Iterator[LogLine]:
+        """The baseline of a wave, its first pass in the soak, and whatever did not pass."""
+        passed = event.verdict is Verdict.PASS
+        known = isinstance(event, WaveJudged) and event.wave in self.judged
+        if not event.evidence or (passed and known):
+            return
+        self.judged |= {event.wave} if isinstance(event, WaveJudged) else set()
+        when = "before" if isinstance(event, WaveOpened) else "of"
+        wave = printable(after.order.waves[event.wave].name, 60)
+        said = f"gates {when} wave {wave}: {event.verdict.value.upper()} {printable(event.evidence, 300)}"
+        yield LogLine(said, Tone.PLAIN if passed else Tone.BAD)
+
+    def _rehearsal(self, after: RunState) -> Iterator[LogLine]:
+        """Once, when every node of the first wave was reverted."""
+        if self.rehearsed or after.wave > 0 or not after.order.rehearsal:
+            return
+        found = rehearsed(after)
+        if found is not None and found.done == found.nodes:
+            self.rehearsed = True
+            yield LogLine(str(found))
+
+    def _phase(self, before: RunState, after: RunState) -> Iterator[LogLine]:
+        order = after.order
+        if before.phase is Phase.OPENING:
+            self.wave_began = after.now
+            yield LogLine(
+                f"claimed {counted(len(after.nodes), 'node')} of {order.cluster} as {order.run}, token {after.counter}"
+            )
+        if after.phase is Phase.SOAKING and before.phase is not Phase.SOAKING:
+            wave = order.waves[after.wave]
+            took = after.now - self.wave_began
+            yield LogLine(
+                f"wave {wave.name} ({counted(len(wave.nodes), 'node')}): {_counts(after, wave.nodes)} in {took:.0f} s; soaking {wave.soak:g} s"
+            )
+        if after.wave != before.wave and after.wave > 0:
+            self.wave_began = after.now
+            yield LogLine(f"wave {order.waves[before.wave].name}: passed", Tone.GOOD)
+        if (
+            self.details
+            and after.phase is Phase.RUNNING
+            and order.goal is Goal.APPLY
+            and before.phase is not after.phase
+        ):
+            wave = order.waves[after.wave]
+            yield LogLine(f"wave {wave.name} ({counted(len(wave.nodes), 'node')}) begins")
+        if after.halt is not None and before.halt is None:
+            yield LogLine(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]", Tone.BAD)
+        if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
+            yield LogLine(f"reverting {counted(len(after.nodes), 'node')}, {order.limits.pace:g} a second")
+        if after.phase is Phase.CLOSING:
+            yield from self._with_others(after)
+            yield LogLine("cleaning up on every node")
+
+    def _with_others(self, after: RunState) -> Iterator[LogLine]:
+        """In one line: the nodes that did not fail themselves."""
+        names = [name for name, record in after.nodes.items() if record.reference == WITH_OTHERS]
+        back = [name for name in names if after.nodes[name].state is NodeState.REVERTED]
+        if self.details and back:
+            yield LogLine(
+                f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
+            )
+
+
+def _counts(state: RunState, names: tuple[str, ...]) -> str:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[str(state.nodes[name].state)] = counts.get(str(state.nodes[name].state), 0) + 1
+    return counts_text(counts)

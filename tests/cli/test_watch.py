@@ -1,0 +1,140 @@
+"""`rollout watch` on a terminal: its keys, its log, and a terminal that is as it was on every way out."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.adapters.keyboard import has_keys
+from rollout.core.run.state import Phase
+from tests.controllers import PATIENCE, until
+from tests.core.presentation import journals
+from tests.web.serving import keep
+
+RUN = "r20261120-160000-ab12"
+
+
+@dataclass
+class Watching:
+    """``rollout watch`` with a terminal of its own; ``said``: everything that it wrote there."""
+
+    process: subprocess.Popen[bytes]
+    person: int
+    terminal: int
+    before: list[Any]
+    said: bytearray = field(default_factory=bytearray)
+
+    def read(self) -> None:
+        with suppress(OSError):  # the terminal was closed
+            while chunk := os.read(self.person, 65536):
+                self.said.extend(chunk)
+
+    @property
+    def text(self) -> str:
+        """What was written, without what moves the cursor or colours."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.said.decode(errors="replace"))
+
+    def shows(self, words: str) -> None:
+        until(lambda: words in self.text or self.process.poll() is not None, PATIENCE, words)
+        assert words in self.text, self.text
+
+    def press(self, keys: str) -> None:
+        os.write(self.person, keys.encode())
+
+    def ends(self) -> int:
+        code = self.process.wait(PATIENCE)
+        assert termios.tcgetattr(self.terminal) == self.before, "the terminal is as it was"
+        assert self.said.rfind(b"\x1b[?25h") > self.said.rfind(b"\x1b[?25l"), "the cursor is shown"
+        return code
+
+
+@contextmanager
+def watching(folder: Path) -> Iterator[Watching]:
+    person, terminal = pty.openpty()
+    before = termios.tcgetattr(terminal)
+    process = subprocess.Popen(
+        ["setsid", "--ctty", sys.executable, "-m", "rollout.cli", "watch", "--state", str(folder / "state")], cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "110", "LINES": "50"},
+    )  # fmt: skip
+    found = Watching(process, person, terminal, before)
+    reader = threading.Thread(target=found.read, daemon=True)
+    reader.start()
+    try:
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+        reader.join(PATIENCE)
+        os.close(person)
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Iterator[SqlJournal]:
+    """A run in the soak of a wave. Its controller is alive: it is this test."""
+    journal = keep(tmp_path, RUN, *journals.stopped(lambda s: s.phase is Phase.SOAKING and s.wave == 1))
+    yield journal
+    journal.close()
+
+
+@pytest.mark.process
+def test_keys_list_gates_and_nodes_and_a_request_is_asked_back(begun: SqlJournal, tmp_path: Path) -> None:
+    with watching(tmp_path) as found:
+        found.shows("p pause · a abort · n nodes · g gates · q leave")
+        assert re.search(r"\d\d:\d\d:\d\d  wave \S+: passed", found.text), "the log has times"
+        found.press("g")
+        found.shows("PASS ")
+        found.press("n")
+        found.shows("tess-node-")
+        found.press("p")
+        found.shows(f"pause run {RUN} on ")
+        found.press("n")
+        found.shows("pause: nothing was done")
+        assert begun.requests(RUN, 0) == ()
+        found.press("py")
+        until(lambda: begun.requests(RUN, 0), PATIENCE, "the request")
+        assert [each.word for each in begun.requests(RUN, 0)] == ["pause"]
+        found.shows("pause: recorded")
+        found.press("q")
+        assert found.ends() == 0
+        assert f"run {RUN} goes on without this terminal" in found.text
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_leaves_the_terminal_as_it_was(
+    begun: SqlJournal, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    assert begun
+    with watching(tmp_path) as found:
+        found.shows("q leave")
+        assert termios.tcgetattr(found.terminal) != found.before, "keys come without Enter"
+        found.process.send_signal(number)
+        assert found.ends() == code
+
+
+@pytest.mark.process
+def test_a_journal_that_breaks_leaves_the_terminal_as_it_was(begun: SqlJournal, tmp_path: Path) -> None:
+    with watching(tmp_path) as found:
+        found.shows("q leave")
+        begun.append(RUN, ['{"event": "none"}'])
+        assert found.ends() != 0
+
+
+def test_input_that_is_no_terminal_has_no_keys(tmp_path: Path) -> None:
+    with (tmp_path / "keys").open("w+") as source:
+        assert not has_keys(source)
