@@ -57,4 +57,4 @@ def _read(plan: Plan, access: NodeAccess, nodes: Nodes, names: Sequence[str], ke
         command = agent_call.status(access.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
         return report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
 
-    return each(only(access, names), nodes, read)
+    return each(only(access, names), nodes, read, keep=True)

@@ -66,13 +66,15 @@ class Follower:
 
     def catch_up(self) -> Sequence[Step]:
         """Read the new events, each with the state before and after it."""
-        seen = []
+        return tuple(self.steps())
+
+    def steps(self) -> Iterator[Step]:
+        """The same, one by one: the states of a large run take much memory together."""
         for text in self._journal.events(self._run, self._read):
             event, before = decode_event(text), self.state
             self.state = self._after(before, event)
-            seen.append((event, before, self.state))
             self._read += 1
-        return seen
+            yield event, before, self.state
 
     def _after(self, before: RunState, event: Event) -> RunState:
         try:
@@ -103,7 +105,8 @@ def order_of(header: RunHeader) -> Order:
 def replay(journal: Journal, run: str) -> RunState:
     """The state of a run from its journal alone."""
     follower = Follower(journal, run)
-    follower.catch_up()
+    for _ in follower.steps():
+        pass
     return follower.state
 
 
@@ -123,7 +126,7 @@ def has_acted(journal: Journal, run: str) -> bool:
     """Whether a run has sent any node a verb that may change it, answered or not."""
     follower = Follower(journal, run)
     unanswered: list[RunState] = []
-    for event, before, _ in follower.catch_up():
+    for event, before, _ in follower.steps():
         if isinstance(event, Answered) and event.verb in _ACTS:
             return True
         if isinstance(event, Resumed):

@@ -9,7 +9,7 @@ from threading import Lock
 
 from rollout.app.following import afterwards, attendance, order_of, plan_of
 from rollout.app.ports import Journal
-from rollout.core.presentation.pages.story import Past, Story, StoryFold
+from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.run.events import Answered
 from rollout.core.run.journal_codec import decode_event
@@ -120,3 +120,16 @@ class LiveRuns:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(run)
             return self._kept[run]
+
+
+# A run's story from the journal, read once: what ``report`` shows.
+
+
+def tell_run(journal: Journal, run: str) -> Story:
+    """Read a run into its story. A plan that this version cannot read is left out."""
+    header = journal.header(run)
+    past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header))
+    try:
+        return tell(past, (decode_event(text) for text in journal.events(run)))
+    except IllegalMoveError as exc:
+        raise StateError("journal-unreadable", f"the journal of {run} cannot be followed: {exc}") from exc

@@ -43,11 +43,17 @@ def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:
 
 
 def snapshot_fleet(
-    inventory: Inventory, access: NodeAccess, nodes: Nodes, clock: Clock, keep: Keep = keep_nothing
+    inventory: Inventory,
+    access: NodeAccess,
+    nodes: Nodes,
+    clock: Clock,
+    keep: Keep = keep_nothing,
+    *,
+    goes_on: bool = False,
 ) -> FleetSnapshot:
     """Every node of ``access`` as it is now.
 
-    Changes nothing. ``keep`` stores the trace of an answer that rollout fails on.
+    Changes nothing. ``keep`` stores the trace of an answer that rollout fails on. ``goes_on``: the connections are kept.
     """
     taken = clock.wall()
 
@@ -55,7 +61,8 @@ def snapshot_fleet(
         command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
         return snapshot_of(target.name, nodes.run(target, command), keep)
 
-    return FleetSnapshot(inventory.cluster, inventory.digest, taken, each(access, nodes, read))
+    found = each(access, nodes, read, keep=goes_on)
+    return FleetSnapshot(inventory.cluster, inventory.digest, taken, found)
 
 
 def read_receipts(

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import click
 
-from rollout.adapters.files import configuration_file, drop_ins
+from rollout.adapters.kubelet_files import configuration_file, drop_ins
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError

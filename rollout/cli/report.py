@@ -9,7 +9,8 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
 from rollout.app.following import afterwards
-from rollout.app.past_runs import past_run, tell_run
+from rollout.app.live_run import tell_run
+from rollout.app.past_runs import past_run
 from rollout.app.run_documents import past_run_document
 from rollout.cli.options import known_run, session_options
 from rollout.composition.wiring import Session

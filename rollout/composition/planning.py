@@ -45,13 +45,15 @@ def the_playbook(files: Files, inventory: Inventory) -> str:
 def read_fleet(session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
     """One round trip per node."""
     with closing(session.nodes()) as nodes:
-        return read_over(nodes, session, inventory, selection)
+        return read_over(nodes, session, inventory, selection, goes_on=False)
 
 
-def read_over(nodes: Nodes, session: Session, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+def read_over(
+    nodes: Nodes, session: Session, inventory: Inventory, selection: Sequence[str], *, goes_on: bool = True
+) -> FleetSnapshot:
     """The same over connections that go on afterwards."""
     access, keep = session.access(inventory, selection), session.traces.keep
-    fleet = snapshot_fleet(inventory, access, nodes, SystemClock(), keep)
+    fleet = snapshot_fleet(inventory, access, nodes, SystemClock(), keep, goes_on=goes_on)
     sources = session.sources()
     return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
 

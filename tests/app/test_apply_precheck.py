@@ -42,6 +42,11 @@ def test_one_node_of_the_first_wave_that_can_be_applied_is_enough(site: Site) ->
     assert found_by(site) == (PlanDecision.BEGIN, ["n1"])
 
 
+def test_the_connections_are_kept_for_the_run(site: Site) -> None:
+    look_before(SMALL, ACCESS, site.nodes, site.journal)
+    assert site.nodes.released == []
+
+
 def test_nodes_that_changed_since_need_a_new_plan(site: Site) -> None:
     for name in NAMES:
         site.nodes.says[name, "status"] = answer("status", *well(), holds(b"maxPods: 7\n"))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.live_run import MOST_RUNS, LiveRun, LiveRuns
-from rollout.app.past_runs import tell_run
+from rollout.app.live_run import MOST_RUNS, LiveRun, LiveRuns, tell_run
 from rollout.core.run.journal_codec import encode_event
 from rollout.errors import StateError
 from tests.core.presentation import journals

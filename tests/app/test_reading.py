@@ -47,6 +47,8 @@ def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     assert found.nodes["n2"] == Unread("n2", "connect-timeout", "no answer in 10 s")
     assert sorted(nodes.released) == ["n1", "n2"]
     assert {words["verb"] for _, words in nodes.asked} == {"snapshot"}, "a verb that only reads"
+    snapshot_fleet(inventory(2), ACCESS, nodes, Wall(), goes_on=True)
+    assert sorted(nodes.released) == ["n1", "n2"], "a run that goes on keeps its connections"
 
 
 def test_receipts_are_read_without_a_claim_and_each_answer_is_announced() -> None:

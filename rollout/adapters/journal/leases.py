@@ -5,22 +5,15 @@ The age of a lease is measured with the database's clock at both ends: clocks of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from rollout.adapters.journal.database import AWAY, Database
 from rollout.adapters.journal.owner import is_alive, is_here, machine_of, process_of, this_process
 from rollout.adapters.journal.tables import LEASES
 from rollout.app.ports import Holder
 from rollout.errors import StateError
-
-_INSERT: Mapping[str, Callable[[sa.Table], sqlite.Insert | postgresql.Insert]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
-"""Each database has its own dialect of insert-if-absent."""
 
 
 class Leases:
@@ -51,8 +44,8 @@ class Leases:
 
     def _take_free(self, connection: sa.Connection, cluster: str, run: str) -> bool:
         row = {"cluster": cluster, "run": run, "owner": self.me, "heartbeat": self._database.now()}
-        insert = _INSERT[connection.dialect.name](LEASES).values(row).on_conflict_do_nothing()
-        return connection.execute(insert).rowcount == 1
+        dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # each has its own insert-if-absent
+        return bool(connection.execute(dialect.insert(LEASES).values(row).on_conflict_do_nothing()).rowcount == 1)
 
     def renew(self, cluster: str, run: str) -> None:
         with self._database.writing(AWAY, "the lease could not be renewed") as connection:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from functools import cache
 from itertools import chain, product
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rollout.core.run.facts import COUNTS, Count, NodeList, marks
 from rollout.core.run.layout import FLEET, OrderLayout
@@ -132,6 +132,10 @@ class Records(Mapping[str, NodeRecord]):
 
     def __getitem__(self, name: str) -> NodeRecord:
         return self._records[self.layout.positions[name]]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        at = self.layout.positions.get(name)
+        return default if at is None else self._records[at]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.layout.names)

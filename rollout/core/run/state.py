@@ -314,11 +314,12 @@ Value = TypeVar("Value")
 
 def altered(value: Value, **changes: Any) -> Value:
     """``value``, a frozen dataclass without slots or ``__post_init__``, with these fields changed; ``TypeError``: no such field."""
-    new = object.__new__(type(value))
-    fields = new.__dict__
-    fields.update(value.__dict__)
+    known = value.__dict__
+    fields = known.copy()  # of one size and shape: far faster than to fill a new one
     fields.update(changes)
-    if len(fields) != len(value.__dict__):
-        message = f"{type(value).__name__} has no {', '.join(sorted(changes.keys() - value.__dict__.keys()))}"
+    if len(fields) != len(known):
+        message = f"{type(value).__name__} has no {', '.join(sorted(changes.keys() - known.keys()))}"
         raise TypeError(message)
+    new = object.__new__(type(value))
+    object.__setattr__(new, "__dict__", fields)
     return new

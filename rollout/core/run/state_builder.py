@@ -18,6 +18,7 @@ class StateBuilder:
         self.state = state
         self.now = state.now
         self._began = (state.phase, state.wave)
+        self._known: dict[str, NodeRecord] = {}  # read or put: the newest of each
         self._put: dict[str, NodeRecord] = {}  # not in ``_nodes`` yet
         self._touched: set[str] = set()
         self._nodes = Records.of(state.order, state.nodes, state.now)
@@ -36,8 +37,10 @@ class StateBuilder:
         self._nodes = self.nodes.at(self.now)
 
     def record(self, name: str) -> NodeRecord:
-        found = self._put.get(name)
-        return self._nodes[name] if found is None else found
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = self._nodes[name]
+        return found
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
         state = altered(self.state, nodes=self.nodes) if self._touched else self.state
@@ -47,7 +50,7 @@ class StateBuilder:
         self.state = altered(self.state, **changes)
 
     def put(self, name: str, **changes: Any) -> None:
-        self._put[name] = altered(self.record(name), **changes)
+        self._known[name] = self._put[name] = altered(self.record(name), **changes)
         self._touched.add(name)
 
     def may_have_failed(self) -> bool:

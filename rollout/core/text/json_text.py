@@ -64,8 +64,11 @@ class ShapeError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Converter:
+    """``plain``: the type of a scalar, which JSON has as it is; ``None``: no scalar."""
+
     encode: Callable[[Any], Json]
     decode: Callable[[Json, str], Any]
+    plain: type | None = None
 
 
 def encode(value: Any) -> Json:
@@ -110,14 +113,16 @@ def _scalar(kind: type) -> Converter:
             raise _fail(where, f"of type {kind.__name__}")
         return data
 
-    return Converter(kind, read)
+    return Converter(kind, read, kind)
 
 
 def _enum(kind: type[Enum]) -> Converter:
+    members = {member.value: member for member in kind}
+
     def read(data: Json, where: str) -> Any:
         try:
-            return kind(data)
-        except ValueError:
+            return members[data]
+        except (KeyError, TypeError):
             raise _fail(where, f"one of {', '.join(str(member.value) for member in kind)}") from None
 
     return Converter(lambda value: value.value, read)
@@ -164,11 +169,14 @@ def _dataclass(kind: Any) -> Converter:
         if data.keys() != known:
             wrong = min(data.keys() ^ known)
             raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
-        return kind(
-            **{name: entry.decode(data[key], f"{where}.{key}" if where else key) for name, key, entry in inner()}
-        )
+        return kind(**{name: _decoded(data[key], entry, where, key) for name, key, entry in inner()})
 
     return Converter(write, read)
+
+
+def _decoded(data: Json, entry: Converter, where: str, key: str) -> Any:
+    """Most values are scalars, which need no call and no place."""
+    return data if type(data) is entry.plain else entry.decode(data, f"{where}.{key}" if where else key)
 
 
 def _container(kind: Any) -> Converter:
