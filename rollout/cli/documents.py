@@ -19,6 +19,7 @@ from rollout.cli.upkeep import ForgetDocument, UnlockDocument
 from rollout.core.plans.kubeadm_patches import KubeadmPatchesDocument
 from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.presentation.command_text import CommandResultDocument
+from rollout.core.presentation.doctor_text import DoctorDocument
 from rollout.core.presentation.drift_text import DriftDocument
 from rollout.core.presentation.emergency_text import (
     LeftToDocument,
@@ -41,7 +42,7 @@ from rollout.kubelet.restarts.pod_budget import PodBudgetDocument
 from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
 DOCUMENTS: tuple[type, ...] = (
-    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DriftDocument,
+    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,

@@ -7,11 +7,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from rollout.app.backends import Absent, Backends
-from rollout.app.ports import Cluster
+from rollout.app.doctor import examine_back_ends
+from rollout.app.ports import Alerts, Cluster, Metrics
 from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
 from rollout.core.model.gates import GateKind
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, Policy
+from rollout.core.presentation.doctor_text import DoctorResult
 from rollout.errors import InputError, RemoteError, UsageError
 
 # ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
@@ -61,6 +63,14 @@ def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None
         yield _cluster(endpoints, stack) if endpoints.kubeconfig else None
 
 
+def examined_back_ends(inventory: Inventory, kubeconfig: str) -> tuple[DoctorResult, ...]:
+    """Asks each back end that is set, in a bounded time; ``--kubeconfig`` takes precedence over the inventory's."""
+    endpoints = _endpoints(inventory, kubeconfig)
+    with ExitStack() as stack:
+        metrics, alerts = _http_back_ends(endpoints, stack)
+        return tuple(examine_back_ends(endpoints, lambda: _cluster(endpoints, stack), metrics, alerts))
+
+
 def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
     return replace(inventory.endpoints, kubeconfig=kubeconfig, context="") if kubeconfig else inventory.endpoints
 
@@ -68,9 +78,23 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
     if not needs_http(needs.gates) and not _looks(endpoints, needs):
         return Backends()
-    from rollout.adapters.alertmanager import Alertmanager
-    from rollout.adapters.endpoints import HttpEndpoint, authorities
+    from rollout.adapters.endpoints import authorities
     from rollout.adapters.http import Http, HttpPages
+
+    metrics, alerts = _http_back_ends(endpoints, stack)
+    http = Http(authorities(""))
+    stack.callback(http.close)
+    return Backends(
+        cluster=_cluster(endpoints, stack) if _looks(endpoints, needs) else Absent(),
+        metrics=metrics,
+        alerts=alerts,
+        pages=HttpPages(http),
+    )
+
+
+def _http_back_ends(endpoints: Endpoints, stack: ExitStack) -> tuple[Metrics, Alerts]:
+    from rollout.adapters.alertmanager import Alertmanager
+    from rollout.adapters.endpoints import HttpEndpoint
     from rollout.adapters.prometheus import Prometheus
 
     def endpoint(home: str) -> HttpEndpoint:
@@ -78,14 +102,7 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
         stack.callback(found.close)
         return found
 
-    http = Http(authorities(""))
-    stack.callback(http.close)
-    return Backends(
-        cluster=_cluster(endpoints, stack) if _looks(endpoints, needs) else Absent(),
-        metrics=Prometheus(endpoint(endpoints.prometheus)),
-        alerts=Alertmanager(endpoint(endpoints.alerts)),
-        pages=HttpPages(http),
-    )
+    return Prometheus(endpoint(endpoints.prometheus)), Alertmanager(endpoint(endpoints.alerts))
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:

@@ -19,6 +19,7 @@ from tests.places import ROOT
 
 REACH = (
     "diagnose",
+    "doctor",
     "prepull",
     "plan",
     "apply",

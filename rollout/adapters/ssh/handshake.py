@@ -116,6 +116,7 @@ class Handshake:
             for key in keys:
                 trouble = _offer(transport, endpoint.user, key, deadline)
                 if trouble is None or not transport.is_active():
+                    transport.accepted_key = f"{key.get_name()} {key.fingerprint}" if trouble is None else ""
                     break
         if trouble is None and transport.is_authenticated():
             return

@@ -27,6 +27,7 @@ from rollout.adapters.ssh.troubles import carried, printable
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.doctor_fixes import Way
 from rollout.errors import RemoteError
 from rollout.kubelet.agent.sudo import Secret
 
@@ -66,6 +67,7 @@ class SshNodes:
         self._limits = limits or SshLimits()
         self._resolver = resolver or Resolver.reading(ssh_config, accept_new=accept_new)
         self._proof = Proof(sudo_password) if sudo_password else None
+        self._accepted: dict[Target, str] = {}
         self._watchdog = Watchdog()
         self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))
         known = KnownHostsFiles()
@@ -98,6 +100,14 @@ class SshNodes:
             raise carried(error, link.wire.blame()) from None
         finally:
             self._pool.give_back(target, link, keep=False)
+
+    def way(self, target: Target) -> Way:
+        """How this node is reached, with the key that it accepted last. Raises ``RemoteError`` for unsupported options."""
+        to = self._resolver.resolve(target)
+        known = str(to.known_hosts[0]) if to.known_hosts else ""
+        via = str(to.via) if to.via else ""
+        key = self._accepted.get(target, "")
+        return Way(target.address, to.host, to.port, printable(to.user, 80), via, known, key)
 
     def release(self, target: Target) -> None:
         self._pool.release(target)
@@ -197,6 +207,7 @@ class SshNodes:
 
     def _dial(self, target: Target, deadline: Deadline) -> PooledConnection:
         transport, wire = self._dialer.dial(self._resolver.resolve(target), deadline)
+        self._accepted[target] = transport.accepted_key
         return PooledConnection(transport, wire)
 
 

@@ -129,6 +129,8 @@ class NodeTransport(Transport):
     certified = False
     farewell = ""
     """The other side's disconnect message."""
+    accepted_key = ""
+    """The type and fingerprint of our key, once the login has succeeded."""
 
     def __init__(self, wire: Any) -> None:
         super().__init__(wire, default_window_size=WINDOW, packetizer_class=Packets)

@@ -6,7 +6,7 @@ What the agent checks again right before it arms is already refused here, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator
 
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
@@ -87,12 +87,17 @@ def refusal(
 
     ``assumed``: the minor that a too new kubelet is treated as. ``accepted``: references that do not count.
     """
-    found = _first(_BEFORE, snapshot) or _version(snapshot, assumed) or _first(_AFTER, snapshot)
-    return found or (None if LOG_UNREADABLE in accepted else _log(snapshot)) or _guard(snapshot, guard)
+    return next(refusals(snapshot, guard, assumed, accepted), None)
 
 
-def _first(checks: Iterable[Callable[[Snapshot], Refusal | None]], snapshot: Snapshot) -> Refusal | None:
-    return next((found for check in checks if (found := check(snapshot)) is not None), None)
+def refusals(
+    snapshot: Snapshot, guard: float, assumed: int | None = None, accepted: Collection[str] = ()
+) -> Iterator[Refusal]:
+    """Every reason, the one that counts first."""
+    checks = (*_BEFORE, lambda read: _version(read, assumed), *_AFTER)
+    found = [*(check(snapshot) for check in checks)]
+    found += [None if LOG_UNREADABLE in accepted else _log(snapshot), _guard(snapshot, guard)]
+    return (each for each in found if each is not None)
 
 
 def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
