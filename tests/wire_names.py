@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
 import json
 import re
 import sys
@@ -38,7 +39,8 @@ FORMATS = {"journal": RULES, "plan": plan_codec.VERSION, "snapshot": snapshot_co
 Table = dict[str, list[str]]
 
 _REFERENCE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_RAISED = re.compile(r"(Usage|State|Input|Remote|Away)Error|Problem|Flaw|Halt")
+_RAISED = re.compile(r"(Usage|State|Input|Remote|Away)Error|Problem|Flaw|Halt|Drift|Remark")
+_MESSAGES = frozenset({"message", "said", "text", "reason", "words", "why"})
 _PASSED_ON = re.compile(r"_\w+|\w+Error")
 
 
@@ -121,7 +123,9 @@ def _verbs() -> set[str]:
 
 
 def _references() -> Iterator[str]:
-    """What errors and refusals are called: words that code raises, and words with a hyphen that the documentation names."""
+    """What errors and refusals are called: words that code raises, words with a hyphen that stand before a message,
+    and words with a hyphen that the documentation names.
+    """
     documented = {
         word for page in (ROOT / "docs").glob("*.md") for word in re.findall(r"`([a-z0-9-]+)`", page.read_text())
     }
@@ -134,15 +138,21 @@ def _references() -> Iterator[str]:
 
 @cache
 def _code() -> tuple[ast.Module, ...]:
-    files = sorted((ROOT / "rollout").rglob("*.py"))
-    return tuple(
-        ast.parse(file.read_text())
-        for file in files
-        if not {"lab", "simulator", "known_faults.py", "migrations"} & set(file.parts)
-    )
+    return tuple(ast.parse(text) for text in sources())
+
+
+def sources() -> Iterator[str]:
+    """The modules that could print a reference to people."""
+    for file in sorted((ROOT / "rollout").rglob("*.py")):
+        if not {"lab", "simulator", "known_faults.py", "migrations"} & set(file.parts):
+            yield file.read_text()
 
 
 def _said(node: ast.AST) -> Iterator[str]:
+    inside = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+    for word, message in itertools.pairwise(inside):
+        if _is_message(message):
+            yield from (each for each in _word(word) if "-" in each)
     if isinstance(node, ast.keyword) and node.arg == "reference":
         yield from _word(node.value)
     if isinstance(node, ast.Call) and node.args:
@@ -151,6 +161,15 @@ def _said(node: ast.AST) -> Iterator[str]:
             yield from _word(node.args[0])
         elif _PASSED_ON.fullmatch(called):
             yield from (word for word in _word(node.args[0]) if "-" in word)
+
+
+def _is_message(node: ast.AST) -> bool:
+    """A text with a space, or one that is put together; a variable only if its name says so."""
+    if isinstance(node, ast.BinOp):
+        return _is_message(node.left) or _is_message(node.right)
+    if isinstance(node, ast.Name):
+        return node.id in _MESSAGES
+    return isinstance(node, ast.JoinedStr) or any(" " in text for text in _word(node))
 
 
 def _word(node: ast.AST) -> Iterator[str]:

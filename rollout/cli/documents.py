@@ -38,6 +38,7 @@ from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.text import documents
 from rollout.kubelet.diagnosis.diagnosis_text import DiagnosisDocument
 from rollout.kubelet.explained.explanation_document import ExplanationDocument
+from rollout.kubelet.explained.references import ReferenceDocument
 from rollout.kubelet.restarts.pod_budget import PodBudgetDocument
 from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
@@ -46,7 +47,7 @@ DOCUMENTS: tuple[type, ...] = (
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
-    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReportDocument, RequestDocument, RunsDocument,
+    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, ReportDocument, RequestDocument, RunsDocument,
     StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
     WaitingDocument,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``rollout explain``: explains a setting."""
+"""``rollout explain``: explains a setting, or the reference of a message."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
-from rollout.kubelet.explained.explanation import Explanation
+from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
 from rollout.kubelet.explained.explanation_document import explanation_document, on_node_part
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
+from rollout.kubelet.explained.references import about, reference_lines
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import KNOWN
 
@@ -28,7 +29,7 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("name", metavar="FIELD|FLAG|INTENT")
+@click.argument("name", metavar="FIELD|FLAG|INTENT|REFERENCE")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
@@ -42,7 +43,14 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 def explain(
     session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str, snapshot: Path | None
 ) -> None:
-    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from."""
+    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
+
+    Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy.
+    """
+    reference = name.strip("[]")
+    if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
+        click.echo(documents.page(entry) if session.output == "json" else "\n".join(reference_lines(reference, entry)))
+        return
     found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
     lines, document = explanation_lines(found), explanation_document(found)
     if node_name:

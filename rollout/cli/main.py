@@ -15,7 +15,7 @@ import click
 from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
-from rollout.errors import RolloutError
+from rollout.errors import InputError, RolloutError
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -41,7 +41,7 @@ COMMANDS = {
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
     "doctor": Listed("doctor:doctor", "Check the way in to nodes, and what mends it; changes nothing."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
-    "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
+    "explain": Listed("explain:explain", "Explain a setting, or the [reference] of a message."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
     "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
     "init": Listed("init:init", "Make a project of a kubeconfig, Ansible inventory or names."),
@@ -126,8 +126,7 @@ def run(arguments: list[str]) -> int:
         exc.show()
         return exc.exit_code
     except RolloutError as exc:
-        for line in str(exc).splitlines():
-            click.echo(f"error: {printable(line, 1000)}", err=True)
+        _show(exc)
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; nothing was started", err=True)
@@ -138,3 +137,13 @@ def run(arguments: list[str]) -> int:
         traceback.print_exc()
         return INTERNAL
     return code if isinstance(code, int) else 0
+
+
+def _show(error: RolloutError) -> None:
+    """The message, and on a terminal the commands that explain it."""
+    for line in str(error).splitlines():
+        click.echo(f"error: {printable(line, 1000)}", err=True)
+    if sys.stderr.isatty():
+        of = [each.reference for each in error.problems] if isinstance(error, InputError) else [error.reference]
+        for command in import_module("rollout.kubelet.explained.references").where_to_read_more(of):
+            click.echo(f"more: {command}", err=True)

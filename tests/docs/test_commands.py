@@ -36,6 +36,7 @@ def named(words: list[str]) -> tuple[str, click.Command]:
 def mistyped(command: click.Command, words: list[str]) -> list[str]:
     """Options that the command does not have."""
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known.add("--help")
     given = [word.strip("[],;").partition("=")[0] for word in words]
     return [word for word in given if re.fullmatch(r"-{1,2}[a-z][a-z-]*", word) and word not in known]
 
@@ -102,7 +103,8 @@ def test_a_call_is_found_wherever_it_stands_in_a_line() -> None:
 
 
 def test_commands_that_the_program_advises_exist() -> None:
-    advised = {text for path in (ROOT / "rollout").rglob("*.py") for text in ADVISED.findall(path.read_text())}
+    files = (path for path in (ROOT / "rollout").rglob("*") if path.suffix in (".py", ".toml"))
+    advised = {text for path in files for text in ADVISED.findall(path.read_text())}
     assert {"resume", "check"} <= advised
     for text in sorted(advised):
         name, command = named(text.split()[:1])

@@ -17,6 +17,7 @@ from rollout.errors import UsageError
 from rollout.kubelet import fields, homes, intents
 from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
+from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
 from rollout.kubelet.runtimes.known import ROWS
 from rollout.kubelet.values import value_at
@@ -203,8 +204,9 @@ def _found(name: str) -> Explanation:
         return _field(field)
     if name in _inner():
         return _inside(name)
-    hint = suggest.did_you_mean(name, every_name())
-    raise UsageError("setting-unknown", f"unknown setting {name!r}: not a field, a flag or an intent", hint=hint)
+    hint = suggest.did_you_mean(name, (*every_name(), *references()))
+    message = f"unknown setting {name!r}: not a field, a flag or an intent, and not the reference of a message"
+    raise UsageError("setting-unknown", message, hint=hint)
 
 
 def _inner() -> dict[str, tuple[str, ...]]:
