@@ -5,16 +5,19 @@ logical() { # PATHS: as the node sees them
 }
 
 switch() { # rename every file from old to new, back to back
-  n=1
+  n=1 above=''
   while [ "$n" -le "$files" ]; do
     load_file "$n"
-    for folder in $f_made; do [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1; done
-    bounded 60 mv -f "$R$f_new" "$R$f_path" || return 1
+    for folder in $f_made; do
+      [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1
+      [ -e "$T/beside.$n" ] || above="$above $R${folder%/*}"
+    done
+    mv -f "$R$f_new" "$R$f_path" || return 1
     n=$((n + 1))
   done
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $dirs || { why="the disk did not take the new files: sync failed" && return 1; }
+  flush $dirs $above || { why="the disk did not take the new files: sync failed" && return 1; }
 }
 
 arm() {
@@ -45,6 +48,7 @@ apply_locked() {
   load "$tx" && { show_receipt receipt "$tx" && finish; }
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
   asked=$tx
+  flusher=bounded # until a file is renamed: the writes before that have no limit in the kernel either
   sweep
   here "$asked"
   check_node
@@ -52,6 +56,7 @@ apply_locked() {
   stage || refuse_staging
   in_time
   arm
+  flusher=let_go
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
   digest $paths

@@ -14,48 +14,74 @@ check_file() { # N PATH BEFORE AFTER MODE BASE64
     folder=${folder%/*}
   done
   points="$points $2"
-  case $folder in *.d) points="$points $folder" && same_device "$folder" ;; esac # the copies will be in its parent
+  case $folder in *.d) points="$points $folder" dots="$dots $R$folder" ;; esac # the copies will be in its parent
 }
 
-same_device() { # FOLDER: it and the one above it are on one device
-  # shellcheck disable=SC2046 # two numbers
-  set -- "$1" $(stat -L -c %d "$R$1" "$R${1%/*}")
-  [ "${2-}" = "${3-none}" ] || refuse not-renameable "$1 is on another file system than the folder above it"
-}
-
-check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
-  # shellcheck disable=SC2086 # a list of paths
-  set -- $points
-  for path in "$@"; do
-    shift
-    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
-  done
-  mounted=$(grep -m 1 "$@" "$R/proc/self/mountinfo" 2>/dev/null) || return 0
-  # shellcheck disable=SC2086 # split into fields
-  set -- $mounted
-  refuse not-renameable "$5 is a mount of its own"
-}
-
-check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
-  list=$SYSTEM
-  # shellcheck disable=SC2086 # a list of paths
-  set -- $paths
-  for path in "$@"; do
+look_at_paths() { # the state's folder, the targets, their folders and the kubelet's program: one reading of their attributes and one of their mounts
+  list=$SYSTEM above=''
+  for path in $paths; do
     path=${path%/*}
     until [ -d "$path/" ]; do path=${path%/*}; done
     case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
   done
+  for path in $dots; do above="$above ${path%/*}"; done
   # shellcheck disable=SC2086 # a list of paths
-  devices=$(stat -L -c %d -- "$S" $list)
+  facts=$NL$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z' -- "$S" $list $above $paths $program 2>/dev/null)$NL
+  # shellcheck disable=SC2086 # a list of paths
+  read_mounts "$S" $list $points
+}
+
+facts_of() { # PATH: as read, into `device`, `version` and `times` (inode, modification, change); false if it was not there
+  line=${facts#*"$NL$1 "}
+  [ "$line" != "$facts" ] || return 1
+  # shellcheck disable=SC2086 # split into words
+  set -- ${line%%"$NL"*}
+  device=$1 version=$2 times="$3 $4 $5"
+}
+
+read_mounts() { # PATH…: of these and of all folders above them, into `mounts`
+  patterns='' # of shell words: a pattern has blanks
+  for path in "$@"; do
+    path=${path#"$R"}
+    while [ -n "$path" ]; do
+      case "$patterns$NL" in *"$NL$path$NL"*) break ;; esac
+      patterns=$patterns$NL$path
+      path=${path%/*}
+    done
+  done
+  set --
+  for path in $patterns; do set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "; done
+  mounts=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null)
+}
+
+check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
+  IFS=$NL
+  for line in $mounts; do
+    unset IFS
+    # shellcheck disable=SC2086 # split into fields
+    set -- $line
+    case " $points " in *" $5 "*) refuse not-renameable "$5 is a mount of its own" ;; esac
+  done
+  unset IFS
+  for folder in $dots; do
+    facts_of "$folder" || device=''
+    own=$device
+    facts_of "${folder%/*}" || device=none
+    [ "$device" = "$own" ] || refuse not-renameable "${folder#"$R"} is on another file system than the folder above it"
+  done
+}
+
+check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
   is_persistent "$S" 0 || [ "$volatile" = 0 ] || refuse state-not-persistent "$why"
-  own=${devices%%"$NL"*}
+  facts_of "$S"
+  own=$device
   for folder in $list; do
-    devices=${devices#*"$NL"}
-    [ "${devices%%"$NL"*}" = "$own" ] || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+    { facts_of "$folder" && [ "$device" = "$own" ]; } || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
   done
 }
 
 is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `volatile` if it certainly does not
+  [ "$2" -eq 0 ] || read_mounts "$1"
   volatile=0 why="$1 is on a file system of an unknown kind"
   find_mount "$1" || return 1
   why="$1 is on $kind"
@@ -73,18 +99,13 @@ is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if n
 }
 
 find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
-  path=${1#"$R"} kind=''
-  set --
-  while [ -n "$path" ]; do
-    set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "
-    path=${path%/*}
-  done
-  lines=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null) longest_point=0
+  path=${1#"$R"}/ kind='' longest_point=0
   IFS=$NL
-  for line in $lines; do
+  for line in $mounts; do
     IFS=' '
     # shellcheck disable=SC2086 # split into fields
     set -- $line
+    case $path in "${5%/}/"*) ;; *) continue ;; esac
     if [ "${#5}" -ge "$longest_point" ]; then # of two mounts at one point the later one counts
       longest_point=${#5}
       while [ "$1" != - ]; do shift; done
@@ -117,43 +138,57 @@ check_home() { # N PATH…
 check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
 
 check_unit() { # NAME: its state allows a change; remembered as it is
-  is_name "$1" || refuse bad-argument "unit $1"
-  look "$1" || refuse systemd-not-answering "systemctl show $1"
+  look_up "$1" || refuse systemd-not-answering "systemctl show $1"
   case $u_load/$u_file in masked/* | */masked*) refuse unit-masked "$1" ;; esac # its drop-ins are never read, even after a reload
   [ "$u_reload" != yes ] || refuse need-daemon-reload "$1: its unit files changed since systemd read them"
   [ "$u_load" = loaded ] || refuse unit-not-found "$1 is $u_load"
   remember "$1"
 }
 
-check_restart() { # NAME
+note_restart() { # NAME
+  is_name "$1" || refuse bad-argument "unit $1"
   r_units="$r_units${r_units:+ }$1"
-  check_unit "$1"
 }
 
-check_hangup() { # NAME
+note_hangup() { # NAME
+  is_name "$1" || refuse bad-argument "unit $1"
   r_hangups="$r_hangups${r_hangups:+ }$1"
-  check_unit "$1"
-  [ "$u_pid" != 0 ] || refuse unit-not-running "$1 has no process that would take a SIGHUP"
+}
+
+check_units() { # of those concerned, by one answer for them and for the runtimes
+  each unit note_restart
+  each hangup note_hangup
+  concern
+  set -- "$unit"
+  for name in $RUNTIMES $concerned; do
+    case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
+  done
+  ask_units "$@"
+  for name in $concerned; do check_unit "$name"; done
+  for name in $r_hangups; do
+    recall "$memory" "$name"
+    [ "$was_pid" != 0 ] || refuse unit-not-running "$name has no process that would take a SIGHUP"
+  done
 }
 
 check_node() { # all checks that can fail, before any write but those of the lock and the token
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
-  files=0 paths='' points='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
+  files=0 paths='' points='' dots='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"
+  check_units
+  recall "$memory" "$unit"
+  find_kubelet "$was_pid"
+  look_at_paths
   check_mounts
   check_persistence
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
-  ! let_go 10 sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
+  ! sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
   # shellcheck disable=SC2046 # type, free blocks, block size
   set -- $(stat -f -c '%T %a %S' "$S")
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
   [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
-  each unit check_restart
-  each hangup check_hangup
-  concern
-  case $memory in *"$NL$unit "*) ;; *) check_unit "$unit" ;; esac
   [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"
   check_homes
   # shellcheck disable=SC2086 # a list of paths

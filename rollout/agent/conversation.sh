@@ -26,6 +26,7 @@ take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there ar
   [ "${#PAYLOAD}" -eq "$1" ]
 }
 
-log() { # TEXT: to the node's journal, where sudo's log shows only the start of the conversation
-  ! command -v logger >/dev/null || timeout 5 logger -t rollout -- "$1" >/dev/null 2>&1 9>&- || :
+log() { # TEXT: to the node's journal, where sudo's log shows only the start of the conversation. No verb waits for a journal
+  # that hangs; by descriptor 3, a caller that reads all output waits for the line too
+  ! command -v logger >/dev/null || logger -t rollout -- "$1" 3>&1 >/dev/null 2>&1 9>&- &
 }

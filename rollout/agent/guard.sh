@@ -13,11 +13,11 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   umask 077
   [ "$written" -eq 0 ] || return 1
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-  { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { rm -f "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
+  { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { drop "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
 remove_boot_unit() {
-  rm -f "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
+  drop "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
@@ -55,13 +55,31 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned
-  shown=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic "rollout-guard-$tx.timer") || return 1
-  case $NL$shown$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
-  next=${shown##*NextElapseUSecMonotonic=}
+  asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service default.target multi-user.target"
+  # shellcheck disable=SC2086 # a list of units
+  blocks=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p Requires -p Wants $asked_units 2>/dev/null)$NL$NL
+  find_block "rollout-guard-$tx.timer"
+  case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
+  next=${block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
-  look "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
+  look_up "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
   enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
-  [ "$enabled" = enabled ] || return 1
-  reached=$NL$(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null | tr -d ' ')$NL
-  case $reached in *"${NL}basic.target$NL"*) ;; *) return 1 ;; esac # the next boot reaches it, as systemd itself resolves its default target
+  [ "$enabled" = enabled ] && is_reached
+}
+
+is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew
+  ! needs default.target basic.target || return 0
+  ! needs default.target multi-user.target || ! needs multi-user.target basic.target || return 0
+  for needed in $(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null); do
+    [ "$needed" != basic.target ] || return 0
+  done
+  return 1
+}
+
+needs() { # UNIT OTHER: by the last answer, it requires or wants the other
+  find_block "$1"
+  for needed in $block; do
+    case $needed in "$2" | "Requires=$2" | "Wants=$2") return 0 ;; esac
+  done
+  return 1
 }

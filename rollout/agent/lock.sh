@@ -108,11 +108,19 @@ family_lives() {
 }
 
 is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs
+  set --
   for folder in "$S" "$S/tx"; do
-    [ -e "$folder" ] || [ -L "$folder" ] || return 0
+    [ -e "$folder" ] || [ -L "$folder" ] || break
     [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] || return 1
-    case $(stat -c %a "$folder") in *[2367] | *[2367]?) return 1 ;; esac
+    set -- "$@" "$folder"
   done
+  [ "$#" -gt 0 ] || return 0
+  for mode in $(stat -c %a "$@"); do
+    folder=$1
+    shift
+    case $mode in *[2367] | *[2367]?) return 1 ;; esac
+  done
+  [ "$#" -eq 0 ]
 }
 
 lock() {

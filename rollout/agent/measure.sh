@@ -33,14 +33,10 @@ run_command() { # NAME SECONDS BASE64
   esac
 }
 
-show_units() { # the kubelet's unit and the runtimes': properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
-  # shellcheck disable=SC2086 # a list of units
-  blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
-    -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
-    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$unit" $RUNTIMES 2>/dev/null)$NL$NL
+show_units() { # the kubelet's unit and the runtimes', as answered: properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
   unit_files='' main_pid=0 main_started='' services=' ' starts='' begun='' dates='' kubelet_files=''
-  for served in "$unit" $RUNTIMES; do # systemctl answers in the order of the question, with an empty line between two
-    block=${blocks%%"$NL$NL"*} blocks=${blocks#*"$NL$NL"}
+  for served in "$unit" $RUNTIMES; do
+    find_block "$served"
     case $NL$block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
       show_unit unit
@@ -55,6 +51,8 @@ show_units() { # the kubelet's unit and the runtimes': properties and processes;
 }
 
 measure_unit() { # the units, healthz, lenient, pulls
+  # shellcheck disable=SC2086 # a list of units
+  ask_units "$unit" $RUNTIMES
   show_units
   read_journal
   read_kubelet_log
@@ -84,7 +82,7 @@ show_unit() { # WORD: the lines of `block`, the unit named `served`; its files a
 }
 
 show_process() { # WORDS: the command line of `pid`
-  [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] || return 0
+  [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] && [ "$verb" != apply ] || return 0 # an apply tells nothing of it
   encode "$R/proc/$pid/cmdline"
   say "$1 $pid $code"
 }

@@ -1,11 +1,31 @@
 # ----------------------------------------------------------------------------------------------------- the units' health
 
+ask_units() { # UNIT…: the properties of all of them, in one request
+  asked_units=$*
+  blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+    -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
+    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL$NL
+}
+
+find_block() { # UNIT: its properties, as answered, into `block`
+  block='' rest=$blocks
+  for name_asked in $asked_units; do # systemctl answers in the order of the question, with an empty line between two
+    block=${rest%%"$NL$NL"*} rest=${rest#*"$NL$NL"}
+    [ "$name_asked" != "$1" ] || return 0
+  done
+  return 1
+}
+
 look() { # UNIT: its properties into u_…
+  ask_units "$1"
+  look_up "$1"
+}
+
+look_up() { # UNIT: as look, in the last answer
   u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file=''
-  shown=$(bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts -p RestartUSec \
-    -p ExecMainStartTimestampMonotonic -p NeedDaemonReload -p UnitFileState "$1" 2>/dev/null) || return 1
+  find_block "$1" || return 1
   IFS=$NL
-  for line in $shown; do
+  for line in $block; do
     value=${line#*=}
     case $line in
       LoadState=*) u_load=$value ;;
@@ -34,7 +54,8 @@ probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no 
   # as on a minimal RHEL, bash opens the connection itself.
   url=http://127.0.0.1:$1/healthz health=refused
   if command -v curl >/dev/null; then
-    answer=$(directly bounded 4 curl -q -s -m 3 -w '\n%{http_code}' "$url" 2>/dev/null)
+    share 3
+    answer=$(directly curl -q -s -m "$seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
     answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
   elif command -v bash >/dev/null; then
@@ -71,7 +92,7 @@ find_logs() { # PID: the files that its log is written to, into `logs`; none for
 }
 
 is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output, and not its log
-  [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
+  [ -c "$R/proc/$1/fd/2" ] && [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
 }
 
 is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
@@ -93,7 +114,7 @@ is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the
 }
 
 read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the journal. STARTED is in microseconds since boot
-  is_number "${2:-}" || return 0
+  is_number "${2:-}" && [ -n "$logs" ] || return 0
   clock
   first=$((($(date +%s) - now / 1000 + $2 / 1000000 - 2) * 1000))
   for log in $logs; do
@@ -137,9 +158,24 @@ count_lenient() { # PID STARTED: the number of "lenient decoding" lines of this 
   return 0
 }
 
+decode() { # BASE64 of text, into `decoded`: without a program
+  rest=${1%%=*} escaped='' bits=0 held=0
+  while [ -n "$rest" ]; do
+    sixth=${rest%"${rest#?}"} rest=${rest#?}
+    before=${BASE64%%"$sixth"*}
+    held=$((held << 6 | ${#before})) bits=$((bits + 6))
+    [ "$bits" -ge 8 ] || continue
+    bits=$((bits - 8))
+    byte=$((held >> bits & 255)) held=$((held & ((1 << bits) - 1)))
+    escaped="$escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
+  done
+  # shellcheck disable=SC2059 # made of octal numbers
+  decoded=$(printf "$escaped")
+}
+
 has_argument() { # BASE64: it is one word of the process's command line
-  argument=$(printf %s "$1" | base64 -d)
-  case $words in *"$NL$argument$NL"*) ;; *)
+  decode "$1"
+  case $words in *"$NL$decoded$NL"*) ;; *)
     why="an argument is missing from its command line"
     return 1
     ;;

@@ -46,8 +46,11 @@ lay_receipts() {
   done
 }
 
-become() { # NAME: one rename, durable when this returns true
-  bounded 60 mv -f "$T/next/$1" "$T/receipt" && flush "$T"
+become() { # NAME: one rename, durable when this returns true. If it hangs, a guard ends it; only a revert has none
+  case $1 in
+    reverted-*) bounded 60 mv -f "$T/next/$1" "$T/receipt" ;;
+    *) mv -f "$T/next/$1" "$T/receipt" ;;
+  esac && flush "$T"
 }
 
 transactions() { # every transaction's name into `all_tx`, newest first

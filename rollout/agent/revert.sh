@@ -63,7 +63,7 @@ unstage() { # remove the copies that are outside the transaction's folder, or we
     n=$((n + 1))
   done
   # shellcheck disable=SC2086 # a list of paths
-  [ -z "$nears" ] || rm -f $nears
+  drop $nears
 }
 
 flush_near() { # make the removal durable: else a power cut restores copies that no record names

@@ -36,8 +36,9 @@ abandon() { # nothing was renamed; remove all traces of this transaction
 }
 
 note_times() { # when the targets last changed, before our hard link changes their ctime
-  # shellcheck disable=SC2086 # a list of paths
-  stat -c '%i %.9Y %.9Z %n' -- $paths >"$T/times" 2>/dev/null
+  for path in $paths; do
+    ! facts_of "$path" || printf '%s %s\n' "$times" "$path"
+  done >"$T/times" 2>/dev/null
   :
 }
 
@@ -83,17 +84,26 @@ place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the targ
   done
   f_path=$2 f_made=$made
   near "$1"
-  rm -f "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
+  drop "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
     linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+  fi
+}
+
+reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, and whether a rename from the transaction's folder reaches it, as a link does.
+  # Only after the notes are on the disk: this makes names outside the transaction's folder
+  [ "$3" = absent ] || return 0
+  load_file "$1"
+  near "$1"
+  made=$f_made
+  make_folders || return 1
+  if linked "$T/new.$1" "$R$near.new"; then
+    rm -f "$R$near.new"
   else
-    true >"$T/new.$1" && flush_note "$1" || return 1
-    if linked "$T/new.$1" "$R$near.new"; then # reached: a rename works where a link does
-      rm -f "$R$near.new"
-    else
-      beside "$@"
-    fi
+    beside "$@" && cp -a "$T/new.$1" "$R$new" && rm -f "$T/new.$1" && digest "$R$new" && is_as "$4" "$new" || return 1
+    # shellcheck disable=SC2086 # a list of paths
+    flush "$R$new" $parents "$T"
   fi
 }
 
@@ -108,14 +118,20 @@ linked() { # FROM TO: by a hard link; false across two file systems. A file that
 
 flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything exists outside the transaction's folder
 
-make_folders() { # the folders that the file needs, already noted: the disk may be full later
+make_folders() { # the folders that the file needs, already noted: the disk may be full later. Into `parents`: where its copies and they are
+  parents=$R${near%/*}
   for made_one in $made; do
     [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
-    news="$news $R${made_one%/*}"
+    case " $parents " in *" $R${made_one%/*} "*) ;; *) parents="$parents $R${made_one%/*}" ;; esac
   done
 }
 
-note_file() { printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$T/file.$1"; }
+note_file() { # N PATH BEFORE AFTER …: a note that may be on the disk is replaced by a rename
+  note=$T/file.$1
+  [ ! -e "$note" ] || note=$T/note
+  printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$note" || return 1
+  [ "$note" != "$T/note" ] || mv -f "$note" "$T/file.$1"
+}
 
 inside() { # N PATH BEFORE: both copies in the transaction's folder
   old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
@@ -128,7 +144,7 @@ beside() { # N PATH BEFORE: both copies near the target, on another file system;
 }
 
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
-  place "$@" && make_folders || return 1
+  place "$@" || return 1
   if [ "$3" != absent ]; then
     cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
   else
@@ -140,10 +156,21 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   else
     printf %s "$6" | base64 -d >"$R$new"
   fi || return 1
-  stat -c '%a %u:%g' -- "$R$new" >"$T/mode.$1" || return 1 # for verify
-  news="$news $R$new"
+  news="$news $R$new" staged="$staged $R$new"
   [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
   if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
+}
+
+note_modes() { # for verify
+  # shellcheck disable=SC2086 # a list of paths
+  modes=$(stat -c '%a %u:%g' -- $staged) n=1
+  IFS=$NL
+  for line in $modes; do
+    printf '%s\n' "$line" >"$T/mode.$n" || return 1
+    n=$((n + 1))
+  done
+  unset IFS
+  [ "$n" -gt "$files" ]
 }
 
 staged_is() { # N PATH BEFORE AFTER MODE BASE64
@@ -151,6 +178,9 @@ staged_is() { # N PATH BEFORE AFTER MODE BASE64
 }
 
 find_kubelet() { # PID: the program that its unit starts, into `program`: the running one, or, if that may be an interpreter, the one on PATH
+  program=$(command -v kubelet) || program=none
+  # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+  [ ! "$program" -ef "$R/proc/$1/exe" ] || return 0
   program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || program=''
   program=${program% (deleted)} # replaced since its start: the next start uses the file that is there now
   case $program in
@@ -166,18 +196,17 @@ mark_kubelet() { # PROGRAM: which kubelet this is, without running it
 }
 
 stage() { # everything that is needed later, and the boot unit; durable when this returns true
-  news=''
+  news='' staged=''
   mkdir -p "$T/next" || return 1
   note_times
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1
-  each file stage_file || return 1
+  each file stage_file && note_modes || return 1
   # shellcheck disable=SC2086 # a list of paths
   digest $news
   each file staged_is || return 1
-  recall "$memory" "$unit"
-  find_kubelet "$was_pid"
-  mark_kubelet "$program"
+  kubelet=unknown
+  ! facts_of "$program" || kubelet=$version
   boot_id
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
@@ -191,5 +220,5 @@ units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reloa
   flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
-  return "$flushed"
+  [ "$flushed" -eq 0 ] && each file reach
 }

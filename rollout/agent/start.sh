@@ -27,7 +27,9 @@
 #   * The body of a verb runs with fd 9 closed (`… 9>&-`). The shell keeps the lock in a close-on-exec copy, so that no
 #     child can hold it after the shell's death.
 #   * Time is milliseconds since boot, plus the boot's id. `until` is the time by which this verb must have ended.
-#     Every child that could hang runs under `bounded`, which waits at most until then, and at least one second.
+#     Every child that could hang runs under `bounded`, which waits at most until then, and at least one second. Two kinds have no
+#     such limit: the renames of an apply or a confirm, which the guard ends, and what is written before anything is armed.
+#   * A program costs a node more than the shell's own work: one call for all units or paths, and none for what the shell can do.
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
@@ -50,5 +52,6 @@ UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/u
 WANTED=$SYSTEM/basic.target.wants/$BOOT_UNIT       # every ordinary service waits for that target, whatever a node's default target is
 WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # of earlier versions
 RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
+BASE64=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 NL='
 '

@@ -27,20 +27,21 @@ allow() { # SECONDS: this verb must have ended by then
   until=$((now + $1 * 1000))
 }
 
-bounded() { # SECONDS COMMAND…: at most this long and at most the time left, but at least one second
+share() { # SECONDS: into `seconds`: at most this long and at most the time left, but at least one second
   clock
   seconds=$(((until - now) / 1000))
   [ "$seconds" -lt "$1" ] || seconds=$1
   [ "$seconds" -ge 1 ] || seconds=1
+}
+
+bounded() { # SECONDS COMMAND…
+  share "$1"
   shift
   timeout -k 1 "$seconds" "$@"
 }
 
 let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel does not end the command: its late effects do no harm
-  clock
-  seconds=$(((until - now) / 1000))
-  [ "$seconds" -lt "$1" ] || seconds=$1
-  [ "$seconds" -ge 1 ] || seconds=1
+  share "$1"
   shift
   timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
 }
@@ -48,7 +49,16 @@ let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel do
 nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
-  let_go 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
+  $flusher 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
+}
+
+drop() { # PATH…: remove what is there
+  doomed=''
+  for each_one in "$@"; do
+    if [ -e "$each_one" ] || [ -L "$each_one" ]; then doomed="$doomed $each_one"; fi
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$doomed" ] || rm -f $doomed
 }
 
 milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `span`, rounded up

@@ -249,11 +249,23 @@ def test_the_nodes_journal_has_a_line_for_each_verb(node: Node) -> None:
         shell.ask(status())
         shell.ask(agent_call.status(PROGRAM, measure=Measure("kubelet.service", 10248), sudo=False, deadline=60))
         shell.ask(confirm())
-    assert node.at("/run/standin/journal").read_text().splitlines() == [
+        shell.end()
+    assert set(node.at("/run/standin/journal").read_text().splitlines()) == {
         "status tx=t1: done",
         "status measure=1 unit=kubelet.service healthz=10248: done",
         "confirm tx=t1 run=run-1 counter=1 keep=3: refused no-transaction t1",
-    ]
+    }
+
+
+def test_a_journal_that_hangs_delays_no_answer(node: Node) -> None:
+    hangs = node.at("/run/standin/hangs")
+    hangs.touch()
+    (node.bin / "logger").write_text(f"#!/bin/sh\nwhile [ -e {hangs} ]; do /usr/bin/sleep 0.02; done\n")
+    with talk(node) as shell:
+        assert shell.ask(status()).outcome is Outcome.DONE
+        assert shell.ask(status()).outcome is Outcome.DONE
+        hangs.unlink()
+        assert shell.end() == (0, b"")
 
 
 # ------------------------------------------------------------------------------------------------------------- bytes

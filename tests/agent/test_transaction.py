@@ -237,6 +237,12 @@ def test_a_default_target_that_does_not_reach_the_boot_unit(node: Node) -> None:
     assert node.strays() == []
 
 
+def test_a_default_target_of_ones_own_that_reaches_the_boot_unit(node: Node) -> None:
+    """By other units than multi-user.target."""
+    node.standin("roundabout")
+    assert node.apply().healthy
+
+
 def test_a_boot_unit_of_an_earlier_version_is_removed_too(node: Node) -> None:
     """It was wanted by multi-user.target."""
     applied(node)

@@ -58,7 +58,7 @@ def _traced(node: Node, words: list[str], stdin: bytes, folder: Path) -> tuple[R
 
 def _steps(text: str, root: str) -> Iterator[Step]:
     folders: dict[str, str] = {}
-    for line in _whole(text):
+    for line in whole(text):
         match = _LINE.match(line)
         if match is None or int(match["result"]) < 0:
             continue
@@ -72,7 +72,7 @@ def _steps(text: str, root: str) -> Iterator[Step]:
                 yield shown
 
 
-def _whole(text: str) -> Iterator[str]:
+def whole(text: str) -> Iterator[str]:
     """Calls that another process interrupted, joined where they ended."""
     begun: dict[str, str] = {}
     for line in text.splitlines():
