@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, diagnosed
 from rollout.kubelet.diagnosis.facts import Facts
 from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
-from rollout.kubelet.diagnosis.node_journals import with_year, year_is_guessed
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.reading import FileReading
 
@@ -44,14 +43,7 @@ def diagnose(files: LogFiles, paths: Sequence[str], target: ProposalTarget, pod:
     starts = [(path, files.latest(path)) for path in paths]
     for path, latest in starts:
         reading = FileReading("(standard input)" if path == "-" else path)
-        years: set[int] = set()
-        for found in reading.of(files.pieces(path), latest):
-            fact = with_year(found)
+        for fact in reading.of(files.pieces(path), latest):
             facts.add(fact)
-            if year_is_guessed(fact):
-                years.add(datetime.fromtimestamp(fact.at or 0.0, UTC).year)
-        if years:
-            told = " and ".join(map(str, sorted(years)))
-            reading.notes = (*reading.notes, f"its lines have no year: {told} is by the time of the file")
         readings.append(reading)
     return diagnosed(facts, target, readings, pod)

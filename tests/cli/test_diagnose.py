@@ -72,7 +72,9 @@ def test_standard_input(packed: bool, monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def test_a_healthy_log_has_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "kubelet.log"
-    log.write_text(lines(*(klog(number, '"SyncLoop ADD" source="api" pods=["shop/web-1"]') for number in range(500))))
+    log.write_text(
+        lines(*(klog(number, '"SyncLoop UPDATE" source="api" pods=["shop/web-1"]') for number in range(500)))
+    )
     assert run(["diagnose", "--logs", str(log)]) == 0
     assert capsys.readouterr().out.splitlines() == ["No finding.", f"read: {log}: 500 lines, 0 unreadable lines"]
 
@@ -103,13 +105,15 @@ def test_a_year_that_is_by_the_time_of_the_file_is_named_so(tmp_path: Path, caps
     assert "  note: its lines have no year: 2021 is by the time of the file" in out
 
 
-def test_a_journals_date_gives_the_year_of_a_kubelets_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_journals_date_gives_the_year_and_the_zone_of_a_kubelets_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The file was copied years later, and both dates are on either side of New Year."""
     log = tmp_path / "journal.log"
     log.write_text(lines(f"2022-01-01T01:00:00+0800 n1 kubelet[7]: {PLEG.replace('E1120 09', 'E0101 01')}"))
     assert run(["diagnose", "--logs", str(log)]) == 0
     out = capsys.readouterr().out
-    assert "pleg-unhealthy  certain on n1, since 2022-01-01T01:00:00Z" in out
+    assert "pleg-unhealthy  certain on n1, since 2021-12-31T17:00:00Z" in out
     assert "no year" not in out
 
 

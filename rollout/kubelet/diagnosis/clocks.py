@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
+from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 
 SPREAD = 2.5
 """Seconds by which the differences of shared events may vary: events have whole seconds, and are sent after the act."""
@@ -21,10 +21,17 @@ Key = tuple[str, ...]
 
 
 def named(facts: Facts) -> Facts:
-    """The facts with the node of their file, where a line of the file names it and no other line names another."""
+    """The facts with the node of their pod, where its arrival or the pod itself names it; else with that of their file, if one
+    line of it names it and no other line names another.
+    """
+    placed = {(fact.clock, fact["pod"]): fact.node for fact in facts.of(Kind.PLACED, Kind.CREATED) if fact.node}
+    facts = facts.replaced(
+        replace(fact, node=placed[place]) if not fact.node and (place := (fact.clock, fact["pod"])) in placed else fact
+        for fact in facts
+    )
     by_file: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        if fact.node and fact.clock not in (API_CLOCK, f"ages of {fact.where.file}"):
+        if fact.node and fact.clock not in (API_CLOCK, f"{AGES}{fact.where.file}"):
             by_file[fact.where.file].add(fact.node)
     own = {file: next(iter(names)) for file, names in by_file.items() if len(names) == 1}
     return facts.replaced(

@@ -15,7 +15,8 @@ from rollout.kubelet.diagnosis.hanging_pulls import hanging_findings
 from rollout.kubelet.diagnosis.node_starts import start_findings
 from rollout.kubelet.diagnosis.pod_timelines import PodTimeline, pod_timelines
 from rollout.kubelet.diagnosis.pull_failures import back_off_findings, deadline_findings, qps_findings, slow_findings
-from rollout.kubelet.diagnosis.pulls import pulls_of, queue_findings
+from rollout.kubelet.diagnosis.pull_queue import queue_findings
+from rollout.kubelet.diagnosis.pulls import pulls_of
 from rollout.kubelet.diagnosis.reading import FileReading
 
 IDS = (

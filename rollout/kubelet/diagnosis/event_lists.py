@@ -1,4 +1,4 @@
-"""Events as ``kubectl`` prints them: JSON and YAML documents, and tables of ``get events`` and ``describe``."""
+"""Events and pods as ``kubectl`` prints them in JSON and YAML documents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rollout.kubelet.diagnosis.facts import API_CLOCK, LONGEST_TEXT, MOST_FACTS,
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.messages import container_of
 from rollout.kubelet.diagnosis.pod_events import event_found, shows_something
+from rollout.kubelet.diagnosis.pod_status import pod_facts
 from rollout.kubelet.diagnosis.sieve import UnreadLines
 
 Document = Mapping[str, Any]
@@ -93,12 +94,12 @@ class DocumentReader:
             self.unread = self.unread.and_(self.file, number, text)
             return
         self.read += 1
-        yield from event_facts(found, self.file, number)
+        yield from _facts(found, self.file, number)
 
     def _event(self, document: object) -> Iterator[Fact]:
         self.read += 1
         if isinstance(document, dict):
-            yield from event_facts(document, self.file, self.read)
+            yield from _facts(document, self.file, self.read)
 
 
 def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
@@ -136,6 +137,12 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[str]:
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
     found = pattern.match(text, start)
     return found.end() if found else start
+
+
+def _facts(document: Document, file: str, number: int) -> Iterator[Fact]:
+    """Of an event or a pod. The items of a list of the API itself have no kind."""
+    is_pod = document.get("kind") == "Pod" or ("kind" not in document and {"spec", "status"} <= set(document))
+    return (pod_facts if is_pod else event_facts)(document, file, number)
 
 
 def event_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
@@ -180,75 +187,3 @@ def _map(value: object) -> Document:
 def _str(document: Document, name: str) -> str:
     value = document.get(name)
     return value if isinstance(value, str) else ""
-
-
-# Tables. Their times are ages: seconds before the table was printed.
-
-
-_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?LAST SEEN\s+.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message")
-_COLUMN = re.compile(r"\S+(?: \S+)*")
-_AGE = re.compile(r"(?P<last>[\dydhms]+)(?: \(x(?P<count>\d+) over (?P<first>[\dydhms]+)\))?")
-_PART = re.compile(r"(\d+)([ydhms])")
-_UNITS = {"y": 365 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
-_DASHES = re.compile(r"[\s-]+")
-
-
-def is_header(line: str) -> bool:
-    return _HEADER.match(line) is not None
-
-
-@dataclass(slots=True)
-class TableReader:
-    """The rows behind a header, until a line that is no row."""
-
-    file: str
-    columns: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def behind(cls, header: str, file: str) -> TableReader:
-        return cls(file, tuple((found[0].casefold(), found.start()) for found in _COLUMN.finditer(header)))
-
-    def row(self, number: int, line: str) -> list[Fact] | None:
-        """The facts of a row; ``None``: the table has ended."""
-        if _DASHES.fullmatch(line):
-            return [] if line.strip() else None
-        cells = self._cells(line)
-        if cells.get("type") not in ("Normal", "Warning"):
-            return None
-        age = _AGE.fullmatch(cells.get("last seen") or cells.get("age", ""))
-        last = -_seconds(age["last"]) if age else None
-        over = cells.get("first seen") or (age["first"] if age and age["first"] else "")
-        first = -_seconds(over) if over and _AGE.fullmatch(over) else last
-        count = cells.get("count") or (age["count"] if age else "") or "1"
-        return list(self._facts(number, line, cells, (first, last), int(count) if count.isdecimal() else 1))
-
-    def _facts(
-        self, number: int, line: str, cells: Mapping[str, str], times: tuple[float | None, float | None], count: int
-    ) -> Iterator[Fact]:
-        kind, slash, name = cells.get("object", "").partition("/")
-        name = name if slash else cells.get("name", "").partition(".")[0]
-        kind = (kind if slash else cells.get("kind", "")) or "pod"
-        pod = f"{cells.get('namespace', '')}/{name}" if name else ""
-        program, _, node = (cells.get("from") or cells.get("source", "")).partition(", ")
-        container = container_of(cells.get("subobject", ""))
-        where = SourceLine(self.file, number, printable(line, LONGEST_TEXT))
-        for found in event_found(kind.capitalize(), pod, container, cells["reason"], cells["message"]):
-            for at in dict.fromkeys(times):
-                yield Fact(
-                    found.kind,
-                    at,
-                    node if program == "kubelet" else "",
-                    f"ages of {self.file}",
-                    where,
-                    found.fields,
-                    count,
-                )
-
-    def _cells(self, line: str) -> dict[str, str]:
-        ends = [start for _, start in self.columns[1:]] + [len(line)]
-        return {name: line[start:end].strip() for (name, start), end in zip(self.columns, ends, strict=True)}
-
-
-def _seconds(age: str) -> float:
-    """``3d4h`` in seconds."""
-    return float(sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(age)))

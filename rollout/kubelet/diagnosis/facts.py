@@ -15,6 +15,8 @@ from rollout.core.text.redaction import without_secrets
 
 API_CLOCK = "the API server"
 """The clock of events with timestamps. Each log file has a clock of its own, its name."""
+AGES = "ages of "
+"""How the clock of a table begins, with the name of its file: its times are ages."""
 MOST_FACTS = 10_000
 """Facts of one kind that are kept: the newest."""
 MOST_IN_ALL = 120_000
@@ -32,7 +34,7 @@ class Kind(StrEnum):
     FATAL = auto()  # error: why a kubelet process ended
     EXIT = auto()  # status: systemd saw the process end
     RESTARTS = auto()  # count: systemd's restart counter
-    QUEUED = auto()  # pod, container, image: the kubelet wants an image
+    QUEUED = auto()  # pod, container, image: the kubelet wants an image; described: "yes" in a `describe` of the pod
     UNQUEUED = auto()  # image: the kubelet begins the pull, after its own queue
     PULLED = auto()  # pod, container, image, took, waited, size (the last three "" if not printed)
     PULL_FAILED = auto()  # pod, container, image, error
@@ -54,6 +56,7 @@ class Kind(StrEnum):
     CHANGED = auto()  # pod, container: a container restarts because its definition changed
     REJECTED = auto()  # pod, reason, message
     PLACED = auto()  # pod: the scheduler gave the pod to the node
+    ARRIVED = auto()  # pod: the kubelet received it as a new pod
     CREATED = auto()  # pod: the API has the pod since then
     ACCEPTED = auto()  # pod, grace, finalizers: the API accepted the pod's deletion
     WAITING = (

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, seconds_text
-from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts, Kind
+from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget
-from rollout.kubelet.diagnosis.pulls import BEHIND, TOGETHER, WAITED, Pull, per_registry, queue_finding
+from rollout.kubelet.diagnosis.pull_queue import per_registry, queue_finding
+from rollout.kubelet.diagnosis.pulls import BEHIND, HUNG, TOGETHER, WAITED, Pull
 
-HUNG = 5 * WAITED
-"""Seconds from which a pull without an end counts."""
 _FETCH = (
     "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
     "own runtime (rollout diagnose probe); the value of serializeImagePulls in /configz"
@@ -26,11 +25,15 @@ _FETCH = (
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A pull without an end, or a pod that waits for its image. ``queued``: the kubelet has logged that it wants it."""
+    """A pull without an end, or a pod that waits for its image. ``queued``: the kubelet has logged that it wants it.
+
+    ``waits``: the pod itself shows that it still waits. The pull of a deleted pod has no end either.
+    """
 
     image: str
     start: float
     fact: Fact
+    waits: bool
 
     @property
     def queued(self) -> bool:
@@ -42,12 +45,13 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
     for pull in pulls:
         if pull.ended and not pull.error:
             ended[pull.begun.node, pull.begun.clock].append(pull)
+    failed = {fact["image"] for fact in facts.of(Kind.PULL_FAILED)}
     runtime, last = _with_runtime(facts), _ends(facts, target)
     for place, open_ in _open(facts, pulls).items():
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
         if len(hung) <= BEHIND or len({each.image for each in hung}) <= 1:
-            continue
-        if any(pull.end > hung[0].start + WAITED for pull in ended[place]):
+            hung = [each for each in hung if each.queued and each.waits and each.image not in failed]
+        if not hung or any(pull.end > hung[0].start + WAITED for pull in ended[place]):
             continue  # others end meanwhile: there is no one queue
         yield _finding(hung, runtime.get(place), last[place[1]], target)
 
@@ -56,22 +60,26 @@ def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Op
     """By node and clock, the oldest first. A pod with an open pull counts once."""
     found: dict[tuple[str, str], list[_Open]] = defaultdict(list)
     known: set[str] = set()
+    waiting = {fact["pod"] for fact in facts.of(Kind.WAITING)}
     for pull in pulls:
         if pull.ended is None:
-            found[pull.begun.node, pull.begun.clock].append(_Open(pull.image, pull.start, pull.begun))
+            found[pull.begun.node, pull.begun.clock].append(
+                _Open(pull.image, pull.start, pull.begun, bool(pull.begun["described"]) or pull.begun["pod"] in waiting)
+            )
             known.add(pull.begun["pod"])
     for fact in facts.of(Kind.WAITING):
         if fact.at is not None and fact["pod"] not in known:
-            found[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact))
+            found[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact, waits=True))
             known.add(fact["pod"])
     return {place: sorted(open_, key=lambda each: each.start) for place, open_ in found.items()}
 
 
 def _ends(facts: Facts, target: ProposalTarget) -> dict[str, float]:
-    """Each clock's last time; that of the events is now, if they were read now."""
+    """Each clock's last time; that of the events is now, if they were read now. Ages end at zero."""
     last: dict[str, float] = {}
     for fact in facts:
-        last[fact.clock] = max(last.get(fact.clock, fact.at or 0.0), fact.at or 0.0)
+        at = 0.0 if fact.clock.startswith(AGES) else fact.at or 0.0
+        last[fact.clock] = max(last.get(fact.clock, at), at)
     if target.now is not None:
         last[API_CLOCK] = target.now
     return last
@@ -102,9 +110,15 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, ta
     front = _front(runtime or {}, last)
     behind = [each for each in hung if front is not None and _is_behind(each, front, runtime or {})]
     if front is None or len(behind) < BEHIND:
+        if len(hung) == 1:
+            cause = (
+                f"the pull of {hung[0].image} began {seconds_text(last - hung[0].start)} before the end of what was read and has not ended. "
+                f"It hangs, or it waits in the queue behind another pull of its node."
+            )
+            return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, "")
         cause = (
             f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
-            f"{seconds_text(last - hung[0].start)} before the last line. One queue or a slow registry would both look so."
+            f"{seconds_text(last - hung[0].start)} before the last line. A pull that hangs, one queue and a slow registry would all look so."
         )
         return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, registries)
     certain = front.at is not None and sum(each.queued for each in behind) >= BEHIND

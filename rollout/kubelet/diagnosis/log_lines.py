@@ -1,6 +1,9 @@
 """Lines of logs as facts: klog in words, with keys and as JSON; journald short and JSON; logrus.
 
 The lines have passed the sieve: their messages begin like one that matters. Here their keys and values are taken apart.
+
+A line of a journal has two times. That of journald is true, and mostly in whole seconds. That of the program is exact, but
+klog has no year and no zone: it is moved to the other one. So all lines of a journal are on one clock.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
@@ -29,6 +32,10 @@ _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\S*)')
 
 
+_ZONES = 900.0
+"""Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
+
+
 @dataclass(slots=True)
 class _Head:
     """What the prefixes of a line give."""
@@ -41,10 +48,15 @@ class _Head:
 
 @dataclass(slots=True)
 class LogReader:
-    """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning."""
+    """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning.
+
+    ``zone``: of lines without one, in seconds. ``years``: of dates that have none.
+    """
 
     file: str
+    zone: float = 0.0
     unread: UnreadLines = field(default_factory=UnreadLines)
+    years: set[int] = field(default_factory=set)
     _midnight: float | None = None
 
     def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
@@ -65,11 +77,17 @@ class LogReader:
             head.at = moment(found["iso"])
         elif found["month"] in MONTHS:
             hours, minutes, seconds = found["time"].split(":")
-            head.at = self._time(int(hours) * 3600 + int(minutes) * 60 + float(seconds))
+            head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
         return head
 
-    def _time(self, seconds: float) -> float | None:
-        return None if self._midnight is None else self._midnight + seconds
+    def _time(self, outer: float | None, seconds: float) -> float | None:
+        """Of a line without a year. ``outer``: journald's time of the same line."""
+        if self._midnight is None:
+            return outer
+        if outer is not None:
+            return _moved(self._midnight + seconds, outer)
+        self.years.add(datetime.fromtimestamp(self._midnight, UTC).year)
+        return self._midnight + seconds - self.zone
 
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
@@ -84,9 +102,9 @@ class LogReader:
 
     def _klog(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
         if rest.find("] ", klog.end()) >= 0 and (second := _KLOG.search(rest, klog.end())):  # two writers in one line
-            yield from self._klog(_Head(head.node), number, rest, second, line)
+            yield from self._klog(_Head(head.node, head.at), number, rest, second, line)
             rest = rest[: second.start()]
-        head.at = self._time(int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
+        head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
         head.fatal = klog[1] == "F"
         message = rest[klog.end() :]
         keyed = _KEYED.match(message)
@@ -96,7 +114,8 @@ class LogReader:
             yield from self._found(head, number, message, None, line)
 
     def _logrus(self, head: _Head, number: int, found: re.Match[str], line: str) -> Iterator[Fact]:
-        head.at = moment(found["time"]) or head.at
+        own = moment(found["time"])
+        head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
         keys = keys_of(found["rest"])
         for fact in self._found(head, number, unquoted(found["msg"]), None, line):
             error = keys.get("error", "")
@@ -141,6 +160,11 @@ class LogReader:
 def _journal_head(document: Mapping[str, object]) -> _Head:
     micro = _text(document.get("__REALTIME_TIMESTAMP"))
     return _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True)
+
+
+def _moved(inner: float, outer: float) -> float:
+    """The program's own time of a line, in the zone and the year of journald's."""
+    return inner + round((outer - inner) / _ZONES) * _ZONES
 
 
 def _with(fact: Fact, fields: Mapping[str, str]) -> Fact:

@@ -21,6 +21,7 @@ _IMAGE = r'"(?P<image>[^"]+)"'
 
 # Words of kubelets up to 1.20, and of other programs: the beginning of a message, and the whole of it.
 _WORDS: tuple[tuple[Kind, str, str], ...] = (
+    (Kind.ARRIVED, 'SyncLoop (ADD, "api")', rf': {_POD}$'),  # a kubelet that starts lists all pods of its node
     (Kind.DELETED, 'SyncLoop (DELETE, "api")', rf': {_POD}'),
     (Kind.REMOVED, 'SyncLoop (REMOVE, "api")', rf': {_POD}'),
     (Kind.REMOVED, 'Pod "', r'(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)" fully terminated and removed from etcd'),
@@ -80,7 +81,7 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
 _CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "id"))
 _OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
 
-_PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]+)")
+_PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]*\w)")
 _CGROUP = "kubelet is configured to not run on a host using cgroup v1"
 _CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
 _SYNC = re.compile(
@@ -199,6 +200,25 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
 
 
+_CONTAINER_FAILED = re.compile(
+    r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),.* ?start failed in pod "
+    r"(?P<name>[^_ ]+)_(?P<namespace>[^_(]+)\([^)]*\): ErrImagePull: (?P<error>.*)"
+)
+
+
+def _container_failed(message: str, keys: Fields) -> Iterator[BareFact]:
+    """From 1.31 on it is the error of another message."""
+    if match := _CONTAINER_FAILED.search(keys.get("err", "") or message):
+        yield BareFact(Kind.PULL_FAILED, _plain(Kind.PULL_FAILED, match))
+
+
+def _arrived(_message: str, keys: Fields) -> Iterator[BareFact]:
+    """One new pod. A kubelet that starts lists all pods of its node."""
+    pods = _pods(keys.get("pods", ""))
+    if len(pods) == 1:
+        yield BareFact(Kind.ARRIVED, {"pod": pods[0]})
+
+
 def _changed(message: str, keys: Fields) -> Iterator[BareFact]:
     if match := _CHANGED.search(keys.get("containerMessage", "") or message):
         yield BareFact(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
@@ -235,6 +255,9 @@ _SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = 
     ("Event occurred", _event),
     ("Status for pod ", _status),
     ("Error syncing pod", _sync),
+    ("container &Container{Name:", _container_failed),
+    ("Unhandled Error", _container_failed),
+    ("SyncLoop ADD", _arrived),
     ("SyncLoop (PLEG): event for pod", _pleg_died),
     ("Message for Container of pod", _changed),
     ("Container spec hash changed", _changed),
@@ -256,6 +279,8 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Event(v1.ObjectReference": _EVENT_WORDS,
     "Event occurred": _EVENT_WORDS,
     "Error syncing pod": ("ImagePullBackOff", "ErrImagePull"),
+    "container &Container{Name:": ("ErrImagePull",),
+    "Unhandled Error": ("ErrImagePull",),
     "SyncLoop (PLEG): ": ("ContainerDied",),
     "SyncLoop (PLEG): event for pod": ("ContainerDied",),
     "skipping pod synchronization": _STATE_WORDS,

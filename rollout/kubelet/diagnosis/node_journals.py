@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rollout.core.text.terminal import counted, printable
-from rollout.kubelet.diagnosis.facts import API_CLOCK, Fact, Facts
+from rollout.kubelet.diagnosis.facts import API_CLOCK, Facts
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.reading import FileReading
 
@@ -22,12 +22,7 @@ MOST_OF_NODE = 1000
 """Facts of one kind that are kept of one node: a noisy node must not push out the others."""
 MOST_SHOWN = 3
 """Unreadable lines of all nodes that are shown."""
-HALF_A_YEAR = 183 * 86400.0
-_ZONES = 900.0
-"""Seconds: time zones differ by multiples of a quarter of an hour."""
 _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
-_YEARLESS = re.compile(r"[IWEF]\d{4} |[A-Z][a-z]{2} +\d{1,2} ")
-_ISO = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 
 def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) -> str:
@@ -67,7 +62,8 @@ def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int
         text = text.partition(b"\n")[2]
     reading, facts = FileReading(_file(node)), Facts(MOST_OF_NODE)
     for fact in reading.of(iter(text.splitlines(keepends=True)), latest):
-        facts.add(_on_the_events_clock(replace(fact, node=node)))
+        # The kubelet dates its events by the same clock, and each line has the zone of journald.
+        facts.add(replace(fact, node=node, clock=API_CLOCK))
     if cut:
         reading.notes = (*reading.notes, f"only the newest {most // 1024} KiB were read, since {_first_time(text)}")
     elif not text.strip():
@@ -83,17 +79,6 @@ def _first_time(text: bytes) -> str:
     return printable(text[:40].decode("ascii", "replace").partition(" ")[0])
 
 
-def _on_the_events_clock(fact: Fact) -> Fact:
-    """A kubelet writes the time of its node without a zone; journald, in front of it, writes the zone.
-
-    The kubelet dates its events by the same clock. So the times of its journal and of its events can be compared.
-    """
-    told = _written(fact)
-    if told is None or fact.at is None:
-        return replace(fact, clock=API_CLOCK, at=told if fact.at is None else fact.at)
-    return replace(fact, clock=API_CLOCK, at=fact.at + round((told - fact.at) / _ZONES) * _ZONES)
-
-
 def summed(name: str, readings: Iterable[FileReading]) -> FileReading:
     """One line about many nodes: the lines of all, the first unreadable ones, and how many nodes have each note."""
     every = tuple(readings)
@@ -103,31 +88,3 @@ def summed(name: str, readings: Iterable[FileReading]) -> FileReading:
     kinds = [note.partition(", since ")[0] for each in every for note in each.notes]
     whole.notes = tuple(f"{note} ({counted(kinds.count(note), 'node')})" for note in dict.fromkeys(kinds))
     return whole
-
-
-# Dates without a year, in a file.
-
-
-def with_year(fact: Fact) -> Fact:
-    """A klog line behind a journal's date gets the year of that date: the file may have been copied years later."""
-    told = _written(fact)
-    if told is None or fact.at is None or abs(told - fact.at) < HALF_A_YEAR:
-        return fact
-    here, year = datetime.fromtimestamp(fact.at, UTC), datetime.fromtimestamp(told, UTC).year
-    dates = [here.replace(year=each).timestamp() for each in (year - 1, year, year + 1) if _is_a_date(here, each)]
-    return replace(fact, at=min(dates, key=lambda at: abs(at - told), default=fact.at))
-
-
-def year_is_guessed(fact: Fact) -> bool:
-    """Whether the line has a date without a year. Then the file's own time gives it."""
-    return fact.at is not None and _YEARLESS.match(fact.where.text) is not None
-
-
-def _is_a_date(here: datetime, year: int) -> bool:
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return leap or (here.month, here.day) != (2, 29)
-
-
-def _written(fact: Fact) -> float | None:
-    first = fact.where.text.partition(" ")[0]
-    return moment(first) if _ISO.match(first) else None

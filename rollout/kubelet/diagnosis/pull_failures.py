@@ -14,6 +14,12 @@ from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarge
 from rollout.kubelet.diagnosis.pulls import QPS, Pull, convoys, registry
 
 CANCELED = "context canceled"
+_BARE = re.compile(r"desc = context canceled\W*$")
+"""docker's form of it. containerd says which image it could not pull."""
+REPEATED = 3
+"""Cuts of one pod's pull, from which they are no restart or deletion, whatever the runtime is."""
+ONE_FAILURE = 5.0
+"""Seconds within which the lines about one failure are written."""
 RAISED = 300.0
 """The deadline that is proposed at least: 5 min, what GCE's scripts set and containerd has as its default since 1.7.10."""
 MARGIN = 2.0
@@ -97,22 +103,40 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
     for fact in facts.of(Kind.PULL_FAILED):
         if CANCELED in fact["error"] and fact.node not in known and fact["image"]:
             by_image[fact.node, fact["image"]].append(fact)
-    by_end = {id(pull.ended): pull for pull in pulls}
+    by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
     explained, docker = _Explained(facts), _Docker(facts)
     unknown: dict[str, list[Fact]] = defaultdict(list)
     for (node, image), lines in by_image.items():
         if all(explained.is_(line) for line in lines):
             continue
         mine = [pull for line in lines if (pull := by_end.get(id(line)))]
-        times = max(len(lines), *(fact.times for fact in lines))
+        times = _of_one_pod(lines)
         shown, deadline = docker.of(node)
         long = all(pull.end - pull.start >= (deadline or DEFAULT) for pull in mine)
-        if times > 1 and long and shown:
+        one_pod = all(line["pod"] or line["described"] for line in lines)
+        bare = all(_BARE.search(line["error"]) for line in lines)
+        alone = times >= REPEATED and one_pod and bare and not docker.excluded(node)
+        if times > 1 and long and (shown or alone):
             yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), target)
         else:
             unknown[node] += [*(pull.begun for pull in mine), *lines]
     for lines in unknown.values():
         yield _maybe_cut(lines)
+
+
+def _of_one_pod(lines: Sequence[Fact]) -> int:
+    """How often the pull was cut on the pod on which it was cut most often. A deletion cuts the pull of a pod once.
+
+    One failure has up to three lines, of which some name no pod.
+    """
+    named = [line for line in lines if line["pod"]] or lines
+    times: dict[str, int] = defaultdict(int)
+    last: dict[str, float] = {}
+    for line in named:
+        at = line.at or 0.0
+        times[line["pod"]] += at - last.get(line["pod"], float("-inf")) > ONE_FAILURE
+        last[line["pod"]] = at
+    return max(*times.values(), *(line.times for line in named))
 
 
 def _maybe_cut(lines: list[Fact]) -> Finding:
@@ -189,9 +213,13 @@ class _Docker:
             if fact.node not in self._lines and "docker://" in fact.where.text:
                 self._lines[fact.node] = fact
 
+    def excluded(self, node: str) -> bool:
+        flags = self._flags.get(node, [])
+        return any((fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags)
+
     def of(self, node: str) -> tuple[list[Fact], float | None]:
         flags = self._flags.get(node, [])
-        if any((fact["flag"], fact["value"]) == ("container-runtime", "remote") for fact in flags):
+        if self.excluded(node):
             return [], None
         own = [fact for fact in flags if fact["flag"] == "image-pull-progress-deadline"]
         shown = own or ([self._lines[node]] if node in self._lines else [])
@@ -200,10 +228,13 @@ class _Docker:
 
 # The kubelet's own rate limit.
 
+_FETCH_BEGIN = "the Pulling events of these pods, or when they came to the node: kubectl get pods -A -o json, and a kubelet's log of that hour"
+
 
 def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     released = {id(fact) for convoy in convoys(pulls) for pull in convoy.pulls for fact in pull.facts}
     queued = {id(pull.ended) for pull in pulls if (pull.waited or 0.0) >= 60 and QPS in pull.error}
+    known = {id(pull.ended) for pull in pulls}
     by_node: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
         if QPS in fact["error"]:
@@ -215,6 +246,18 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) ->
         if any(id(fact) in released or id(fact) in queued for fact in lines):
             cause += "It is a consequence: a blocked queue was released, and its pulls began in one burst. See serial-pull-queue."
             yield Finding("pull-qps-exceeded", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines))
+            continue
+        if not any(id(fact) in known for fact in lines):
+            cause += "Whether a blocked queue was released at that moment is not known: no file has the beginning of these pulls."
+            yield Finding(
+                "pull-qps-exceeded",
+                Confidence.CERTAIN,
+                nodes,
+                since(lines),
+                cause,
+                proof(lines),
+                fetch_next=_FETCH_BEGIN,
+            )
             continue
         cause += "No queue was released at that moment: many pods started, or their back-offs ended together. The kubelet tries again."
         yield Finding(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from rollout.kubelet.diagnosis.event_lists import DocumentReader, TableReader, is_header
+from rollout.kubelet.diagnosis.event_lists import DocumentReader
+from rollout.kubelet.diagnosis.event_tables import TableReader
 from rollout.kubelet.diagnosis.facts import Fact
 from rollout.kubelet.diagnosis.log_lines import LogReader
 from rollout.kubelet.diagnosis.sieve import Sieve, UnreadLines, text_of
@@ -17,6 +18,9 @@ PIECE = 64 * 1024
 """The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
 
 _JSON_LIST = re.compile(rb'\s*[{\[][^\x00]{0,4000}?"(?:items|apiVersion|involvedObject|regarding)"', re.DOTALL)
+_MAY_BE_A_TABLE = re.compile(
+    rb"\s*(?:Name:|LAST SEEN|NAMESPACE|Type\s|Normal\s|Warning\s|(?:[a-z\d-]+\s+)?[\dydhms]+(?: \([^)]*\))?\s+(?:Normal|Warning)\s)"
+)
 _OF_A_LOG = (b'"ts"', b'"MESSAGE"', b'"__REALTIME')
 _YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
 
@@ -32,6 +36,7 @@ class FileReading:
     read: int = 0
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    blank: int = 0
     unit: str = "line"
 
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
@@ -48,7 +53,7 @@ class FileReading:
             yield from self._document(DocumentReader(self.file), everything, in_json=False)
         else:
             yield from self._log(everything, latest)
-        if not self.read:
+        if not self.read - self.blank:
             self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
 
     def _document(self, reader: DocumentReader, pieces: Iterable[bytes], *, in_json: bool) -> Iterator[Fact]:
@@ -58,22 +63,23 @@ class FileReading:
             self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
 
     def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
-        sieve, table, rows = Sieve(self.file, latest), None, 0
+        sieve, table, rows = Sieve(self.file, latest), TableReader(self.file), 0
         for number, line in _lines(pieces):
-            if table is not None:
-                found = table.row(number, text_of(line))
-                if found is not None:
-                    rows += 1
-                    yield from found
-                    continue
-                table = None
-            if (b"REASON" in line or b"Reason" in line) and is_header(text := text_of(line)):
-                table = TableReader.behind(text, self.file)
+            if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
+                found := table.line(number, text_of(line))
+            ) is not None:
+                rows += 1
+                yield from found
                 continue
+            if line.isspace():
+                self.blank += 1
             sieve.take(number, line)
-        reader = LogReader(self.file)
+        reader = LogReader(self.file, sieve.zone or 0.0)
         for kept in sieve.kept():
             yield from reader.line(*kept)
+        if reader.years:
+            told = " and ".join(map(str, sorted(reader.years)))
+            self.notes = (f"its lines have no year: {told} is by the time of the file",)
         self.unread, self.left_out = sieve.unread.and_those(reader.unread), sieve.left_out
         self.read = sieve.read + rows - reader.unread.lines
 

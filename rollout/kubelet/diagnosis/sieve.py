@@ -29,7 +29,7 @@ _JOURNAL = re.compile(
     rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*)"
     rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
 )
-_LOGRUS = re.compile(rb'time="[^"]+" level=\w+ msg=')
+_LOGRUS = re.compile(rb'time="[^"]+?(?P<zone>[+-]\d\d:\d\d)?" level=\w+ msg=')
 _JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _OF_A_DUMP = (
@@ -128,13 +128,17 @@ Kept = tuple[int, float | None, bytes]
 
 @dataclass(slots=True)
 class Sieve:
-    """Takes the lines of one file in their order. ``latest``: a time after its last line, for dates without a year."""
+    """Takes the lines of one file in their order. ``latest``: a time after its last line, for dates without a year.
+
+    ``zone``: seconds of the first line that has a zone and is not behind a journal's date.
+    """
 
     file: str
     latest: datetime
     unread: UnreadLines = field(default_factory=UnreadLines)
     read: int = 0
     left_out: int = 0
+    zone: float | None = None
     _kept: dict[Label, deque[Kept]] = field(default_factory=dict)
     _size: int = 0
     _calendar: Calendar = field(init=False)
@@ -202,6 +206,8 @@ class Sieve:
             return self._klog(line, klog)
         if logrus := _LOGRUS.match(line, start):
             self.read += 1
+            if self.zone is None and not known:
+                self.zone = _seconds_of(logrus["zone"])
             return _label(line, logrus.end())
         if known and line.startswith(b"{", start):
             return self._json(number, line, start)
@@ -228,6 +234,12 @@ class Sieve:
 
     def _turn(self, date: tuple[bytes, bytes], month: int, day: int) -> None:
         self._date, self._midnight = date, self._calendar.midnight(month, day)
+
+
+def _seconds_of(zone: bytes | None) -> float:
+    """``+08:00``; UTC without one."""
+    text = (zone or b"+00:00").decode()
+    return (int(text[1:3]) * 3600.0 + int(text[4:6]) * 60.0) * (-1 if text[0] == "-" else 1)
 
 
 def _label(line: bytes, start: int) -> Label | None:

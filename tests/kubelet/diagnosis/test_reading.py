@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -49,7 +50,7 @@ FORMS = {
     "journald short": (journal(KLOG, 7), NODE, STAMP),
     "journald short-iso": (f"2026-11-20T09:00:07+0000 {NODE} kubelet[3033]: {KLOG}", NODE, STAMP),
     "journald json": (
-        json.dumps({"__REALTIME_TIMESTAMP": "1", "_HOSTNAME": NODE, "SYSLOG_IDENTIFIER": "kubelet", "MESSAGE": KLOG}), NODE, STAMP,
+        json.dumps({"__REALTIME_TIMESTAMP": f"{STAMP * 1e6:.0f}", "_HOSTNAME": NODE, "SYSLOG_IDENTIFIER": "kubelet", "MESSAGE": KLOG}), NODE, STAMP,
     ),
     "a cut line before it": (f'I1120 09:00:06.1    30{KLOG}', "", STAMP),
     "two writers in one line": (f'{klog(1, "nothing of note")}{KLOG}', "", STAMP),
@@ -239,6 +240,41 @@ def test_the_newest_facts_of_a_kind_are_kept() -> None:
 
 
 # Years and clocks.
+
+EAST = 8 * 3600.0
+LOCAL = klog(EAST + 0.25, CUT_1_20, "E")
+ABROAD = logrus(EAST + 5, 'PullImage "web:1"').replace("000Z", "000+08:00")
+BOTH = ((LOCAL, 0.25), (ABROAD, 5.0))
+FRONTS: dict[str, tuple[Callable[[str, float], str], float]] = {
+    "short": (lambda line, at: journal(line, EAST + at), EAST),
+    "short-iso": (lambda line, at: f"2026-11-20T17:00:0{at:.0f}+0800 {NODE} kubelet[7]: {line}", 0.0),
+    "json": (lambda line, at: json.dumps({"__REALTIME_TIMESTAMP": f"{(BEGIN.timestamp() + at) * 1e6:.0f}", "MESSAGE": line}), 0.0),
+    "no journal": (lambda line, _at: line, 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FRONTS)
+@pytest.mark.parametrize("order", [BOTH, BOTH[::-1]], ids=["the kubelet first", "the runtime first"])
+def test_all_lines_of_a_file_are_on_one_clock(form: str, order: tuple[tuple[str, float], ...]) -> None:
+    """A node in UTC+8: the kubelet writes no zone and the runtime writes one. The file was copied three years later."""
+    front, shift = FRONTS[form]
+    facts = facts_of(*(front(line, at) for line, at in order), latest=datetime(2029, 12, 31, tzinfo=UTC))
+    cut, started = sorted(facts, key=lambda fact: fact.kind is Kind.RUNTIME_STARTED)
+    years = (
+        0.0 if form in ("short-iso", "json") else datetime(2029, 11, 20, 9, tzinfo=UTC).timestamp() - BEGIN.timestamp()
+    )
+    assert cut.at == pytest.approx(BEGIN.timestamp() + shift + years + 0.25, abs=1e-5)
+    if form != "no journal":
+        assert started.at == pytest.approx((cut.at or 0.0) + 4.75, abs=1e-5)
+    else:
+        assert started.at == BEGIN.timestamp() + 5
+
+
+def test_a_page_of_words_is_no_log() -> None:
+    """Its blank lines are not lines of a log."""
+    (reading,) = diagnosis(lines("The pods hang.", "", "We restarted containerd.", "")).readings
+    assert reading.unread.lines == 2
+    assert reading.notes == ("no line of it is of a form that is known",)
 
 
 def test_a_log_over_new_year() -> None:
