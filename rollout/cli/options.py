@@ -110,7 +110,6 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     project_option("kubeconfig"),
     project_option("state"),
     project_option("journal", metavar="URL"),
-    output_option,
 )
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -141,8 +140,10 @@ def pod_name(text: str) -> str:
     return text
 
 
-def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the shared options and passes a ``Session`` to the command as its first argument."""
+def session_options(
+    command: Callable[..., Any], output: Callable[[Callable[..., Any]], Callable[..., Any]] = output_option
+) -> Callable[..., Any]:
+    """Adds the shared options and passes a ``Session`` to the command as its first argument. ``output``: its ``-o``."""
 
     @wraps(command)
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
@@ -156,7 +157,7 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(session, **rest)
 
     decorated: Callable[..., Any] = call
-    for add in _SHARED[::-1]:
+    for add in (output, *_SHARED[::-1]):
         decorated = add(decorated)
     return decorated
 

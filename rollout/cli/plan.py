@@ -1,8 +1,12 @@
-"""``rollout plan``: reads the nodes, changes nothing, and writes exactly what a run would do."""
+"""``rollout plan``: reads the nodes, changes nothing, and writes exactly what a run would do; ``plan show`` shows it again."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,13 +15,15 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.load import load_policy
 from rollout.app.plan import check_preflight
 from rollout.cli.options import limit_option, session_options
-from rollout.cli.project import cluster_option
+from rollout.cli.project import project_option
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
-from rollout.composition.planning import make_plan, preflight_text, read_fleet, saved_fleet, the_playbook
+from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, saved_fleet, the_playbook
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.plans.plan_colours import painted
 from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
 from rollout.core.text.nodesets import select
@@ -31,8 +37,16 @@ NOT_PLANNED = 4
 """Exit code when there is nothing to do only because nodes were unreachable or refused."""
 
 
-@click.command()
-@cluster_option
+_forms_option = project_option("output", type=click.Choice(["text", "json", "markdown"]))
+"""``markdown``: for a pull request."""
+
+_context_option = click.option(
+    "--context", type=click.IntRange(0, 1000), default=None, metavar="N", help="Unchanged lines around each change of a diff."
+)  # fmt: skip
+
+
+@click.group(invoke_without_command=True)
+@project_option("cluster")
 @click.option("--playbook", default="", help="Playbook to use instead of the inventory's.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="NAME=VALUE", help="Additional setting; overrides all others."
@@ -50,7 +64,8 @@ NOT_PLANNED = 4
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 10 when there is something to do.")
 @click.option("-v", "--verbose", "whole", is_flag=True, help="Show the diffs of a long plan, too.")
-@session_options
+@_context_option
+@partial(session_options, output=_forms_option)
 def plan(
     session: Session,
     cluster: str,
@@ -63,8 +78,16 @@ def plan(
     assume_kubelet: str,
     exit_code: bool,  # noqa: FBT001 - click's flag
     whole: bool,  # noqa: FBT001 - click's flag
+    context: int | None,
 ) -> int:
     """Read the nodes, change nothing, write CLUSTER-….plan.json."""
+    call = click.get_current_context()
+    if call.invoked_subcommand:
+        return 0
+    if not cluster:
+        raise click.MissingParameter(
+            ctx=call, param=next(each for each in call.command.params if each.name == "cluster")
+        )
     assumed = _assumed(assume_kubelet)
     files = session.files()
     inventory = session.inventory(cluster)
@@ -81,7 +104,7 @@ def plan(
     digest, content = plan_codec.sealed(made)
     path = out or Path(plan_codec.file_name(made, digest))
     _write(path, content)
-    _show(session, made, path, digest, whole=whole)
+    _show(session, made, path, digest, whole=whole, context=context)
     return _exit_code(made, HAS_CHANGES if exit_code else 0)
 
 
@@ -110,12 +133,11 @@ def _write(path: Path, content: bytes) -> None:
     write_privately(path, content)
 
 
-def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool) -> None:
+def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool, context: int | None) -> None:
     preflight = check_preflight(made)
-    if session.output == "json":
-        click.echo(documents.page(plan_json(made, str(path))))
+    if _shown_as_document(session.output, made, path, digest):
         return
-    click.echo(plan_text(made, whole=whole))
+    echo_plan(made, whole=whole, context=context)
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
     click.echo(f"written: {path}")
@@ -124,3 +146,36 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool)
         said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))
         how = "".join(f" {option} {shlex.quote(str(value))}" for option, value in said if value)
         click.echo(f"apply it: rollout apply {shlex.quote(str(path))}{how}")
+
+
+def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:
+    """Print JSON or Markdown. False: text is wanted."""
+    if output == "json":
+        click.echo(documents.page(plan_json(made, str(path))))
+    elif output == "markdown":
+        click.echo(plan_markdown(made, digest, str(path)), nl=False)
+    return output != "text"
+
+
+def echo_plan(made: Plan, *, whole: bool = False, context: int | None = None) -> None:
+    """Print the text of a plan: in colour on a terminal, unless ``NO_COLOR`` is set."""
+    text = plan_text(made, whole=whole, context=context)
+    click.echo(painted(text, shutil.get_terminal_size().columns) if _shows_colours() else text)
+
+
+def _shows_colours() -> bool:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+@plan.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@_context_option
+@_forms_option
+def show(file: Path, context: int | None, output: str) -> None:
+    """Show a saved plan: as text with all diffs, as JSON, or as Markdown for a pull request."""
+    made = plan_in(file)
+    digest = plan_codec.digest(made)
+    if not _shown_as_document(output, made, file, digest):
+        echo_plan(made, whole=True, context=context)
+        click.echo(f"digest: {digest}")

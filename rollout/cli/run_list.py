@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+
 import click
 
+from rollout.adapters.clock import SystemClock
 from rollout.app.run_list import listed_runs
 from rollout.cli.options import session_options
 from rollout.composition.wiring import Session
 from rollout.core.presentation.run_list import RunFilter, RunsDocument, RunStanding, run_lines
-from rollout.core.text import documents
+from rollout.core.text import documents, durations
+from rollout.core.text.terminal import printable
+from rollout.errors import UsageError
 
 MOST = 50
 
@@ -22,13 +27,31 @@ MOST = 50
     "--in", "states", multiple=True, metavar="STATE", type=click.Choice([each.value for each in RunStanding]),
     help=f"Only runs in this state: {', '.join(RunStanding)}.",
 )  # fmt: skip
+@click.option(
+    "--since", default="", metavar="WHEN", help="Only runs that began since this day (2026-11-20) or within this time (36h)."
+)  # fmt: skip
 @click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most so many runs.")
 @session_options
-def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], most: int) -> None:
+def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
     """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back."""
-    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most)
+    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))
     found = tuple(chosen.chosen(listed_runs(session.past(), cluster)))
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))
     else:
         click.echo("\n".join(run_lines(found)))
+
+
+def _since(text: str, now: float) -> float:
+    """Seconds since the epoch; a day begins in UTC, as runs are listed. ``UsageError`` ``bad-since``."""
+    try:
+        return now - durations.parse(text) if text else 0.0
+    except durations.DurationError:
+        pass
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC).timestamp()
+    except ValueError:
+        shown = printable(text, 60)
+        raise UsageError(
+            "bad-since", f"--since {shown!r} is neither a day such as 2026-11-20 nor a time such as 36h"
+        ) from None

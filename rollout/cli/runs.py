@@ -32,6 +32,7 @@ from rollout.app.runs import (
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.plan import echo_plan
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_over, the_playbook
@@ -41,7 +42,6 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
-from rollout.core.plans.plan_text import plan_text
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
@@ -196,7 +196,7 @@ def _plan_now(
     fleet = read_over(nodes, session, inventory, selection)
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     if session.output == "text":
-        click.echo(plan_text(plan, whole=True))
+        echo_plan(plan, whole=True)
     return plan, inventory
 
 

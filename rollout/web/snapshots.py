@@ -10,8 +10,9 @@ from typing import Any
 
 from rollout.app.live_run import Look
 from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
-from rollout.core.presentation.pages.live_page import now_parts, story_parts
+from rollout.core.presentation.pages.live_page import now_parts
 from rollout.core.presentation.pages.markup import Html
+from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.waiting import standing
 from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState

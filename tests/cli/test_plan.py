@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,6 +19,7 @@ from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
 from tests.app.test_isolation import poison
 from tests.cli.test_start import DATABASES, LISTS, REACHES_NODES, SCREENS
+from tests.documents import only
 from tests.kubelet.nodes import CONFIG_TEXT, kubeadm
 
 INVENTORY = "cluster: small\napiServer: v1.23.17\nracks: {a: 'n[1-3]'}\nnodes: {'n[1-3]': {}}\n"
@@ -107,3 +110,45 @@ def test_a_plan_from_a_snapshot_imports_no_database_and_no_ssh(site: Path) -> No
     assert (site / "q.plan.json").exists()
     loaded = done.stderr.split()
     assert [name for name in (*DATABASES, *SCREENS, *REACHES_NODES) if name in loaded] == []
+
+
+def test_a_saved_plan_is_shown_as_text_json_and_markdown(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned(site, {name: kubeadm(name) for name in NAMES})
+    printed = capsys.readouterr().out
+    digest = printed.partition("digest: ")[2].partition("\n")[0]
+    assert run(["plan", "show", "p.plan.json", "--context", "0"]) == 0
+    text = capsys.readouterr().out
+    assert f"digest: {digest}\n" in text
+    assert "rotateCertificates" not in text
+    assert "rotateCertificates" in printed
+    assert run(["plan", "show", "p.plan.json", "-o", "json"]) == 0
+    assert only(capsys.readouterr().out)["digest"] == digest
+    assert run(["plan", "show", "p.plan.json", "-o", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("### Plan for `small`: 3 nodes to change\n")
+    assert planned(site, {name: kubeadm(name) for name in NAMES}, "-o", "markdown") == 0
+    assert capsys.readouterr().out.startswith("### Plan for `small`: 3 nodes to change\n")
+    assert run(["plan", "show", "inventories/small.yaml"]) == 2
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_plan_has_colours_only_on_a_terminal_that_may_have_them(
+    site: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, coloured: bool
+) -> None:
+    planned(site, {name: kubeadm(name) for name in NAMES})
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **variables}.items():
+        monkeypatch.setenv(name, value)
+    person, terminal = pty.openpty()
+    try:
+        with os.fdopen(terminal, "w") as out:
+            monkeypatch.setattr(sys, "stdout", out)
+            assert run(["plan", "show", "p.plan.json"]) == 0
+            out.flush()
+            said = os.read(person, 65536)
+    finally:
+        os.close(person)
+    assert (b"\x1b[32m" in said) == coloured
+
+
+def test_a_plan_of_no_cluster_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan"]) == 2
+    assert "Missing option '--cluster'" in capsys.readouterr().err

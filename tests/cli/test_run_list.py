@@ -85,10 +85,18 @@ def test_a_run_names_the_runs_that_rolled_it_back(state: str, capsys: pytest.Cap
         (("--who", "bob"), ["r3", "r2"]),
         (("--in", "done", "--in", "no-controller"), ["r4", "r3", "r2"]),
         (("--who", "nobody"), []),
+        (("--since", "2026-11-21"), ["r5", "r4", "r3", "r2", "r1"]),
+        (("--since", "2026-11-22"), []),
+        (("--since", "1000000h"), ["r5", "r4", "r3", "r2", "r1"]),
     ],
 )
 def test_filters(state: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], names: list[str]) -> None:
     assert [each["run"] for each in listed(state, capsys, *words)] == names
+
+
+def test_a_time_that_is_none_is_refused(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "--state", state, "--since", "tuesday"]) == 2
+    assert "[bad-since]" in capsys.readouterr().err
 
 
 def test_an_empty_journal_has_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

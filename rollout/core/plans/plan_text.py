@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from rollout.core.health_gates import alerts, http, prometheus
@@ -24,12 +24,12 @@ from rollout.core.model.gates import (
     NoQuery,
     PrometheusQuery,
 )
-from rollout.core.model.plan import Change, ChangeGroup, ExcludedNode, FileChange, Plan, Standing, Wave
+from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
 from rollout.core.plans import estimate
+from rollout.core.plans.change_text import DiffStyle, folded, group_lines
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
-from rollout.core.plans.planning import kind_of
-from rollout.core.text import diff, durations, nodesets
+from rollout.core.text import diff, durations
 from rollout.core.text.message_folding import nameless
 from rollout.core.text.terminal import CONTROL, counted, printable
 
@@ -68,61 +68,37 @@ def _asked(gate: Gate) -> Iterable[str]:
 
 MOST_LINES = 90
 """Lines of a plan from which on diffs are left out."""
-MOST_DIFF = 24
-MOST_KINDS = 12
 MOST_REASONS = 12
 NO_LOGIN = "no login"
 ANSWERED = ("auth-", "host-key-", "host-certificate-", "no-channel")
 """Prefixes of the references of nodes that answered but refused the login."""
-_LONGEST_NODESET = 160
 
 
-@dataclass(frozen=True, slots=True)
-class ShownGroup:
-    """Groups with changes that differ only in bytes that rollout does not change. The first one is shown."""
-
-    groups: tuple[ChangeGroup, ...]
-    nodes: tuple[str, ...]
-
-    @property
-    def first(self) -> ChangeGroup:
-        return self.groups[0]
-
-
-def plan_text(plan: Plan, *, whole: bool = False) -> str:
+def plan_text(plan: Plan, *, whole: bool = False, context: int | None = None) -> str:
     """The plan as text for people, without colours. Control characters are removed, because others may have written the plan.
 
-    ``whole``: with its diffs, however long it gets.
+    ``whole``: with its diffs, however long it gets. ``context``: the same, with so many unchanged lines around a change.
     """
-    head, changes = tuple(_head(plan)), tuple(_kinds(plan))
+    style = DiffStyle() if context is None else DiffStyle(context, diff.MOST_LINES)
+    head, changes = tuple(_head(plan)), tuple(group_lines(plan, style))
     numbers = (
-        *consequences_lines(plan),
-        *drains_lines(plan),
-        *loads_lines(plan),
+        *side_effect_lines(plan),
         *_waves(plan),
-        *_halting(plan),
-        *_known(plan),
-        *_left(plan),
-        *_tail(plan),
+        *limit_lines(plan),
+        *warning_lines(plan),
+        *left_lines(plan),
+        *tail_lines(plan),
     )
-    if not whole and len(head) + len(changes) + len(numbers) > MOST_LINES:
-        changes = tuple(_kinds(plan, diffs=False))
+    if not (whole or context is not None) and len(head) + len(changes) + len(numbers) > MOST_LINES:
+        changes = tuple(group_lines(plan, style, diffs=False))
     return CONTROL.sub("", "\n".join((*head, *changes, *numbers)) + "\n")
 
 
-def kinds(plan: Plan) -> tuple[ShownGroup, ...]:
-    """The plan's groups folded, largest first."""
-    groups: dict[str, list[ChangeGroup]] = {}
-    for group in plan.groups:
-        groups.setdefault(kind_of(group.label, group.change), []).append(group)
-    members: dict[str, list[str]] = {}
-    for node in plan.nodes.values():
-        members.setdefault(node.group, []).append(node.name)
-    made = [
-        ShownGroup(tuple(entries), tuple(name for entry in entries for name in members.get(entry.name, ())))
-        for entries in groups.values()
-    ]
-    return tuple(sorted(made, key=lambda kind: -len(kind.nodes)))
+def side_effect_lines(plan: Plan) -> Iterator[str]:
+    """What the change does beyond its purpose."""
+    yield from consequences_lines(plan)
+    yield from drains_lines(plan)
+    yield from loads_lines(plan)
 
 
 def folded_left(plan: Plan) -> tuple[tuple[ExcludedNode, tuple[str, ...]], ...]:
@@ -153,88 +129,6 @@ def _head(plan: Plan) -> Iterator[str]:
     )
 
 
-# Changes
-
-
-def _kinds(plan: Plan, *, diffs: bool = True) -> Iterator[str]:
-    found = kinds(plan)
-    left_out = 0
-    changes: dict[tuple[str, ...], str] = {}
-    seen: dict[tuple[str, ...], str] = {}
-    for at, kind in enumerate(found[:MOST_KINDS]):
-        if diffs or not at:
-            yield ""
-        yield from _header(kind)
-        change = kind.first.change
-        body = (*_reasons_and_diffs(plan, change), *_then(change))
-        where = changes.setdefault(tuple(body), kind.first.name)
-        if where != kind.first.name:
-            yield f"    the same change as {where}"
-            continue
-        for file in change.files:
-            yield from _file(plan, kind.first.name, file, seen) if diffs else _file_in_short(plan, file)
-            left_out += not diffs
-        yield from (f"    {line}" for line in _then(change))
-    rest = found[MOST_KINDS:]
-    if rest:
-        yield ""
-        nodes = sum(len(kind.nodes) for kind in rest)
-        yield f"… {counted(len(rest), 'more group')} with {counted(nodes, 'node')}: see them all with -o json"
-    if left_out:
-        yield f"… {counted(left_out, 'diff')} not shown: see them with -v"
-
-
-def _header(kind: ShownGroup) -> Iterator[str]:
-    first = kind.first
-    yield f"{first.name}  {first.label}: {counted(len(kind.nodes), 'node')}  {_fold(kind.nodes)}"
-    if len(kind.groups) > 1:
-        more = counted(len(kind.groups) - 1, "group")
-        yield f"    and {more} more that differ only in bytes that rollout does not change; shown for {first.name}"
-
-
-def _reasons_and_diffs(plan: Plan, change: Change) -> Iterator[str]:
-    for file in change.files:
-        yield from file.reasons
-        yield from _diff(plan, file)
-
-
-def _diff(plan: Plan, file: FileChange) -> tuple[str, ...]:
-    before = plan.blobs[file.before] if file.before else None
-    return diff.unified(before, plan.blobs[file.after], file.path)
-
-
-def _file(plan: Plan, group: str, file: FileChange, seen: dict[tuple[str, ...], str]) -> Iterator[str]:
-    yield from (f"    {printable(reason)}" for reason in file.reasons)
-    lines = _diff(plan, file)
-    where = seen.setdefault(lines, group)
-    if where != group:
-        yield f"      {file.path}: the same lines as in {where}"
-        return
-    yield from (f"      {line}" for line in lines[:MOST_DIFF])
-    if len(lines) > MOST_DIFF:
-        yield f"      … {len(lines) - MOST_DIFF} more lines"
-
-
-def _file_in_short(plan: Plan, file: FileChange) -> Iterator[str]:
-    """Its reasons, and after the last one how many lines the file gains and loses."""
-    *reasons, last = file.reasons or ("",)
-    yield from (f"    {printable(reason)}" for reason in reasons)
-    lines = _diff(plan, file)[2:]
-    more, fewer = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    yield f"    {printable(last)}  {file.path}{'' if file.before else ' (new)'}: +{more} −{fewer} lines"
-
-
-def _then(change: Change) -> Iterator[str]:
-    """What is done after the files are written, its disruption class, and notes."""
-    doing = [
-        *(["systemctl daemon-reload"] if change.reload else []),
-        *(f"SIGHUP to {unit}" for unit in change.hangups),
-        *([f"restart {', '.join(change.units)}"] if change.units else []),
-    ]
-    yield f"then: {', '.join(doing) or 'nothing is restarted'} ({change.disruption.value})"
-    yield from (f"note: {printable(note, 400)}" for note in change.notes)
-
-
 # Waves and numbers
 
 
@@ -245,8 +139,8 @@ def _waves(plan: Plan) -> Iterator[str]:
     yield "Waves"
     for at, wave in enumerate(plan.waves, 1):
         time = _time(estimate.of_wave(plan, wave))
-        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time} including {_time(wave.soak)} soak{_manner(wave)}  {_fold(wave.nodes)}"
-        yield f"     halts at {'; '.join(_wave_halts(plan, wave)) or 'no budget of its own'}"
+        yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time} including {_time(wave.soak)} soak{_manner(wave)}  {folded(wave.nodes)}"
+        yield f"     halts at {'; '.join(wave_halts(plan, wave)) or 'no budget of its own'}"
 
 
 def _manner(wave: Wave) -> str:
@@ -255,14 +149,14 @@ def _manner(wave: Wave) -> str:
     return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
 
 
-def _wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
+def wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
     for budget in plan.budgets:
         if budget.scope is Scope.WAVE:
             most = budget.share.of(len(wave.nodes))
             yield f"the {_nth(most)} failed node in this wave ({_share(budget, len(wave.nodes))})"
 
 
-def _halting(plan: Plan) -> Iterator[str]:
+def limit_lines(plan: Plan) -> Iterator[str]:
     if not plan.nodes:
         return
     yield ""
@@ -318,24 +212,24 @@ def _causes(budget: Budget) -> str:
 # Warnings, and nodes that are left out
 
 
-def _known(plan: Plan) -> Iterator[str]:
+def warning_lines(plan: Plan) -> Iterator[str]:
     if plan.remarks:
         yield ""
         yield "Warnings"
     for remark in plan.remarks[:MOST_REASONS]:
-        nodes = f"{counted(len(remark.nodes), 'node')}  {_fold(remark.nodes)}: " if remark.nodes else ""
+        nodes = f"{counted(len(remark.nodes), 'node')}  {folded(remark.nodes)}: " if remark.nodes else ""
         yield f"  {nodes}{printable(remark.text, 400)} [{remark.reference}]"
     if len(plan.remarks) > MOST_REASONS:
         yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more warning')}: see them all with -o json"
 
 
-def _left(plan: Plan) -> Iterator[str]:
+def left_lines(plan: Plan) -> Iterator[str]:
     found = folded_left(plan)
     if found:
         yield ""
         yield "Left alone"
     for entry, names in found[:MOST_REASONS]:
-        yield f"  {_standing(entry)}: {counted(len(names), 'node')}  {_fold(names)}"
+        yield f"  {_standing(entry)}: {counted(len(names), 'node')}  {folded(names)}"
         yield f"     {printable(entry.reason, 400)} [{entry.reference}]"
     rest = found[MOST_REASONS:]
     if rest:
@@ -348,7 +242,7 @@ def _standing(entry: ExcludedNode) -> str:
     return NO_LOGIN if answered else entry.standing.value
 
 
-def _tail(plan: Plan) -> Iterator[str]:
+def tail_lines(plan: Plan) -> Iterator[str]:
     yield ""
     if not plan.nodes:
         left_out = len(plan.left_out)
@@ -365,10 +259,6 @@ def _tail(plan: Plan) -> Iterator[str]:
     each = f"{estimate.back_seconds(plan):.0f} s per node"
     known = f"{each}, measured by run {plan.way_back.run}" if plan.way_back else f"{each}, not yet rehearsed"
     yield f"Emergency rollback of all of it: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
-
-
-def _fold(names: Iterable[str]) -> str:
-    return printable(nodesets.fold(names), _LONGEST_NODESET)
 
 
 def _nth(number: int) -> str:

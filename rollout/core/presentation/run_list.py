@@ -55,17 +55,18 @@ class RunsDocument:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """``who``: a part of the name; ``""`` and no states: any. At most ``most`` runs."""
+    """``who``: a part of the name; ``""`` and no states: any. At most ``most`` runs. ``since``: seconds since the epoch."""
 
     who: str
     states: Collection[RunStanding]
     most: int
+    since: float = 0.0
 
     def chosen(self, runs: Iterator[ListedRun]) -> Iterator[ListedRun]:
         return islice(filter(self._fits, runs), self.most)
 
     def _fits(self, run: ListedRun) -> bool:
-        return self.who in run.who and (not self.states or run.state in self.states)
+        return run.began >= self.since and self.who in run.who and (not self.states or run.state in self.states)
 
 
 def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:

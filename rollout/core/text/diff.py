@@ -12,6 +12,8 @@ from functools import lru_cache
 from rollout.core.text.terminal import CONTROL
 
 MOST_LINES = 200
+CONTEXT = 2
+"""Unchanged lines around a change."""
 REDACTED = "<redacted>"
 
 _SECRET = re.compile(
@@ -22,12 +24,14 @@ _PAIR = re.compile(r"(?P<head>[-+ ]?\s*(?:-\s+)?[\"']?[\w.-]+[\"']?\s*[:=])(?P<r
 
 
 @lru_cache(maxsize=1024)
-def unified(before: bytes | None, after: bytes, path: str) -> tuple[str, ...]:
+def unified(before: bytes | None, after: bytes, path: str, context: int = CONTEXT) -> tuple[str, ...]:
     """The lines of a diff, without line ends. ``None``: the file does not exist yet."""
     if before is not None and not (_is_text(before) and _is_text(after)):
         return (f"--- {path}", f"+++ {path}", f"(binary: {len(before)} bytes become {len(after)})")
     old = [] if before is None else _lines(before)
-    found = difflib.unified_diff(old, _lines(after), "/dev/null" if before is None else path, path, n=2, lineterm="")
+    found = difflib.unified_diff(
+        old, _lines(after), "/dev/null" if before is None else path, path, n=context, lineterm=""
+    )
     lines = [_shown(line) for line in found]
     more = len(lines) - MOST_LINES
     return tuple(lines) if more <= 0 else (*lines[:MOST_LINES], f"… {more} more lines")

@@ -11,8 +11,9 @@ from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, Http
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share
 from rollout.core.plans import estimate, plan_codec
+from rollout.core.plans.change_text import kinds
 from rollout.core.plans.plan_json import plan_json
-from rollout.core.plans.plan_text import folded_left, gates_text, kinds, plan_text
+from rollout.core.plans.plan_text import folded_left, gates_text, plan_text
 from tests.documents import as_printed
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 

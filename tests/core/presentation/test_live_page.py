@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from rollout.core.model.playbook import Cause
 from rollout.core.presentation.pages.index_page import index_body
-from rollout.core.presentation.pages.live_page import idle, live_body, live_head, now_parts, story_parts, waiting
+from rollout.core.presentation.pages.live_page import live_body, live_head, now_parts, waiting
 from rollout.core.presentation.pages.markup import Axis, Html
 from rollout.core.presentation.pages.node_page import node_body, node_head
+from rollout.core.presentation.pages.parts import idle, story_parts
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance

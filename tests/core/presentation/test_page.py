@@ -23,7 +23,7 @@ from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.presentation.left_silences import LeftSilence
 from rollout.core.presentation.pages.markup import Html, tag
 from rollout.core.presentation.pages.page import page
-from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.pages.story import OutsideWord, Story
 from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Resumed
 from rollout.core.run.state import Goal, NodeRecord, NodeState
@@ -34,7 +34,7 @@ from tests.orders import make_order
 from tests.plays import confirmed_before
 
 CHROMIUM = shutil.which("chromium")
-WINDOW = (1200, 3200)
+WINDOW = (1200, 5200)
 
 
 def halted() -> Story:
@@ -122,7 +122,7 @@ def test_the_page_is_well_formed_and_fetches_and_runs_nothing(story: Callable[[]
     assert outline.fetches == []
     assert not {"script", "link", "img", "iframe", "object", "embed"} & set(outline.tags)
     assert len(outline.ids) == len(set(outline.ids))
-    assert {"next", "story", "waves", "racks", "failures"} <= set(outline.ids)
+    assert {"next", "story", "time", "racks", "failures", "gates"} <= set(outline.ids)
     assert "default-src &#x27;none&#x27;" in text
     assert "url(" not in text
     assert "@import" not in text
@@ -264,6 +264,59 @@ def test_every_picture_has_a_size_and_a_label(tmp_path: Path) -> None:
     assert all(width > 0 and height > 0 for width, height in sizes)
     assert sum(width > 900 for width, _ in sizes) == 2, "the two wide pictures are as wide as the page"
     assert text.count('role="img"') == text.count("aria-label=")
+
+
+@pytest.mark.process
+def test_no_label_overprints_another(tmp_path: Path) -> None:
+    """A run with holds of an hour and many requests within seconds; measured by Chromium."""
+    base = an_hour_later()
+    at = base.said[0].at
+    said = tuple(OutsideWord(at + number * 2.0, "continued", "continued by ann@ops") for number in range(40))
+    readings = tuple(replace(base.judged[0], at=at + number) for number in range(200))
+    measure = (
+        "<script>document.title=[...document.querySelectorAll('svg.wide')].map(s=>{const b=[...s.querySelectorAll('text')]"
+        ".map(e=>[e.textContent,e.getBoundingClientRect()]);return b.flatMap(([t,a],i)=>b.slice(0,i).filter(([u,c])=>"
+        "a.left<c.right-1&&c.left<a.right-1&&a.top<c.bottom-3&&c.top<a.bottom-3).map(([u])=>t+'/'+u)).concat(b.length)})"
+        ".join(' ')</script>"
+    )
+    text = page(replace(base, said=said, judged=readings))
+    free = text.replace("default-src &#x27;none&#x27;;", "").replace("</body>", f"{measure}</body>")
+    found = re.search(r"<title>([^<]*)</title>", look(tmp_path, free, "--dump-dom"))
+    assert found, "the script ran"
+    assert re.fullmatch(r"\d\d+ \d\d+", found[1]), found[1]
+
+
+def test_the_culprits_and_their_diff_come_before_the_pictures() -> None:
+    story = halted()
+    text = page(story)
+    places = [
+        text.index(f'id="{name}"') for name in ("next", "failures", "changes", "distance", "time", "racks", "gates")
+    ]
+    assert places == sorted(places)
+    culprits = {wrong.node for wrong in story.wrongs if wrong.cause is not None}
+    opened = text.partition('<details open="open">')[2].partition("</details>")[0]
+    plan = story.past.plan
+    assert plan is not None
+    groups = {plan.nodes[name].group for name in culprits}
+    assert any(each.label in opened for each in plan.groups if each.name in groups)
+    assert '<span class="add">+' in opened
+
+
+def test_every_colour_of_the_lanes_is_in_the_legend() -> None:
+    text = page(halted())
+    time = text.partition('id="time"')[2].partition('id="racks"')[0]
+    lanes, _, legend = time.partition('class="legend"')
+    drawn = set(re.findall(r'class="((?:s|span)-[a-z]+|folded)"', lanes))
+    assert len(drawn) > 4
+    assert drawn <= set(re.findall(r'class="([a-z-]+)"', legend))
+
+
+def test_what_is_left_behind_has_its_command() -> None:
+    base = done()
+    name = next(iter(base.state.nodes))
+    record = replace(base.state.nodes[name], leftovers=("/run/systemd/x.timer",))
+    text = page(replace(base, state=replace(base.state, nodes={**base.state.nodes, name: record})))
+    assert f"<code>rollout forget --cluster rno --limit {name}</code> remove what is left behind on 1 node" in text
 
 
 def pixels(png: Path) -> Counter[int]:

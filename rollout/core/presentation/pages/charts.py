@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
@@ -104,16 +105,31 @@ GAP = 14.0
 TOP = 34.0
 MOST_COUNTS = 3
 NARROW = 46.0
+LEAST_FOLD = 13.0
+"""Columns of a folded stretch from which on its length is written into it."""
+
+ROW_OF_WORDS = 13.0
+MOST_ROWS_OF_WORDS = 6
+LETTER = 6.6
+"""Columns of a letter, rather too many."""
 
 LAYERS: tuple[tuple[str, str, frozenset[S]], ...] = (
     ("confirmed", "confirmed", frozenset({S.CONFIRMED})),
     ("moving", "applying, or applied and not yet confirmed", frozenset({S.APPLYING, S.APPLIED})),
     ("unknown", "unknown", frozenset({S.UNKNOWN})),
     ("reverting", "reverting", frozenset({S.REVERTING})),
-    ("reverted", "reverted", frozenset({S.REVERTED, S.SKIPPED})),
+    ("reverted", "reverted", frozenset({S.REVERTED})),
+    ("skipped", "skipped", frozenset({S.SKIPPED})),
     ("wrong", "failed, refused or unreachable", frozenset({S.FAILED, S.REFUSED, S.UNREACHABLE})),
 )
 """Class, words and states, from the bottom of a lane to its top; pending is the empty part."""
+
+_STRIPS = (
+    ("span-soak", "soaking"),
+    ("span-hold", "on hold or paused"),
+    ("span-halting", "halting"),
+    ("folded", "folded: nothing happened"),
+)
 
 _BEHIND = {
     Phase.SOAKING.value: "soak",
@@ -130,36 +146,51 @@ def timeline(story: Story, idle: tuple[Idle, ...] = ()) -> Html:
     """Lanes of waves, spans behind them, a mark where it halted. ``idle`` stretches are folded."""
     axis = Axis(story.began, story.ended, idle)
     waves = story.past.order.waves
-    bottom = TOP + len(waves) * (LANE + GAP) - GAP
+    marks = _placed(story, axis)
+    first = TOP + ROW_OF_WORDS * max((mark.row for mark in marks), default=0)
+    bottom = first + len(waves) * (LANE + GAP) - GAP
     label = (
         f"How the {counted(len(waves), 'wave')} of run {story.past.order.run} went over {seconds_text(axis.seconds)}"
     )
-    lanes = (_lane(story, axis, index) for index in range(len(waves)))
+    lanes = (_lane(story, axis, index, first + index * (LANE + GAP)) for index in range(len(waves)))
+    drawn = (_mark(mark, first, bottom) for mark in marks)
     return picture(
-        bottom + 24, label, axis.draw(TOP - STRIP, bottom), *lanes, _marks(story, axis, bottom), _folds(axis, bottom)
+        bottom + 24, label, axis.draw(first - STRIP, bottom), *lanes, tag("g", drawn), _folds(axis, first, bottom)
     )
 
 
-def _folds(axis: Axis, bottom: float) -> Html:
+def wave_legend() -> Html:
+    """The colours of the lanes and of the strips above them."""
+    lanes = ((f"s-{name}", words) for name, words, _ in LAYERS)
+    pairs = (*lanes, ("s-pending", "pending: the empty part"), *_STRIPS)
+    keys = [tag("span", _swatch(name), f" {words}", class_="key") for name, words in pairs]
+    words = "A lane fills from the bottom as its nodes are changed; the strip above it shows what the wave waited for."
+    return raw(tag("p", keys, class_="legend"), tag("p", words, class_="dim"))
+
+
+def _swatch(name: str) -> Html:
+    box = tag("rect", x=0, y=0, width=SIDE, height=SIDE, rx=2, class_=name)
+    return tag("svg", box, view_box=f"0 0 {SIDE} {SIDE}", width=SIDE, height=SIDE, aria_hidden="true")
+
+
+def _folds(axis: Axis, first: float, bottom: float) -> Html:
     """A band over each folded stretch, with its real length."""
-    return raw(*(_fold_mark(axis, each, bottom) for each in axis.idle))
+    return raw(*(_fold_mark(axis, each, first, bottom) for each in axis.idle))
 
 
-def _fold_mark(axis: Axis, idle: Idle, bottom: float) -> Html:
+def _fold_mark(axis: Axis, idle: Idle, first: float, bottom: float) -> Html:
     x, end = axis.x(idle.began), axis.x(idle.ended)
     took = seconds_text(idle.ended - idle.began)
     title = tag("title", f"{took} without a change of a node, from {clock(idle.began - axis.began)} on")
-    band = tag("rect", title, x=x, y=TOP - STRIP, width=end - x, height=bottom - TOP + STRIP, class_="folded")
-    middle = (x + end) / 2
-    words = tag(
-        "text", f"≈ {took}", class_="note", transform=f"translate({middle + 3:.1f},{bottom - 4:.1f}) rotate(-90)"
-    )
-    return raw(band, tag("g", words, class_="fold-words"))
+    band = tag("rect", title, x=x, y=first - STRIP, width=end - x, height=bottom - first + STRIP, class_="folded")
+    if end - x < LEAST_FOLD:
+        return band
+    place = f"translate({(x + end) / 2 + 3:.1f},{bottom - 4:.1f}) rotate(-90)"
+    return raw(band, tag("text", f"≈ {took}", class_="fold", transform=place))
 
 
-def _lane(story: Story, axis: Axis, index: int) -> Html:
+def _lane(story: Story, axis: Axis, index: int, top: float) -> Html:
     wave = story.past.order.waves[index]
-    top = TOP + index * (LANE + GAP)
     steps = _steps(story.samples, axis, index)
     spans = [_span(span, axis, top) for span in story.spans if span.wave == index and span.kind in _BEHIND]
     areas = [tag("path", d=path, class_=f"s-{name}") for name, path in _areas(steps, top, len(wave.nodes))]
@@ -173,7 +204,7 @@ def _words(story: Story, index: int, top: float) -> Html:
     last = {str(kind): count for kind, count in story.samples[-1].waves[index].items() if count}
     ranked = sorted(last.items(), key=lambda pair: -pair[1])[:MOST_COUNTS]
     title = tag("title", f"wave {wave.name}, {counted(len(wave.nodes), 'node')}: in the end {counts_text(last)}")
-    name = tag("text", title, printable(wave.name, 18), x=LEFT - 10, y=top + 4, class_="lane")
+    name = tag("text", title, printable(wave.name, 16), x=LEFT - 10, y=top + 4, class_="lane")
     below = [
         tag("text", f"{count:,} {kind}", x=LEFT - 10, y=top + 18 + at * 13, class_="small")
         for at, (kind, count) in enumerate(ranked)
@@ -229,18 +260,58 @@ def _line(points: list[tuple[float, float]], *, falling: bool = False) -> str:
     return "L".join(parts)
 
 
-def _marks(story: Story, axis: Axis, bottom: float) -> Html:
-    found = []
+# Marks: a line where it halted or somebody acted, with a word above it. Words that would overprint get rows of their own.
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """``row``: of its word, from below; ``-1``: there is no room for it."""
+
+    x: float
+    kind: str
+    word: str
+    text: str
+    row: int = 0
+
+    @property
+    def side(self) -> str:
+        return "end" if self.x > WIDTH * 0.8 else "start"
+
+    @property
+    def covers(self) -> tuple[float, float]:
+        """The columns of its word."""
+        width = len(self.word) * LETTER + 8
+        return (self.x - width, self.x) if self.side == "end" else (self.x, self.x + width)
+
+
+def _placed(story: Story, axis: Axis) -> tuple[_Mark, ...]:
+    rows: list[list[tuple[float, float]]] = []
+    placed = []
+    for mark in _marks(story, axis):
+        began, ended = mark.covers
+        free = [at for at, row in enumerate(rows) if all(ended <= a or b <= began for a, b in row)]
+        row = free[0] if free else len(rows)
+        if row == len(rows) < MOST_ROWS_OF_WORDS:
+            rows.append([])
+        if row < len(rows):
+            rows[row].append((began, ended))
+        placed.append(replace(mark, row=row if row < len(rows) else -1))
+    return tuple(placed)
+
+
+def _marks(story: Story, axis: Axis) -> Iterator[_Mark]:
+    """The halt first: its word is always there."""
     if story.halted_in is not None and story.state.halt is not None:
         at = max(story.halted_in.now, story.began)
-        text = f"halted at {clock(at - story.began)}"
-        found.append(_mark(axis.x(at), bottom, "halt", text, story.state.halt.message))
-    found += [_mark(axis.x(said.at), bottom, "said", said.kind, said.text) for said in story.said]
-    return tag("g", found)
+        yield _Mark(axis.x(at), "halt", f"halted at {clock(at - story.began)}", story.state.halt.message)
+    for said in story.said:
+        yield _Mark(axis.x(said.at), "said", said.kind, said.text)
 
 
-def _mark(x: float, bottom: float, kind: str, word: str, text: str) -> Html:
-    side = "end" if x > WIDTH * 0.8 else "start"
-    shift = -5 if side == "end" else 5
-    line = tag("line", tag("title", text), x1=x, x2=x, y1=TOP - STRIP - 8, y2=bottom, class_=f"mark-{kind}")
-    return Html(line + tag("text", word, x=x + shift, y=TOP - STRIP - 6, class_=f"word-{kind}", text_anchor=side))
+def _mark(mark: _Mark, first: float, bottom: float) -> Html:
+    y = first - STRIP - 6 - max(mark.row, 0) * ROW_OF_WORDS
+    line = tag("line", tag("title", mark.text), x1=mark.x, x2=mark.x, y1=y - 2, y2=bottom, class_=f"mark-{mark.kind}")
+    if mark.row < 0:
+        return line
+    shift = -5 if mark.side == "end" else 5
+    return Html(line + tag("text", mark.word, x=mark.x + shift, y=y, class_=f"word-{mark.kind}", text_anchor=mark.side))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, clock, picture, raw, tag
+from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
 from rollout.core.presentation.pages.story import Judged, Story
 from rollout.core.text.terminal import counted, printable
 
@@ -44,6 +44,8 @@ def number_in(evidence: str) -> Number | None:
 ROW = 46.0
 TOP = 14.0
 BINS = 160
+SIGN = 17.0
+"""Columns of a sign."""
 
 _DIGITS = re.compile(r"[\d.]+")
 
@@ -51,9 +53,9 @@ NODES_ROW = "nodes' own gates"
 _SIGNS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 
 
-def gates(story: Story) -> Html | None:
-    """A row for each wave gate and one for all nodes' own gates; ``None`` when nothing was measured."""
-    axis = Axis(story.began, story.ended)
+def gates(story: Story, idle: tuple[Idle, ...] = ()) -> Html | None:
+    """A row for each wave gate and one for all nodes' own gates; ``None`` when nothing was measured. ``idle``: folded."""
+    axis = Axis(story.began, story.ended, idle)
     rows = by_gate(story)
     if not rows and not story.measured:
         return None
@@ -81,8 +83,20 @@ def _row(axis: Axis, title: str, found: list[Judged], top: float) -> Html:
         "g",
         _frame(title, top),
         _plot(axis, found, top),
-        [_sign(axis.x(judged.at), middle, judged, clock(judged.at - began)) for judged in found],
+        [_sign(axis.x(judged.at), middle, judged, clock(judged.at - began)) for judged in _apart(axis, found)],
     )
+
+
+def _apart(axis: Axis, found: list[Judged]) -> Iterator[Judged]:
+    """The readings whose signs do not overprint. One that passed gives way; one that did not is drawn over all."""
+    bad = [judged for judged in found if judged.reading.verdict is not Verdict.PASS]
+    taken = [axis.x(judged.at) for judged in bad]
+    for judged in found:
+        x = axis.x(judged.at)
+        if judged.reading.verdict is Verdict.PASS and all(abs(x - each) >= SIGN for each in taken):
+            taken.append(x)
+            yield judged
+    yield from bad
 
 
 def _frame(title: str, top: float) -> Html:
@@ -130,23 +144,27 @@ def _plot(axis: Axis, found: list[Judged], top: float) -> Html | None:
 
 def _nodes(story: Story, axis: Axis, top: float) -> Html:
     """How many nodes were measured in each short interval: passed upwards, failed or unknown downwards."""
-    bins: Counter[tuple[int, Verdict]] = Counter()
-    for measured in story.measured:
-        share = (measured.at - axis.began) / axis.seconds
-        bins[min(BINS - 1, max(0, int(share * BINS))), measured.verdict] += 1
-    most = max(bins.values())
     width = (WIDTH - LEFT - RIGHT) / BINS
-    bars = [_bar(axis, number, said, count, most, width, top) for (number, said), count in sorted(bins.items())]
+    bins: Counter[tuple[int, Verdict]] = Counter()
+    first: dict[int, float] = {}
+    for measured in story.measured:
+        number = min(BINS - 1, max(0, int((axis.x(measured.at) - LEFT) / width)))
+        bins[number, measured.verdict] += 1
+        first.setdefault(number, measured.at - axis.began)
+    most = max(bins.values())
+    bars = [
+        _bar(clock(first[number]), number, said, count, most, width, top)
+        for (number, said), count in sorted(bins.items())
+    ]
     return tag("g", _frame(NODES_ROW, top), bars)
 
 
 _TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "still unknown"}
 
 
-def _bar(axis: Axis, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
+def _bar(when: str, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
     height = max(2.0, count / most * (ROW / 2 - 4))
     middle = top + ROW / 2
-    when = clock(number * axis.seconds / BINS)
     title = tag("title", f"{when}: {counted(count, 'measurement')} {_TOLD[said]}")
     return tag(
         "rect", title, x=LEFT + number * width, y=middle - height if said is Verdict.PASS else middle, width=max(1.0, width - 0.5),

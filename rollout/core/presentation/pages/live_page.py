@@ -6,53 +6,21 @@ A part is replaced whole when its text changes. The map and the table of nodes a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
-from rollout.core.plans import estimate
 from rollout.core.presentation.pages import sections
-from rollout.core.presentation.pages.charts import legend, timeline
+from rollout.core.presentation.pages.charts import legend
 from rollout.core.presentation.pages.controls import controls
-from rollout.core.presentation.pages.health_gates import gates
-from rollout.core.presentation.pages.markup import Html, Idle, raw, tag
+from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.parts import TITLES, section
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import Afterwards
 from rollout.core.presentation.waiting import silences, waits_for
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
-from rollout.core.text.terminal import printable, seconds_text
-
-# The time axis: stretches in which no node changed are folded.
-
-
-FOLDED_FROM = 120.0
-"""Seconds without a change of a node from which a stretch is folded."""
-
-_SHARE = 0.06
-"""How wide a folded stretch is, of the time that is not folded."""
-
-
-def idle(story: Story) -> tuple[Idle, ...]:
-    """The stretches of soaks, holds and absent controllers that the time axis folds."""
-    moved = {sample.at for sample in story.samples} | {said.at for said in story.said}
-    times = sorted({story.began, story.ended, *moved, *(at for at, _ in story.halts)})
-    long = [(began, ended) for began, ended in pairwise(times) if ended - began > FOLDED_FROM]
-    busy = story.ended - story.began - sum(ended - began for began, ended in long)
-    shown = min(max(busy * _SHARE, 5.0), FOLDED_FROM / 2)
-    return tuple(Idle(began, ended, shown) for began, ended in long)
-
+from rollout.core.text.terminal import printable
 
 # The parts of the page.
-
-
-_TITLES = {
-    "distance": "Distance to halt",
-    "failures": "Failed and reverted nodes, the culprit first",
-    "gates": "What the gates measured",
-    "time": "Waves over time",
-    "predicted": "Predicted and actual times",
-    "waits": "Waits for you",
-}
 
 
 def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> dict[str, Html]:
@@ -64,51 +32,12 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
     }
 
 
-def story_parts(story: Story) -> dict[str, Html]:
-    """What changes only with the run's events."""
-    measured = gates(story)
-    return {
-        "distance": sections.budgets(story),
-        "failures": sections.failures(story),
-        "gates": raw(measured, sections.evidence(story)) if measured else tag("p", "Nothing was measured yet."),
-        "time": raw(timeline(story, idle(story)), legend()),
-        "predicted": _predicted(story),
-    }
-
-
 def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
     said = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
     waiting = [tag("p", f"Waits for: {printable(each, 400)}", class_="waiting") for each in said[:1]]
     quiet = [tag("p", printable(each, 400), class_="waiting") for each in said[1:]]
     return raw(sections.banner(story, after), *waiting, *quiet, sections.numbers(story), sections.facts(story))
-
-
-def _predicted(story: Story) -> Html:
-    """Each wave's time: the plan's estimate, and what it took."""
-    plan = story.past.plan
-    if plan is None or story.past.order.goal is Goal.REVERT:
-        return tag("p", "Only a run of a plan that this version can read has a prediction.")
-    actual = [sum(span.ended - span.began for span in story.spans if span.wave == at) for at in range(len(plan.waves))]
-    rows = [
-        _time_row(wave.name, len(wave.nodes), estimate.of_wave(plan, wave), took)
-        for wave, took in zip(plan.waves, actual, strict=False)
-    ]
-    total = _time_row("all", len(plan.nodes), estimate.total(plan), story.ended - story.began)
-    return sections.table(("wave", "nodes", "predicted", "actual", "difference"), [*rows, total])
-
-
-def _time_row(name: str, nodes: int, predicted: float, took: float) -> Html:
-    longer = took - predicted
-    word = f"{seconds_text(abs(longer))} {'longer' if longer > 0 else 'shorter'}" if took else "–"
-    return tag(
-        "tr",
-        tag("td", printable(name, 40)),
-        tag("td", f"{nodes:,}", class_="number"),
-        tag("td", seconds_text(predicted)),
-        tag("td", seconds_text(took) if took else "not begun"),
-        tag("td", word),
-    )
 
 
 def _waits(state: RunState) -> Html:
@@ -126,8 +55,6 @@ def waiting(state: RunState) -> Iterator[tuple[str, str]]:
     for command, what in sections.next_steps(state):
         if not command.startswith("rollout watch"):
             yield f"{what[0].upper()}{what[1:]}{_which(state, command)}", command
-    if summary.cordoned and state.phase is Phase.ENDED:
-        yield f"May still be cordoned: {printable(summary.cordoned, 200)}", f"rollout recover {run}"
 
 
 def _which(state: RunState, command: str) -> str:
@@ -153,13 +80,15 @@ def live_head(run: str, cluster: str, goal: str) -> str:
 def live_body(parts: dict[str, Html]) -> str:
     """The rest of the document."""
     first = tag("div", parts["now"], class_="part", data_part="now", id="now")
-    last = [_section(name, title, parts[name]) for name, title in _TITLES.items()]
+    order = ("distance", "failures", "gates", "time", "predicted")
+    last = [_section(name, TITLES[name], parts[name]) for name in order]
+    last.append(_section("waits", "Waits for you", parts["waits"]))
     control = tag("div", parts["control"], class_="part", data_part="control", id="control")
     return raw(first, control, _nodes(), *last, END)
 
 
 def _section(name: str, title: str, inside: Html) -> Html:
-    return tag("section", tag("h2", title), tag("div", inside, class_="part", data_part=name), id=name)
+    return section(name, title, tag("div", inside, class_="part", data_part=name))
 
 
 def _nodes() -> Html:

@@ -17,6 +17,8 @@ RIGHT = 16.0
 
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _MOST_TICKS = 9
+_LEAST_APART = 46.0
+"""Columns between two ticks: a folded stretch may bring them closer, and their times would overprint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,12 @@ class Axis:
 
     def draw(self, top: float, bottom: float) -> Iterator[Html]:
         """Lines from ``top`` to ``bottom`` with their times below."""
+        last = float("-inf")
         for tick in self.ticks():
             x = self.x(self.began + tick)
+            if x - last < _LEAST_APART:
+                continue
+            last = x
             yield tag("line", x1=x, x2=x, y1=top, y2=bottom, class_="grid")
             yield tag("text", clock(tick), x=x, y=bottom + 14, class_="tick")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rollout.core.presentation.pages import sections
-from rollout.core.presentation.pages.charts import legend, racks, timeline
-from rollout.core.presentation.pages.health_gates import gates
+from rollout.core.presentation.pages.charts import legend, racks
 from rollout.core.presentation.pages.markup import Html, raw, tag
+from rollout.core.presentation.pages.parts import TITLES, section, story_parts
 from rollout.core.presentation.pages.sections import changes
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
@@ -66,7 +66,8 @@ svg { display: block; } svg.wide { width: 100%; height: auto; }
 svg text { font: 11px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
 svg .tick, svg .note, svg .sign, svg .verdict { text-anchor: middle; }
 svg .tick, svg .small, svg .note { fill: var(--dim); } svg .lane { text-anchor: end; font-weight: 600; font-size: 12px; }
-svg .small { text-anchor: end; } svg .small.left { text-anchor: start; }
+svg .small { text-anchor: end; } svg .fold { font-size: 10px; fill: var(--dim); }
+.folded { fill: var(--hold); opacity: .55; }
 .grid { stroke: var(--line); stroke-width: 1; } .frame { fill: none; stroke: var(--line); }
 .s-confirmed { fill: var(--confirmed); } .s-moving { fill: var(--moving); } .s-unknown { fill: var(--unknown); }
 .s-reverting { fill: var(--reverting); } .s-reverted { fill: var(--reverted); } .s-wrong { fill: var(--wrong); }
@@ -131,26 +132,23 @@ def _header(story: Story, after: Afterwards) -> Iterator[Html]:
 
 
 def _sections(story: Story) -> Iterator[Html]:
-    yield _section("next", "What to do next", sections.steps(story))
-    yield _section("story", "What happened", sections.narrative(story))
-    yield _section("waves", "Waves over time", timeline(story), legend(), _spans())
-    yield _section("racks", "Rack by rack", racks(story), legend(), _squares())
-    if measured := gates(story):
-        yield _section("gates", "What the gates measured", measured, sections.evidence(story))
-    yield _section("failures", "Failed and reverted nodes, with evidence", sections.failures(story))
-    if story.past.order.budgets:
-        yield _section("budgets", "Budgets", sections.budgets(story))
+    """What to do and the culprit, then what was changed, then the pictures."""
+    parts = story_parts(story)
+    yield section("next", "What to do next", sections.steps(story))
+    yield section("failures", TITLES["failures"], parts["failures"])
     if story.past.plan is not None:
-        yield _section("changes", "Planned changes", changes(story.past.plan))
-
-
-def _section(name: str, title: str, *children: Html) -> Html:
-    return tag("section", tag("h2", title), *children, id=name)
-
-
-def _spans() -> Html:
-    words = "A lane fills from the bottom as its nodes are changed. The strip above it shows when it was soaking, held, paused or halting."
-    return tag("p", words, class_="dim")
+        yield section(
+            "changes",
+            "Planned changes",
+            changes(story.past.plan, {wrong.node for wrong in story.wrongs if wrong.cause is not None}),
+        )
+    if story.past.order.budgets:
+        yield section("distance", TITLES["distance"], parts["distance"])
+    yield section("story", "What happened", sections.narrative(story))
+    yield section("time", TITLES["time"], parts["time"])
+    yield section("racks", "Rack by rack", racks(story), legend(), _squares())
+    yield section("gates", TITLES["gates"], parts["gates"])
+    yield section("predicted", TITLES["predicted"], parts["predicted"])
 
 
 def _squares() -> Html:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rollout.core.model.areas import limited
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
-from rollout.core.plans.plan_text import ShownGroup, kinds
+from rollout.core.plans.change_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
@@ -37,6 +38,7 @@ def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
         yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
+    yield from _left_behind(state)
     if state.order.goal is Goal.APPLY and _holds(state):
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
@@ -53,6 +55,23 @@ def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
         yield f"rollout verify --cluster {cluster}", "check the nodes for drift"
 
 
+def _left_behind(state: RunState) -> Iterator[tuple[str, str]]:
+    """What the run could not remove from nodes, once it has ended."""
+    summary = summarize(state)
+    if summary.cordoned and state.phase is Phase.ENDED:
+        yield (
+            f"rollout recover {summary.run}",
+            f"lift cordons that may be left behind on {printable(summary.cordoned, 200)}",
+        )
+    kept = [name for name, record in state.nodes.items() if record.leftovers and not record.cordoned]
+    if kept and state.phase is Phase.ENDED:
+        names = fold(kept)
+        yield (
+            f"rollout forget --cluster {summary.cluster} --limit {shlex.quote(names)}",
+            f"remove what is left behind on {counted(len(kept), 'node')}, with the receipts: a rollback then cannot revert them",
+        )
+
+
 def _holds(state: RunState) -> bool:
     held = (NodeState.CONFIRMED, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.UNREACHABLE)
     return any(record.state in held for record in state.nodes.values())
@@ -61,11 +80,14 @@ def _holds(state: RunState) -> bool:
 # The page's section on the planned changes: each kind of node with its reasons and diffs.
 
 
-def changes(plan: Plan) -> Html:
-    """The planned changes: the reasons at a glance, then each kind of node with its reasons and diffs."""
-    found = kinds(plan)
+def changes(plan: Plan, culprits: Collection[str] = ()) -> Html:
+    """The planned changes: the reasons at a glance, then each kind of node with its reasons and diffs.
+
+    The kinds with ``culprits`` (nodes that failed) come first. The first kind is open.
+    """
+    found = sorted(kinds(plan), key=lambda kind: set(culprits).isdisjoint(kind.nodes))
     glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(found)[:MOST_KINDS]])
-    shown = [_kind(plan, kind) for kind in found[:MOST_KINDS]]
+    shown = [_kind(plan, kind, opened=at == 0) for at, kind in enumerate(found[:MOST_KINDS])]
     more = len(found) - MOST_KINDS
     rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
     return raw(glance, *shown, rest)
@@ -80,7 +102,7 @@ def _reasons(found: Sequence[ShownGroup]) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
-def _kind(plan: Plan, kind: ShownGroup) -> Html:
+def _kind(plan: Plan, kind: ShownGroup, *, opened: bool) -> Html:
     change = kind.first.change
     units = ", ".join(change.units)
     return tag(
@@ -90,6 +112,7 @@ def _kind(plan: Plan, kind: ShownGroup) -> Html:
         [file_diff(plan, file) for file in change.files],
         tag("p", f"then restart {units} ({change.disruption.value})"),
         [tag("p", note, class_="dim") for note in change.notes],
+        open="open" if opened else None,
     )
 
 

@@ -1,0 +1,54 @@
+"""The log of a run with details: few lines for many nodes, and the culprit before those reverted with it."""
+
+from __future__ import annotations
+
+from rollout.core.presentation.event_log import MOST_OF_A_KIND, EventLog, LogLine, Tone
+from rollout.core.presentation.summary import WITH_OTHERS, troubles
+from rollout.core.run.machine import opening, step
+from tests.core.presentation import journals
+from tests.plays import Drive
+
+
+def told(play: Drive) -> list[LogLine]:
+    log = EventLog(details=True)
+    state, _ = opening(play.order, 1, play.began)
+    lines: list[LogLine] = []
+    for event in play.journal:
+        before, (state, _) = state, step(state, event)
+        lines += log.lines(event, before, state)
+    return lines
+
+
+def test_nodes_that_succeed_have_no_line_and_each_that_failed_has_one() -> None:
+    _, play = journals.halted(480)
+    lines = [line.text for line in told(play)]
+    charged = [name for name, record in play.state.nodes.items() if record.cause is not None]
+    assert 1 < len(charged) <= MOST_OF_A_KIND
+    for name in charged:
+        assert sum(line.startswith(f"  {name} ") for line in lines) >= 1, name
+    assert len(lines) < 40
+    halted = next(at for at, line in enumerate(lines) if line.startswith("halting: "))
+    together = next(at for at, line in enumerate(lines) if "reverted because the run halted" in line)
+    first = min(at for at, line in enumerate(lines) if any(line.startswith(f"  {name} ") for name in charged))
+    assert first < halted < together
+
+
+def test_waves_begin_and_pass_and_their_gates_have_a_line() -> None:
+    _, play = journals.gate_failed()
+    found = told(play)
+    lines = [line.text for line in found]
+    first, second, *_ = play.order.waves
+    assert f"wave {first.name} ({len(first.nodes)} node{'s' * (len(first.nodes) > 1)}) begins" in lines
+    assert f"wave {first.name}: passed" in lines
+    (failed,) = [line for line in found if line.text.startswith(f"gates of wave {second.name}: FAIL")]
+    assert "is worse" in failed.text
+    assert failed.tone is Tone.BAD
+
+
+def test_the_culprit_is_listed_before_the_many_that_were_reverted_with_it() -> None:
+    _, play = journals.halted(480)
+    found = troubles(play.state)
+    others = [each.reference == WITH_OTHERS for each in found]
+    assert others == sorted(others)
+    assert others[-1]
+    assert found[-1].count > found[0].count
