@@ -32,6 +32,8 @@ def watch(session: Session, run: str) -> int:
     """Follow a run as its own terminal shows it, and exit with its exit code.
 
     Without RUN: the run in progress, or else the newest.
+
+    Example: `rollout watch`
     """
     journal = session.past()
     name = _named_run(session, journal, run)
@@ -66,7 +68,10 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
 @reason_option
 @session_options
 def pause(session: Session, run: str) -> int:
-    """Start no more nodes for now; nodes in flight finish. `rollout continue` continues."""
+    """Start no more nodes for now; nodes in flight finish. `rollout continue` continues.
+
+    Example: `rollout pause --reason 'registry is slow'`
+    """
     asked = _ask(session, run, RequestWord.PAUSE)
     return _told(session, RequestWord.PAUSE, asked, "paused: `rollout continue` continues it, `rollout abort` ends it")
 
@@ -76,7 +81,10 @@ def pause(session: Session, run: str) -> int:
 @reason_option
 @session_options
 def continue_(session: Session, run: str) -> int:
-    """Continue after a pause, or promote after a wave that holds."""
+    """Continue after a pause, or promote after a wave that holds.
+
+    Example: `rollout continue`
+    """
     return _told(session, RequestWord.CONTINUE, _ask(session, run, RequestWord.CONTINUE), "continues")
 
 
@@ -91,7 +99,10 @@ def continue_(session: Session, run: str) -> int:
 @reason_option
 @session_options
 def abort(session: Session, run: str, revert: str | None) -> int:
-    """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted."""
+    """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted.
+
+    Example: `rollout abort --reason 'wrong playbook'`
+    """
     asked = _ask(session, run, RequestWord.ABORT, revert or "")
     return _told(session, RequestWord.ABORT, asked, "is halting: `rollout watch` shows it")
 

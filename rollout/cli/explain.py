@@ -42,7 +42,10 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 def explain(
     session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str, snapshot: Path | None
 ) -> None:
-    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from."""
+    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
+
+    Example: `rollout explain serializeImagePulls --kubelet 1.33`
+    """
     found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
     lines, document = explanation_lines(found), explanation_document(found)
     if node_name:

@@ -64,7 +64,10 @@ def plan(
     exit_code: bool,  # noqa: FBT001 - click's flag
     whole: bool,  # noqa: FBT001 - click's flag
 ) -> int:
-    """Read the nodes, change nothing, write CLUSTER-….plan.json."""
+    """Read the nodes, change nothing, write CLUSTER-….plan.json.
+
+    Example: `rollout plan --cluster rno --limit '@rack12&@gpu'`
+    """
     assumed = _assumed(assume_kubelet)
     files = session.files()
     inventory = session.inventory(cluster)
