@@ -257,6 +257,22 @@ class RecallingSources:
             return kept.nodes
 
 
+class OnlyRemembered:
+    """The last answers alone, for a completion: starts no program and asks no API server."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def ansible(self, path: str) -> str:
+        raise RemoteError("not-asked", f"{path} is a program")
+
+    def live(self, kubeconfig: str, context: str) -> tuple[LiveNode, ...]:
+        kept = _read(_path(self._folder, kubeconfig, context))
+        if kept is None:
+            raise RemoteError("not-asked", "no answer of the API server is kept")
+        return kept.nodes
+
+
 def _path(folder: Path, kubeconfig: str, context: str) -> Path:
     return folder / f"nodes-{sha256(f'{kubeconfig} {context}'.encode()).hexdigest()[:16]}.json"
 

@@ -39,7 +39,10 @@ from rollout.kubelet.restarts.pod_budget import pod_budget, pod_budget_document,
 @click.option("--within", default="", metavar="DURATION", help="A limit to compare with, such as 30s.")
 @output_option
 def budget(pod: str, cluster: str, kubeconfig: str, kubelet: str, within: str, output: str) -> None:
-    """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second."""
+    """How long the end of a pod may take by its spec and the kubelet's version, and which rule adds which second.
+
+    Example: `rollout budget --pod shop/web-0 --cluster rno`
+    """
     limit, minor = _limit(within), _minor(kubelet)
     if cluster:
         leaving, version = pod_of_cluster(cluster_in(project_here().folder, cluster), kubeconfig, pod_name(pod))

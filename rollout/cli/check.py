@@ -56,6 +56,8 @@ def check(
     """Check inventories, playbooks, templates and the SSH access that ssh_config defines. Reads no node.
 
     With --kubelet-config: whether a kubelet would start with the file, what it would ignore, what would be in force.
+
+    Example: `rollout check`
     """
     if kubelet_config:
         asked_of = asked(kubelet["kubelet"], kubelet["config_dir"], kubelet["flags"])

@@ -59,6 +59,8 @@ def exec_(
 
     One COMMAND is a line for the node's shell; several words are a program and its arguments. Nodes with the same
     result are shown once. The journal records the command and the exit statuses.
+
+    Example: `rollout exec @rack01 --cluster rno -- systemctl is-active kubelet`
     """
     wanted = OperatorCommand(_checked(shell_line(command)), _seconds(timeout), sudo)
     inventory = session.inventory_or_remembered(cluster)
@@ -185,7 +187,10 @@ def _seconds(text: str) -> float:
 @cluster_option
 @session_options
 def ssh(session: Session, node: str, cluster: str) -> int:
-    """Open a shell on NODE with the connection settings that rollout uses. Ends with the shell's exit status."""
+    """Open a shell on NODE with the connection settings that rollout uses. Ends with the shell's exit status.
+
+    Example: `rollout ssh tess-node-0001 --cluster rno`
+    """
     if not sys.stdin.isatty():
         hint = f"`rollout exec {printable(node, 60)} --cluster {printable(cluster, 60)} -- COMMAND` needs no terminal"
         raise UsageError("no-terminal", "a shell needs a terminal as its input", hint=hint)

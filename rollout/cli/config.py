@@ -55,7 +55,10 @@ class ConfigDocument:
 @output_option
 @click.pass_context
 def config(context: click.Context, /, output: str, **_values: object) -> None:
-    """Show the project's folder and each value that rollout.toml, a variable or an option can set, with its source."""
+    """Show the project's folder and each value that rollout.toml, a variable or an option can set, with its source.
+
+    Example: `rollout config -o json`
+    """
     project = project_here()
     document = ConfigDocument(
         folder=str(project.folder.absolute()),

@@ -26,7 +26,10 @@ run_argument = click.argument("run", required=False, default="")
 @reason_option
 @session_options
 def pause(session: Session, run: str) -> int:
-    """Start no more nodes for now; nodes in flight finish. `rollout continue` continues."""
+    """Start no more nodes for now; nodes in flight finish. `rollout continue` continues.
+
+    Example: `rollout pause --reason 'registry is slow'`
+    """
     asked = _ask(session, run, RequestWord.PAUSE)
     return _told(session, RequestWord.PAUSE, asked, "paused: `rollout continue` continues it, `rollout abort` ends it")
 
@@ -36,7 +39,10 @@ def pause(session: Session, run: str) -> int:
 @reason_option
 @session_options
 def continue_(session: Session, run: str) -> int:
-    """Continue after a pause, or promote after a wave that holds."""
+    """Continue after a pause, or promote after a wave that holds.
+
+    Example: `rollout continue`
+    """
     return _told(session, RequestWord.CONTINUE, _ask(session, run, RequestWord.CONTINUE), "continues")
 
 
@@ -51,7 +57,10 @@ def continue_(session: Session, run: str) -> int:
 @reason_option
 @session_options
 def abort(session: Session, run: str, revert: str | None) -> int:
-    """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted."""
+    """End a run as a halt does: nodes in flight finish, nodes that must be reverted are reverted.
+
+    Example: `rollout abort --reason 'wrong playbook'`
+    """
     asked = _ask(session, run, RequestWord.ABORT, revert or "")
     return _told(session, RequestWord.ABORT, asked, "is halting: `rollout watch` shows it")
 

@@ -89,6 +89,8 @@ def diagnose(
     Of nodes it reports settings that are in their files and not in force.
 
     `rollout diagnose probe IMAGE...` pulls images on a few nodes and times the pulls.
+
+    Example: `rollout diagnose kubelet.log events.json`
     """
     paths = tuple(dict.fromkeys((*logs, *events, *files)))
     if verify:

@@ -1,4 +1,4 @@
-"""``rollout doctor``: whether this machine can log in to the nodes, whether they could be changed, and what mends it."""
+"""``rollout doctor``: whether this machine can log in to the nodes, whether they could be changed, and what fixes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USUAL_GUARD = 120.0
 def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # noqa: FBT001 - click's flag
     """Check the way in to some nodes of each kind, whether they could be changed, and the back ends of gates.
 
-    Changes nothing on nodes. Each failed check has its reason and the command or the line that mends it. Exits with 0
+    Changes nothing on nodes. Each failed check has its reason and the command or the line that fixes it. Exits with 0
     if every check passes, with 4 if one does not.
 
     Example: `rollout doctor --cluster rno --limit @rack12`

@@ -46,6 +46,8 @@ def explain(
     """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
 
     Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy.
+
+    Example: `rollout explain serializeImagePulls --kubelet 1.33`
     """
     reference = name.strip("[]")
     if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):

@@ -41,7 +41,10 @@ def export() -> None:
 )
 @session_options
 def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> None:
-    """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep a plan's change in an upgrade."""
+    """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep a plan's change in an upgrade.
+
+    Example: `rollout export kubeadm --cluster rno`
+    """
     found = kubeadm_patches(_plan(session, plan, cluster))
     if patches is not None:
         _write(patches, found)

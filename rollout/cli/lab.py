@@ -54,7 +54,10 @@ def lab() -> None:
 )
 @_directory
 def up(cluster: str, limit: str, count: int | None, restart_sec: float, directory: Path) -> None:
-    """Start the lab in the background and wait until it serves."""
+    """Start the lab in the background and wait until it serves.
+
+    Example: `rollout lab up --cluster rno --limit @rack01`
+    """
     inventory = cluster_in(project_here().folder, cluster)
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
@@ -71,7 +74,10 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
 @lab.command()
 @_directory
 def down(directory: Path) -> None:
-    """Stop the lab and remove its directory."""
+    """Stop the lab and remove its directory.
+
+    Example: `rollout lab down`
+    """
     launch.down(directory)
     click.echo("The lab has ended.")
 
@@ -80,7 +86,10 @@ def down(directory: Path) -> None:
 @output_option
 @_directory
 def status(output: str, directory: Path) -> None:
-    """Show the state of the kubelets, and the faults that are set."""
+    """Show the state of the kubelets, and the faults that are set.
+
+    Example: `rollout lab status`
+    """
     found = control.ask(directory, {"op": "status"})
     if output == "json":
         click.echo(documents.page(_status_document(found)))
@@ -153,6 +162,8 @@ def fault(
     api-down            (of api) connections are refused
     api-slow            (of api) each answer takes --after seconds (5)
     api-forbidden       (of api) the user has no rights
+
+    Example: `rollout lab fault tess-node-0007 refuse`
     """
     kind = kind and known_faults.named(kind)
     if clear == (kind is not None):
@@ -182,7 +193,10 @@ def fault(
 @output_option
 @_directory
 def list_faults(output: str, directory: Path) -> None:
-    """List every fault that is set."""
+    """List every fault that is set.
+
+    Example: `rollout lab faults -o json`
+    """
     found = control.ask(directory, {"op": "status"})
     orders = cast("list[dict[str, Any]]", found["orders"])
     if output == "json":

@@ -19,6 +19,8 @@ from rollout.errors import InputError, RolloutError
 
 INTERNAL = 70
 INTERRUPTED = 130
+COMPLETE = "_ROLLOUT_COMPLETE"
+"""Set by a shell's script that asks for completions."""
 
 FEWER_COLLECTIONS = (100_000, 50, 50)
 """Thresholds of the garbage collector: a command makes many values that stay and few cycles, and the usual 700 cost a tenth to a fifth of its CPU."""
@@ -36,10 +38,11 @@ COMMANDS = {
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
     "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
+    "completion": Listed("completion:completion", "Print the completion script for bash, zsh or fish."),
     "config": Listed("config:config", "Show what rollout.toml, variables and options set."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
-    "doctor": Listed("doctor:doctor", "Check the way in to nodes, and what mends it; changes nothing."),
+    "doctor": Listed("doctor:doctor", "Check the way in to nodes, and what fixes it; changes nothing."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
     "explain": Listed("explain:explain", "Explain a setting, or the [reference] of a message."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
@@ -88,6 +91,8 @@ class Commands(click.Group):
         found = getattr(import_module(f"rollout.cli.{module}"), attribute)
         if not isinstance(found, click.Command):
             raise TypeError(COMMANDS[name].where)
+        if COMPLETE in os.environ:
+            import_module("rollout.cli.completion").complete_parameters(found)
         return found
 
     def resolve_command(
@@ -116,10 +121,16 @@ def main() -> None:
     os._exit(code)
 
 
+def _called(arguments: list[str]) -> object:
+    if COMPLETE in os.environ:
+        return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
+    return cli.main(arguments, prog_name="rollout", standalone_mode=False)
+
+
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
     try:
-        code = cli.main(arguments, prog_name="rollout", standalone_mode=False)
+        code = _called(arguments)
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:

@@ -25,7 +25,10 @@ from rollout.core.presentation.metrics import metrics_text
 )
 @session_options
 def metrics(session: Session, file: Path | None) -> int:
-    """Print metrics of the newest run of each cluster, from the journal alone."""
+    """Print metrics of the newest run of each cluster, from the journal alone.
+
+    Example: `rollout metrics --state .rollout`
+    """
     text = metrics_text(tuple(measured_runs(LiveRuns(session.past, SystemClock().now))))
     if file is None:
         click.echo(text, nl=False)

@@ -80,7 +80,10 @@ def plan(
     whole: bool,  # noqa: FBT001 - click's flag
     context: int | None,
 ) -> int:
-    """Read the nodes, change nothing, write CLUSTER-….plan.json."""
+    """Read the nodes, change nothing, write CLUSTER-….plan.json.
+
+    Example: `rollout plan --cluster rno --limit '@rack12&@gpu'`
+    """
     call = click.get_current_context()
     if call.invoked_subcommand:
         return 0

@@ -86,6 +86,8 @@ def prepull(
     """Pull IMAGES on nodes before their pods need them. A node that has an image pulls nothing: call it again to go on.
 
     The images stay on the nodes.
+
+    Example: `rollout prepull registry.example.net/shop:1.2 --cluster rno --limit @rack01`
     """
     inventory, wanted = session.inventory(cluster), checked_images(images)
     fleet = _read(session, inventory, limit)

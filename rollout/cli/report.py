@@ -34,7 +34,10 @@ from rollout.core.text import documents
 )
 @session_options
 def report(session: Session, run: str, file: Path | None) -> int:
-    """Report on a run: events, reason of a halt, failed nodes, next steps (without RUN: the newest)."""
+    """Report on a run: events, reason of a halt, failed nodes, next steps (without RUN: the newest).
+
+    Example: `rollout report --html run.html`
+    """
     journal = session.past()
     named = known_run(session, journal.runs(), run)
     past = past_run(journal, named)

@@ -87,6 +87,8 @@ def rollback(
     """Revert a run: RUN by the journal, or --cluster C --emergency by what the nodes report.
 
     With --emergency, RUN... selects from the runs on the nodes.
+
+    Example: `rollout rollback --cluster rno --emergency`
     """
     asked = _checked(runs, Emergencies(**emergency))
     limits = replace(

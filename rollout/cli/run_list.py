@@ -33,7 +33,10 @@ MOST = 50
 @click.option("--most", type=click.IntRange(1), default=MOST, show_default=True, help="At most so many runs.")
 @session_options
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
-    """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back."""
+    """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back.
+
+    Example: `rollout runs --cluster rno --most 5`
+    """
     chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))
     found = tuple(chosen.chosen(listed_runs(session.past(), cluster)))
     if session.output == "json":

@@ -120,7 +120,10 @@ def apply(
     digest: str,
     yes: bool,  # noqa: FBT001 - click's flag
 ) -> int:
-    """Apply a plan: canary, growing waves, gates. Halts and reverts by itself."""
+    """Apply a plan: canary, growing waves, gates. Halts and reverts by itself.
+
+    Example: `rollout apply rno.plan.json --reason OPS-1881`
+    """
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):
@@ -216,7 +219,10 @@ def _tell(session: Session, nothing: NothingToDo) -> int:
 @reason_option
 @session_options
 def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa: FBT001 - click's flags
-    """Resume a run that was interrupted, halted or lost its controller (without RUN: the newest)."""
+    """Resume a run that was interrupted, halted or lost its controller (without RUN: the newest).
+
+    Example: `rollout resume --yes`
+    """
     journal = session.past()
     state = resumable(journal, known_run(session, journal.runs(), run))
     waiting = journal.requests(state.order.run, state.heard)
@@ -235,6 +241,8 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
 
     If the run has no pending recovery: end the claims that it left on nodes. For a run that halted or was interrupted,
     only its cordons are lifted. `rollout resume` does the rest.
+
+    Example: `rollout recover`
     """
     journal = session.past()
     named = known_run(session, journal.runs(), run)

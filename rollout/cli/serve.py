@@ -23,9 +23,12 @@ PORT = 8765
 @click.option("--control", is_flag=True, help="The page may also pause, continue and abort runs, in your name.")
 @session_options
 def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
-    """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token."""
+    """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token.
+
+    Example: `rollout serve`
+    """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        hint = "pip install 'rollout[page]'"
+        hint = "pip install 'kubelet-rollout[page]'"
         raise UsageError("page-not-installed", "`rollout serve` needs the packages of the extra `page`", hint=hint)
     from rollout.web.server import serve as serve_pages
 

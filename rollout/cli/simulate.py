@@ -47,7 +47,10 @@ def simulate(
     write: Path | None,
     output: str,
 ) -> int:
-    """Rehearse a saved PLAN offline on model nodes; or play random faults (--seed, --seeds) and check every law."""
+    """Rehearse a saved PLAN offline on model nodes; or play random faults (--seed, --seeds) and check every law.
+
+    Example: `rollout simulate rno.plan.json`
+    """
     if sum(given is not None for given in (plan_file, seed, seeds)) != 1:
         raise UsageError("plan-or-seed", "give a plan file, --seed or --seeds")
     if plan_file is None and (faults or exit_code):

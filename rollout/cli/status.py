@@ -28,7 +28,10 @@ MOST_OTHERS = 8
 @click.argument("run", required=False, default="")
 @session_options
 def status(session: Session, run: str) -> int:
-    """Show the state of a run from its journal (without RUN: the newest)."""
+    """Show the state of a run from its journal (without RUN: the newest).
+
+    Example: `rollout status -o json`
+    """
     journal, now = session.past(), SystemClock().now()
     headers = journal.runs()
     named = known_run(session, headers, run)

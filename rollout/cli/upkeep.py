@@ -41,7 +41,10 @@ DRIFTED = 10
 @limit_option
 @session_options
 def verify(session: Session, cluster: str, limit: str) -> int:
-    """Compare nodes with what was last confirmed on them; exit with 10 on drift. Changes nothing."""
+    """Compare nodes with what was last confirmed on them; exit with 10 on drift. Changes nothing.
+
+    Example: `rollout verify --cluster rno`
+    """
     access = _access(session, cluster, limit)
     known = last_confirmed(session.past(), cluster)
     nodes = session.nodes()
@@ -67,6 +70,8 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     """Release a cluster from a run without a controller: the journal's lease and the claims on its nodes.
 
     A change that is armed on a node is left to its guard. Every node refuses a controller that comes back.
+
+    Example: `rollout unlock --cluster rno --reason 'controller is gone'`
     """
     if not session.reason:
         raise UsageError(
@@ -165,7 +170,10 @@ def _what_is_held(
 @reason_option
 @session_options
 def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Remove /var/lib/rollout from nodes: receipts, copies, token. Their changes can no longer be reverted."""
+    """Remove /var/lib/rollout from nodes: receipts, copies, token. Their changes can no longer be reverted.
+
+    Example: `rollout forget --cluster rno --limit @rack01`
+    """
     check_nothing_unfinished(session.past(), cluster)
     access = _access(session, cluster, limit)
     what = f"{counted(len(access.targets), 'node')} of {cluster} will lose what a rollback needs"

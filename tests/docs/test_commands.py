@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from rollout.cli.main import cli
+from rollout.cli.main import COMMANDS, cli
 from tests.docs.pages import FRONT, PAGES, REPORTS, Block, blocks, inline_code
 from tests.docs.reading import steps
 from tests.places import ROOT
@@ -110,6 +111,39 @@ def test_commands_that_the_program_advises_exist() -> None:
         name, command = named(text.split()[:1])
         if not isinstance(command, click.Group):
             assert mistyped(command, text.split()[1:]) == [], f"rollout {text}: {name} has no such option"
+
+
+def every_command(name: tuple[str, ...] = (), command: click.Command = cli) -> Iterator[tuple[str, click.Command]]:
+    """All commands that do something, with their names such as ``lab fault``."""
+    if not isinstance(command, click.Group):
+        yield " ".join(name), command
+        return
+    context = click.Context(command)
+    for word in command.list_commands(context):
+        found = command.get_command(context, word)
+        assert found is not None
+        yield from every_command((*name, word), found)
+
+
+def test_the_help_of_every_command_has_an_example_that_is_right() -> None:
+    seen = 0
+    for name, command in every_command():
+        text = command.help or ""
+        examples = re.findall(rf"Example: `rollout ({name}[^`]*)`", text) or re.findall(rf"rollout ({name} \w+)", text)
+        assert examples, f"rollout {name} -h has no example"
+        for example in examples:
+            assert misread(shlex.split(example)) == "", example
+            seen += 1
+    assert seen > len(COMMANDS)
+
+
+def test_the_help_of_every_command_names_its_variables() -> None:
+    for name, command in every_command():
+        context = click.Context(command, info_name=name)
+        shown = re.sub(r"\s+", "", command.get_help(context))
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.envvar and not parameter.hidden:
+                assert str(parameter.envvar) in shown, f"{name} {parameter.opts}"
 
 
 @every_page_by_hand

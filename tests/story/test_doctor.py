@@ -26,7 +26,7 @@ def test_a_healthy_fleet_passes_and_nothing_is_left_on_its_nodes(site: Site) -> 
     assert not (site.node("small-001") / "var/lib/rollout").exists()
 
 
-def test_each_fault_is_found_by_its_check_with_what_mends_it(site: Site) -> None:
+def test_each_fault_is_found_by_its_check_with_what_fixes_it(site: Site) -> None:
     for nodes, kind in (
         ("small-[001-003]", "refuse"),
         ("small-004", "host-key-change"),

@@ -1,4 +1,4 @@
-"""What mends a failed check of ``rollout doctor``: a command, or the lines of an ssh_config or a sudoers file."""
+"""What fixes a failed check of ``rollout doctor``: a command, or the lines of an ssh_config or a sudoers file."""
 
 from __future__ import annotations
 

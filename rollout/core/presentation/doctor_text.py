@@ -57,7 +57,7 @@ class DoctorResult:
 
 @dataclass(frozen=True, slots=True)
 class DoctorPart:
-    """Checks with the same result: its nodes (none: it is a check of the cluster), the reason, and what mends it.
+    """Checks with the same result: its nodes (none: it is a check of the cluster), the reason, and what fixes it.
 
     ``reference`` is ``None`` for a pass. ``not-reached``: an earlier check failed; ``not-set``: nothing to check.
     """
@@ -132,7 +132,7 @@ def is_well(parts: Iterable[DoctorPart]) -> bool:
 
 
 def doctor_lines(document: DoctorDocument) -> tuple[str, ...]:
-    """One line for what passes in each check, then each trouble with its reason and what mends it, on one screen."""
+    """One line for what passes in each check, then each trouble with its reason and what fixes it, on one screen."""
     share = f"{len(document.read):,} of {counted(document.selected, 'node')}"
     more = "" if len(document.read) == document.selected else "; --all reads every node"
     lines = [f"{document.cluster}: {share} read{more}"]

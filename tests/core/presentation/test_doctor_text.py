@@ -1,4 +1,4 @@
-"""What the doctor found is folded by message, stays on one screen, and each trouble has what mends it."""
+"""What the doctor found is folded by message, stays on one screen, and each trouble has what fixes it."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_when_no_node_can_be_logged_in_to_the_machine_itself_is_named() -> None:
         ("clock-offset", 2, "rollout exec 'n[0001-0002]' --cluster rno --sudo -- timedatectl set-ntp true"),
     ],
 )
-def test_a_trouble_has_the_command_or_the_line_that_mends_it(reference: str, nodes: int, shown: str) -> None:
+def test_a_trouble_has_the_command_or_the_line_that_fixes_it(reference: str, nodes: int, shown: str) -> None:
     found = [DoctorResult(name, DoctorCheck.LOGIN, Verdict.FAIL, "why", reference) for name in NODES[:nodes]]
     (part,) = folded_checks("rno", found, WAYS)
     assert shown in part.fix

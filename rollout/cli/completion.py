@@ -1,0 +1,196 @@
+"""``rollout completion``: what a shell needs to complete commands, options, clusters, runs, nodesets and settings.
+
+A completion reads files only: no node, no API server, no database server. What cannot be read completes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from click import shell_completion
+from click.shell_completion import BashComplete, CompletionItem
+
+from rollout.adapters.project import project_at
+from rollout.cli.main import COMPLETE
+from rollout.errors import RolloutError
+
+SHELLS = ("bash", "zsh", "fish")
+MOST = 200
+"""Suggestions of one completion: more help nobody."""
+
+_BASH = """\
+%(complete_func)s() {
+  local IFS=$'\\n' line=${COMP_LINE:0:COMP_POINT} last prefix='' kind value answer
+  last=${line##* }
+  case $last in  # bash replaces only what stands after the last of these, except inside quotes
+    [\\'\\"]*) ;;
+    *[@=:]*) prefix=${last%%"${last##*[@=:]}"} prefix=${prefix#--*=} ;;
+  esac
+  answer=$(env COMP_WORDS="$line" %(complete_var)s=bash_complete "$1")
+  while IFS=, read -r kind value; do
+    case $kind in
+      dir) compopt -o dirnames ;;
+      file) compopt -o default ;;
+      plain) COMPREPLY+=("${value#"$prefix"}") ;;
+    esac
+  done <<<"$answer"
+  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+  return 0
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class WholeLine(BashComplete):
+    """Bash splits words at ``@`` and ``=``, which are part of nodesets and settings; so the line is split here."""
+
+    source_template = _BASH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ["COMP_WORDS"]
+        words = shell_completion.split_arg_string(line)[1:]
+        if not words or line[-1:].isspace():
+            return words, ""
+        return words[:-1], words[-1]
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    Examples:
+      bash: source <(rollout completion bash)         in ~/.bashrc
+      zsh:  source <(rollout completion zsh)          in ~/.zshrc, after compinit
+      fish: rollout completion fish > ~/.config/fish/completions/rollout.fish
+    """
+    _register()
+    root = click.get_current_context().find_root()
+    shell_completion.shell_complete(root.command, {}, "rollout", COMPLETE, f"{shell}_source")
+
+
+def answer(program: click.Command, instruction: str) -> int:
+    """The exit code of a call by a shell's script; it prints the suggestions."""
+    _register()
+    return shell_completion.shell_complete(program, {}, "rollout", COMPLETE, instruction)
+
+
+def _register() -> None:
+    shell_completion.add_completion_class(WholeLine)
+
+
+# What the parameters of all commands are completed with, by their names.
+
+Complete = Callable[[click.Context, str], Iterable[str]]
+
+
+def complete_parameters(command: click.Command) -> None:
+    """Give the parameters of a command, and of those in it, their suggestions."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            complete_parameters(inner)
+    if command.name == "init":
+        return  # the names of a project that does not exist yet
+    for parameter in command.params:
+        known = _SETTINGS_OF.get((str(command.name), str(parameter.name))) or _BY_NAME.get(str(parameter.name))
+        if known is not None:
+            parameter.shell_complete = partial(_items, known)  # type: ignore[method-assign]
+
+
+def _items(known: Complete, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+    found: list[CompletionItem[Any]] = []
+    try:
+        for text in known(ctx, incomplete):
+            if text.startswith(incomplete) and len(found) < MOST:
+                found.append(CompletionItem(text))
+    except (RolloutError, OSError, ValueError):
+        return []
+    return found
+
+
+def _files(folder: str) -> Iterator[str]:
+    from rollout.adapters.files import FolderFiles
+    from rollout.app.load import names_in
+
+    yield from names_in(FolderFiles(project_at(Path()).folder), folder)
+
+
+def _clusters(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    yield from _files("inventories")
+
+
+def _playbooks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    yield from _files("playbooks")
+
+
+def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    from rollout.composition.wiring import Session
+
+    project = project_at(Path())
+    if ctx.params.get("journal") or _set("journal"):
+        return  # a database server
+    state = Path(_set("state") or project.default("state"))
+    yield from (header.run for header in Session(state, None, accept_new=False, output="text").past().listed())
+
+
+def _set(key: str) -> str:
+    from rollout.core.reading.project_file import PROJECT_KEYS
+
+    project = project_at(Path())
+    written = project.values.get(key)
+    return os.environ.get(PROJECT_KEYS[key].variable) or (written.value if written else "")
+
+
+_LAST_TERM = re.compile(r"(.*[,&!])?([^,&!]*)", re.DOTALL)
+
+
+def _nodesets(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """The last term of an expression: ``@rack12&@g`` becomes ``@rack12&@gpu``."""
+    from rollout.adapters.files import FolderFiles
+    from rollout.adapters.node_sources import OnlyRemembered
+    from rollout.app.load import load_cluster
+
+    project = project_at(Path())
+    cluster = str(ctx.params.get("cluster") or _set("cluster") or "")
+    if not cluster:
+        clusters = tuple(_files("inventories"))
+        cluster = clusters[0] if len(clusters) == 1 else ""
+    if not cluster:
+        return
+    state = Path(_set("state") or project.default("state"))
+    inventory = load_cluster(FolderFiles(project.folder), OnlyRemembered(state), cluster)
+    found = _LAST_TERM.fullmatch(incomplete)
+    before = (found[1] or "") if found else ""
+    yield from (f"{before}@{name}" for name in sorted(inventory.nodesets))
+    yield from (f"{before}{name}" for name in inventory.nodes)
+
+
+def _settings(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    from rollout.kubelet.explained.explanation import every_name
+
+    yield from sorted(set(every_name()))
+
+
+def _assignments(ctx: click.Context, incomplete: str) -> Iterator[str]:
+    yield from (f"{name}=" for name in _settings(ctx, incomplete))
+
+
+_BY_NAME: dict[str, Complete] = {
+    "cluster": _clusters,
+    "limit": _nodesets,
+    "node": _nodesets,
+    "node_name": _nodesets,
+    "nodeset": _nodesets,
+    "overrides": _assignments,
+    "playbook": _playbooks,
+    "run": _runs,
+    "runs": _runs,
+}
+_SETTINGS_OF: dict[tuple[str, str], Complete] = {("explain", "name"): _settings}
