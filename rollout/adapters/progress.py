@@ -22,10 +22,11 @@ _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, Nod
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, label: str = "") -> None:
         self._out = out
+        self._label = label
         self._wave_began = 0.0
         self._seen: set[tuple[str, str]] = set()
         self._slow: set[str] = set()
@@ -112,7 +113,7 @@ class PlainProgress:
         return counts_text(counts)
 
     def _say(self, line: str) -> None:
-        _print(line, self._out)
+        _print(f"{self._label}{line}", self._out)
 
 
 class JsonProgress:
