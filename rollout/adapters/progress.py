@@ -19,19 +19,20 @@ from rollout.core.text import documents
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, label: str = "") -> None:
         self._out = out
+        self._label = label
         self._log = EventLog()
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
         for line in self._log.lines(event, before, after):
-            _print(line.text, self._out)
+            _print(f"{self._label}{line.text}", self._out)
 
     def on_end(self, state: RunState) -> None:
         for line in summary_lines(summarize(state)):
-            _print(line, self._out)
+            _print(f"{self._label}{line}", self._out)
 
 
 class JsonProgress:

@@ -34,6 +34,7 @@ from rollout.core.presentation.event_documents import EVENT_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToDoDocument
 from rollout.core.presentation.pages.document import ReportDocument
 from rollout.core.presentation.run_list import RunsDocument
+from rollout.core.presentation.sequence_text import SequenceDocument
 from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.text import documents
 from rollout.kubelet.diagnosis.diagnosis_text import DiagnosisDocument
@@ -48,7 +49,7 @@ DOCUMENTS: tuple[type, ...] = (
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
     PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, ReportDocument, RequestDocument, RunsDocument,
-    StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
+    SequenceDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
     WaitingDocument,
 )  # fmt: skip
 

@@ -33,6 +33,7 @@ from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import echo_plan
+from rollout.cli.sequence import PlanRuns, apply_sequence
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_over, the_playbook
@@ -103,6 +104,9 @@ def check_digest(plan: Plan, digest: str, path: Path) -> None:
 @click.command()
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path))
 @click.option("--cluster", default="", help="Plan and apply in one step, without a plan file.")
+@click.option(
+    "--sequence", type=click.Path(path_type=Path), default=None, help="Apply the plans of several clusters in stages."
+)
 @click.option("--playbook", default="", help="With --cluster: the playbook.")
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="With --cluster: an additional setting.")
 @limit_option
@@ -114,6 +118,7 @@ def apply(
     session: Session,
     plan_file: Path | None,
     cluster: str,
+    sequence: Path | None,
     playbook: str,
     overrides: tuple[str, ...],
     limit: str,
@@ -124,6 +129,10 @@ def apply(
 
     Example: `rollout apply rno.plan.json --reason OPS-1881`
     """
+    if sequence is not None:
+        if plan_file is not None or cluster or playbook or overrides or limit or digest:
+            raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")
+        return apply_sequence(session, sequence, PlanRuns(_apply_fresh, _resume_as_is), yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):
@@ -157,6 +166,14 @@ def _applied(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory
         with session.tools(session.journal(), plan.limits.in_flight, backends, nodes=nodes) as tools:
             state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
     return exit_code(state) or 0
+
+
+def _apply_fresh(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory) -> int:
+    return _applied(session, nodes, plan, inventory, yes=True, fresh=False)
+
+
+def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
+    return _go_on(session, journal, state, "", yes=True)
 
 
 def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Inventory]:

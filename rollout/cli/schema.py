@@ -15,7 +15,7 @@ _ALL = {**SCHEMAS, "documents": documents_schema}
 @click.command()
 @click.argument("what", type=click.Choice(sorted(_ALL)))
 def schema(what: str) -> None:
-    """Print a JSON Schema: of an inventory or a playbook, for editors (`rollout check` finds more), or of what `-o json` prints.
+    """Print a JSON Schema: of an inventory, playbook or sequence, for editors (`rollout check` finds more), or of what `-o json` prints.
 
     Example: `rollout schema playbook`
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,7 @@ from rollout.core.presentation.summary_text import afterwards_lines, summary_lin
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
+from rollout.errors import UsageError
 
 MOST_OTHERS = 8
 """Runs before and after this one that are named."""
@@ -26,12 +28,19 @@ MOST_OTHERS = 8
 
 @click.command()
 @click.argument("run", required=False, default="")
+@click.option("--sequence", type=click.Path(path_type=Path), default=None, help="Show clusters in sequence instead.")
 @session_options
-def status(session: Session, run: str) -> int:
+def status(session: Session, run: str, sequence: Path | None) -> int:
     """Show the state of a run from its journal (without RUN: the newest).
 
     Example: `rollout status -o json`
     """
+    if sequence is not None:
+        if run:
+            raise UsageError("run-or-sequence", "name either a run or a sequence")
+        from rollout.cli.sequence import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
+
+        return show_sequence(session, sequence)
     journal, now = session.past(), SystemClock().now()
     headers = journal.runs()
     named = known_run(session, headers, run)

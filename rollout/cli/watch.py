@@ -37,6 +37,8 @@ def watch(session: Session, run: str) -> int:
 
     Without RUN: the run in progress, or else the newest. On a terminal, keys pause, continue or abort the run after a
     question, list its nodes or gates, or leave it.
+
+    Example: `rollout watch`
     """
     journal = session.past()
     name = named_run(session, journal, run)

@@ -72,6 +72,8 @@ class Session:
     kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
     folder: Path = Path()  # the project: inventories, playbooks, templates
+    label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
+    interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -203,6 +205,8 @@ class Session:
 
         if self.output == "json":
             yield (JsonProgress(sys.stdout),)
+        elif self.label:
+            yield (PlainProgress(sys.stdout, f"{self.label}: "),)
         elif shows_live(sys.stdout):
             with closing(LiveProgress(sys.stdout)) as display:
                 yield (display,)
@@ -228,6 +232,7 @@ class Session:
         from rollout.app.backends import Backends
         from rollout.app.runs import Tools
 
+        interrupts = interrupts or self.interrupts
         if interrupts is None:
             interrupts = Interrupts()
             interrupts.install()

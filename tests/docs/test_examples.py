@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_DRAIN
 from rollout.app.load import load_cluster, load_policy
+from rollout.core.reading.sequence_file import load_sequence
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks
 from tests.docs.test_inventory_examples import SOURCES
@@ -50,6 +51,8 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
     elif kind == "playbook":
         files = FakeFiles({f"playbooks/{name or 'part'}.yaml": part, **TEMPLATES})
         assert load_policy(files, name or "part").settings
+    elif kind == "sequence":
+        assert load_sequence(part, "sequence.yaml").name == name
     else:
         assert what == "kubernetes", f"{page}: what is {what!r}?"
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from rollout.core.reading.inventory_schema import ElsewhereInventory, FoldedInventory, ListedInventory
 from rollout.core.reading.playbook_schema import Playbook
+from rollout.core.reading.sequence_file import SequenceFile
 from rollout.core.text import durations
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -41,7 +42,12 @@ def playbook_schema() -> dict[str, Any]:
     return {"$schema": _DIALECT, **_schema(Playbook), "title": "A playbook of rollout"}
 
 
-SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema}
+def sequence_schema() -> dict[str, Any]:
+    """A sequence file."""
+    return {"$schema": _DIALECT, **_schema(SequenceFile), "title": "A sequence of rollout"}
+
+
+SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema, "sequence": sequence_schema}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

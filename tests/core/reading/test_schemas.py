@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.playbook_file import load_playbook
 from rollout.core.reading.schemas import SCHEMAS
+from rollout.core.reading.sequence_file import load_sequence
 from rollout.errors import InputError
 from tests.places import ROOT
 
@@ -21,6 +22,7 @@ SHIPPED = [*sorted((ROOT / "inventories").glob("*.yaml")), *sorted((ROOT / "play
 TEMPLATES = {path.name: path.read_text() for path in (ROOT / "templates").glob("*.j2")}
 INVENTORY: dict[str, Any] = {"cluster": "c", "apiServer": "v1.34.1", "nodes": {"n[1-4]": None}}
 PLAYBOOK: dict[str, Any] = {"name": "p", "settings": {"maxPods": 30}}
+SEQUENCE: dict[str, Any] = {"name": "s", "stages": [{"clusters": {"a": "a.json"}}]}
 
 
 def schema_of(what: str) -> Draft202012Validator:
@@ -129,6 +131,21 @@ WRONG_PLAYBOOKS: list[dict[str, Any]] = [
 ]
 
 
+RIGHT_SEQUENCES: list[dict[str, Any]] = [
+    {"budget": "2%"},
+    {"stages": [{"name": "one", "clusters": {"a": "a.json"}, "soak": "30m"}, {"clusters": {"b": "b.json"}}]},
+]
+WRONG_SEQUENCES: list[dict[str, Any]] = [
+    {"stages": []},
+    {"budget": 0},
+    {"stages": [{"clusters": {}}]},
+    {"stages": [{"clusters": ["a"]}]},
+    {"stages": [{"clusters": {"a b": "a.json"}}]},
+    {"stages": [{"clusters": {"a": ""}}]},
+    {"stages": [{"clusters": {"a": "a.json"}, "soak": 30}]},
+]
+
+
 def inventory(changes: dict[str, Any]) -> dict[str, Any]:
     base = {key: value for key, value in INVENTORY.items() if "nodesFrom" not in changes or key != "nodes"}
     return {**base, **changes}
@@ -143,6 +160,8 @@ def refused_by_us(what: str, document: dict[str, Any]) -> bool:
     try:
         if what == "playbook":
             load_playbook(text, "p.yaml", TEMPLATES)
+        elif what == "sequence":
+            load_sequence(text, "s.yaml")
         else:
             draft = draft_of(text, "c.yaml")
             if draft.source is None:
@@ -157,6 +176,8 @@ CASES = [
     *(("inventory", inventory(changes), True) for changes in WRONG_INVENTORIES),
     *(("playbook", {**PLAYBOOK, **changes}, False) for changes in RIGHT_PLAYBOOKS),
     *(("playbook", {**PLAYBOOK, **changes}, True) for changes in WRONG_PLAYBOOKS),
+    *(("sequence", {**SEQUENCE, **changes}, False) for changes in RIGHT_SEQUENCES),
+    *(("sequence", {**SEQUENCE, **changes}, True) for changes in WRONG_SEQUENCES),
 ]
 
 

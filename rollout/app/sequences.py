@@ -1,0 +1,118 @@
+"""Carries out clusters in sequence. Its state is read from the journal of each cluster: nothing else is stored.
+
+A cluster's run is the newest run that applies exactly its plan. So the same command resumes a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rollout.app.following import replay_if_readable
+from rollout.app.ports import Clock, Journal
+from rollout.app.run_list import listed_runs
+from rollout.core.model.plan import Plan
+from rollout.core.model.sequence import ClusterSequence
+from rollout.core.plans import plan_codec
+from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.presentation.summary import run_summary
+from rollout.core.run.order import left_out
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
+from rollout.core.run.state import Goal, NodeState
+
+LOOK_AGAIN = 30.0
+"""Seconds between two looks into the journals during a soak."""
+
+FAILED = (NodeState.FAILED, NodeState.REVERTED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
+"""States that count against the budget of a sequence. A refused node was not touched."""
+
+_PROGRESS = {
+    RunStanding.AT_WORK: ClusterProgress.UNFINISHED,
+    RunStanding.NO_CONTROLLER: ClusterProgress.UNFINISHED,
+    RunStanding.INTERRUPTED: ClusterProgress.INTERRUPTED,
+    RunStanding.DONE: ClusterProgress.DONE,
+}
+"""Every other ending stops the sequence: an operator resumes or rolls back the run."""
+
+Act = Callable[[tuple[str, ...]], Mapping[str, str]]
+"""Runs these clusters to their ends, together. Returns cluster → why it did not begin, of those that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceTools:
+    """``interrupted``: whether the operator interrupted; ``wait`` sleeps until then or an interrupt; ``tell`` prints a line."""
+
+    clock: Clock
+    interrupted: Callable[[], bool]
+    wait: Callable[[float], None]
+    tell: Callable[[NextTurn], None]
+
+
+def cluster_states(journal: Journal, plans: Mapping[str, Plan]) -> Mapping[str, SequencedCluster]:
+    """``plans``: cluster → its plan. The state of each, from its newest run that applies this plan."""
+    return {cluster: _state_of(journal, plan) for cluster, plan in plans.items()}
+
+
+def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
+    if not plan.nodes:
+        return SequencedCluster(ClusterProgress.DONE, 0, left=bool(left_out(plan)))
+    digest = plan_codec.digest(plan)
+    mine = (
+        header.run
+        for header in journal.runs(plan.cluster)
+        if header.goal == Goal.APPLY and plan_codec.digest_in(header.plan) == digest
+    )
+    run = next(mine, "")
+    listed = next((each for each in listed_runs(journal, plan.cluster) if each.run == run), None)
+    if listed is None:
+        return SequencedCluster(ClusterProgress.NOT_BEGUN, len(plan.nodes))
+    state = replay_if_readable(journal, run)
+    summary = run_summary(state) if state is not None else journal.summary(run)
+    counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
+    progress = _PROGRESS.get(listed.state, ClusterProgress.HALTED)
+    return SequencedCluster(
+        ClusterProgress.ROLLED_BACK if listed.rolled_back else progress,
+        len(plan.nodes),
+        run,
+        sum(counts.get(kind, 0) for kind in FAILED),
+        bool(listed.exit_code),
+        listed.ended or 0.0,
+        _why(listed, summary.why if summary else ""),
+    )
+
+
+def _why(listed: ListedRun, halt: str) -> str:
+    if listed.rolled_back:
+        return f"run {listed.run} was rolled back by {listed.rolled_back[-1].run}"
+    ended = f"run {listed.run} ended as {listed.state}"
+    return f"{ended}: {halt}" if halt else ended
+
+
+def carry_out(
+    sequence: ClusterSequence, look: Callable[[], Mapping[str, SequencedCluster]], act: Act, tools: SequenceTools
+) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
+    """Continue until the sequence has ended, halted or was interrupted. The last turn, and the state of each cluster.
+
+    A turn of ``BEGIN`` or ``SOAK`` at the end: it was interrupted there.
+    """
+    refused: dict[str, str] = {}
+    told: NextTurn | None = None
+    while True:
+        found = {
+            cluster: SequencedCluster(
+                ClusterProgress.HALTED, state.nodes, state.run, state.failed, why=refused[cluster]
+            )
+            if cluster in refused
+            else state
+            for cluster, state in look().items()
+        }
+        turn = next_turn(sequence, found, tools.clock.now())
+        if turn.turn in (Turn.HALT, Turn.END) or tools.interrupted():
+            return turn, found
+        if turn != told:
+            tools.tell(turn)
+            told = turn
+        if turn.turn is Turn.BEGIN:
+            refused |= act(turn.clusters)
+        else:
+            tools.wait(min(LOOK_AGAIN, turn.until - tools.clock.now()))

@@ -1,0 +1,202 @@
+"""``apply --sequence`` and ``status --sequence``: clusters in sequence, each with its own plan and run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import click
+
+from rollout.adapters.clock import SystemClock
+from rollout.adapters.files import FolderFiles
+from rollout.adapters.interrupts import Interrupts
+from rollout.app.plan import check_preflight
+from rollout.app.ports import Journal
+from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
+from rollout.app.sequences import SequenceTools, carry_out, cluster_states
+from rollout.cli.options import typed_confirmation
+from rollout.composition.back_ends import check_backends
+from rollout.composition.planning import plan_in, preflight_text
+from rollout.composition.wiring import SecondInterruptError, Session
+from rollout.core.health_gates.required_back_ends import needs_of
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.sequence import ClusterSequence, StagedCluster
+from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines, turn_line
+from rollout.core.reading.sequence_file import load_sequence
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
+from rollout.core.run.state import RunState
+from rollout.core.text import documents
+from rollout.core.text.terminal import counted
+from rollout.errors import InputError, Problem, RolloutError
+
+if TYPE_CHECKING:
+    from rollout.adapters.ssh import SshNodes
+
+JOIN_SECONDS = 0.2
+"""How long the main thread waits at a time: only between waits does it take an interrupt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRuns:
+    """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``."""
+
+    apply: Callable[[Session, SshNodes, Plan, Inventory], int]
+    resume: Callable[[Session, Journal, RunState], int]
+
+
+def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -> int:
+    """The exit code of a whole sequence. Nothing begins before every plan and inventory is read and checked."""
+    sequence, plans = _read(file)
+    journal = session.past()
+    found = cluster_states(journal, plans)
+    inventories = {
+        each.cluster: _checked(session, journal, each, plans[each.cluster], found[each.cluster])
+        for each in sequence.clusters
+    }
+    turn = next_turn(sequence, found, SystemClock().now())
+    if turn.turn in (Turn.BEGIN, Turn.SOAK):
+        if session.output == "text":
+            click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
+        what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
+        typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
+        turn, found = _SequenceRun(session, sequence, plans, inventories, runs).carry_out()
+    _show(session, sequence, found, turn)
+    code = sequence_exit(found, turn)
+    return 130 if code is None else code
+
+
+def show_sequence(session: Session, file: Path) -> int:
+    """Show where a sequence is, from the journals alone."""
+    sequence, plans = _read(file)
+    found = cluster_states(session.past(), plans)
+    _show(session, sequence, found, next_turn(sequence, found, SystemClock().now()))
+    return 0
+
+
+def _read(file: Path) -> tuple[ClusterSequence, Mapping[str, Plan]]:
+    sequence = load_sequence(FolderFiles(Path()).read(str(file)), str(file))
+    plans = {each.cluster: _plan(file.parent / each.plan, each) for each in sequence.clusters}
+    return sequence, plans
+
+
+def _plan(path: Path, each: StagedCluster) -> Plan:
+    """The plan of a cluster. A wrong one is reported at its place in the sequence file."""
+    try:
+        plan = plan_in(path)
+    except InputError as error:
+        raise InputError(tuple(replace(problem, place=each.place) for problem in error.problems)) from None
+    if plan.cluster != each.cluster:
+        message = f"{path} is a plan of {plan.cluster}, not of {each.cluster}"
+        raise InputError((Problem("plan-of-another-cluster", message, each.place),))
+    return plan
+
+
+def _checked(session: Session, journal: Journal, each: StagedCluster, plan: Plan, state: SequencedCluster) -> Inventory:
+    """The inventory of a cluster, after the checks that ``apply`` makes before it contacts a node."""
+    inventory = session.inventory(each.cluster)
+    if state.progress is not ClusterProgress.NOT_BEGUN:
+        return inventory
+    preflight = check_preflight(plan)
+    if preflight.refused:
+        raise InputError((Problem("preflight", f"nothing was touched: {preflight_text(preflight)}", each.place),))
+    check_plan(plan, inventory, each.plan)
+    check_nothing_unfinished(journal, each.cluster)
+    check_backends(inventory, needs_of(plan), session.kubeconfig)
+    return inventory
+
+
+@dataclass(slots=True)
+class _SequenceRun:
+    """One call of the command: every cluster's run in this process, and what is known of them."""
+
+    session: Session
+    sequence: ClusterSequence
+    plans: Mapping[str, Plan]
+    inventories: Mapping[str, Inventory]
+    runs: PlanRuns
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    clock: SystemClock = field(default_factory=SystemClock)
+    applied: dict[str, float] = field(default_factory=dict)  # cluster that already had its plan → when that was found
+
+    def carry_out(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
+        self.interrupts.install()
+        tools = SequenceTools(self.clock, self.interrupts.asked, self._wait, self._tell)
+        try:
+            return carry_out(self.sequence, self._look, lambda clusters: _together(self._one, clusters), tools)
+        except KeyboardInterrupt:
+            raise SecondInterruptError from None
+
+    def _one(self, cluster: str) -> None:
+        """Apply a cluster's plan or resume its run, to its end."""
+        own = replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
+        journal = own.journal()
+        run = self._run_of(journal, cluster)
+        if run:
+            self.runs.resume(own, journal, resumable(journal, run))
+            return
+        with closing(own.nodes()) as nodes:
+            self.runs.apply(own, nodes, self.plans[cluster], self.inventories[cluster])
+        if not self._run_of(journal, cluster):
+            self.applied[cluster] = self.clock.now()
+
+    def _run_of(self, journal: Journal, cluster: str) -> str:
+        return cluster_states(journal, {cluster: self.plans[cluster]})[cluster].run
+
+    def _look(self) -> Mapping[str, SequencedCluster]:
+        found = cluster_states(self.session.past(), self.plans)
+        return {name: _as_applied(state, self.applied.get(name)) for name, state in found.items()}
+
+    def _wait(self, seconds: float) -> None:
+        until = self.clock.now() + seconds
+        while self.clock.now() < until and not self.interrupts.asked():
+            time.sleep(min(JOIN_SECONDS, seconds))
+
+    def _tell(self, turn: NextTurn) -> None:
+        click.echo(turn_line(self.sequence, turn, self.clock.now()), err=self.session.output != "text")
+
+    def _reason(self) -> str:
+        said = f"sequence {self.sequence.name}"
+        return f"{self.session.reason} ({said})" if self.session.reason else said
+
+
+def _as_applied(state: SequencedCluster, at: float | None) -> SequencedCluster:
+    """A cluster that already had its plan needs no run. ``at``: when that was found."""
+    return state if at is None or state.run else replace(state, progress=ClusterProgress.DONE, ended=at)
+
+
+def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, str]:
+    """Each cluster on a thread of its own, so that none waits for another. Cluster → why it did not begin or end."""
+    refused: dict[str, str] = {}
+    broken: list[BaseException] = []
+
+    def guarded(cluster: str) -> None:
+        try:
+            one(cluster)
+        except RolloutError as error:
+            refused[cluster] = str(error)
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            broken.append(error)
+
+    threads = [Thread(target=guarded, args=(cluster,), daemon=True) for cluster in clusters]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(JOIN_SECONDS)
+    if broken:
+        raise broken[0]
+    return refused
+
+
+def _show(session: Session, sequence: ClusterSequence, found: Mapping[str, SequencedCluster], turn: NextTurn) -> None:
+    document = sequence_document(sequence, found, turn)
+    if session.output == "json":
+        click.echo(documents.line(document))
+    else:
+        click.echo("\n".join(sequence_lines(document)))

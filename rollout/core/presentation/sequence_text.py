@@ -1,0 +1,120 @@
+"""Clusters in sequence for people and programs: where each cluster is, and what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rollout.core.model.sequence import ClusterSequence
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, failed_limit
+from rollout.core.text.documents import Moment
+from rollout.core.text.terminal import counted, printable, seconds_text, wall
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLine:
+    """``run`` ``""``: none. ``ended`` ``null``: it has not ended, or nothing was to do. ``why``: of a halt."""
+
+    cluster: str
+    plan: str
+    progress: ClusterProgress
+    run: str
+    nodes: int
+    failed: int
+    ended: Moment | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageLines:
+    """``soak``: seconds until the next stage may begin."""
+
+    name: str
+    soak: float
+    clusters: tuple[ClusterLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceDocument:
+    """Clusters in sequence. ``next``: what happens next; ``until``: the end of a soak; ``failed`` nodes of ``limit``."""
+
+    sequence: str
+    next: Turn
+    until: Moment | None
+    why: str
+    failed: int
+    limit: int
+    exit_code: int | None
+    stages: tuple[StageLines, ...]
+
+
+def sequence_document(
+    sequence: ClusterSequence, found: Mapping[str, SequencedCluster], turn: NextTurn
+) -> SequenceDocument:
+    return SequenceDocument(
+        sequence=sequence.name,
+        next=turn.turn,
+        until=turn.until if turn.turn is Turn.SOAK else None,
+        why=turn.why,
+        failed=sum(state.failed for state in found.values()),
+        limit=failed_limit(sequence, found),
+        exit_code=sequence_exit(found, turn),
+        stages=tuple(
+            StageLines(
+                stage.name,
+                stage.soak,
+                tuple(_line(each.cluster, each.plan, found[each.cluster]) for each in stage.clusters),
+            )
+            for stage in sequence.stages
+        ),
+    )
+
+
+def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
+    halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
+    return ClusterLine(
+        cluster, plan, state.progress, state.run, state.nodes, state.failed, state.ended or None,
+        state.why if halted else "",
+    )  # fmt: skip
+
+
+def sequence_exit(found: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
+    """0 done · 3 halted · 4 done, but some nodes failed or were left; ``None``: it has not ended."""
+    if turn.turn is Turn.HALT:
+        return 3
+    if turn.turn is not Turn.END:
+        return None
+    return 4 if any(state.failed or state.left for state in found.values()) else 0
+
+
+def sequence_lines(document: SequenceDocument) -> Iterator[str]:
+    for stage in document.stages:
+        yield f"stage {stage.name}:"
+        for each in stage.clusters:
+            failed = f", {each.failed} failed" if each.failed else ""
+            run = f", run {each.run}" if each.run else ""
+            why = f": {printable(each.why, 400)}" if each.why else ""
+            yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{run}{why}"
+    yield _ending(document)
+
+
+def _ending(document: SequenceDocument) -> str:
+    name = f"sequence {document.sequence}"
+    match document.next:
+        case Turn.END:
+            return f"{name}: done, {document.failed} failed of at most {document.limit - 1}"
+        case Turn.HALT:
+            return f"{name}: halted; no further cluster begins. {printable(document.why, 400)}"
+        case Turn.SOAK:
+            return f"{name}: soaking until {wall(document.until or 0.0)}"
+        case Turn.BEGIN:
+            return f"{name}: not finished"
+
+
+def turn_line(sequence: ClusterSequence, turn: NextTurn, now: float) -> str:
+    """What begins now, at ``now`` seconds since the epoch."""
+    stage = sequence.stages[turn.stage]
+    place = f"stage {stage.name} ({turn.stage + 1} of {len(sequence.stages)})"
+    if turn.turn is Turn.SOAK:
+        return f"{place}: passed; soaking {seconds_text(turn.until - now)} before the next stage"
+    return f"{place}: {', '.join(turn.clusters)}"

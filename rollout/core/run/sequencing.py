@@ -1,0 +1,102 @@
+"""Clusters in sequence: which clusters may begin next. The decision is made from the state of their runs alone.
+
+A stage passes when the run of each of its clusters is done, was not rolled back, and the stage's soak is over. A halt
+in one cluster, and the budget over all clusters, stop every cluster that has not begun. Runs that have begun continue
+under their own budgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rollout.core.model.sequence import ClusterSequence, ClusterStage
+from rollout.core.text.terminal import counted
+
+
+class ClusterProgress(StrEnum):
+    """Where a cluster is in its sequence."""
+
+    NOT_BEGUN = "not-begun"
+    UNFINISHED = "unfinished"  # its run has not ended: at work, or without a controller
+    INTERRUPTED = "interrupted"
+    DONE = "done"
+    HALTED = "halted"  # its run halted, or ended before it touched a node
+    ROLLED_BACK = "rolled-back"
+
+
+_GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, ClusterProgress.INTERRUPTED})
+
+
+@dataclass(frozen=True, slots=True)
+class SequencedCluster:
+    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
+
+    ``left``: its run ended with nodes that were not changed, such as refused ones.
+    """
+
+    progress: ClusterProgress
+    nodes: int
+    run: str = ""
+    failed: int = 0
+    left: bool = False
+    ended: float = 0.0
+    why: str = ""
+
+
+class Turn(StrEnum):
+    """What a sequence does next."""
+
+    BEGIN = "begin"
+    SOAK = "soak"
+    HALT = "halt"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """``clusters``: to begin or to resume; ``until``: the end of the soak; ``why``: of the halt."""
+
+    turn: Turn
+    stage: int = 0
+    clusters: tuple[str, ...] = ()
+    until: float = 0.0
+    why: str = ""
+
+
+def next_turn(sequence: ClusterSequence, found: Mapping[str, SequencedCluster], now: float) -> NextTurn:
+    """``found``: the state of every cluster of the sequence; ``now``: seconds since the epoch."""
+    why = _stopped(sequence, found)
+    if why:
+        return NextTurn(Turn.HALT, why=why)
+    for at, stage in enumerate(sequence.stages):
+        waiting = tuple(each.cluster for each in stage.clusters if found[each.cluster].progress in _GOES_ON)
+        if waiting:
+            return NextTurn(Turn.BEGIN, at, waiting)
+        until = _ends(stage, found) + stage.soak
+        if now < until and stage is not sequence.stages[-1]:
+            return NextTurn(Turn.SOAK, at, until=until)
+    return NextTurn(Turn.END)
+
+
+def failed_limit(sequence: ClusterSequence, found: Mapping[str, SequencedCluster]) -> int:
+    """At how many failed nodes no further cluster begins."""
+    return sequence.budget.of(sum(state.nodes for state in found.values()))
+
+
+def _ends(stage: ClusterStage, found: Mapping[str, SequencedCluster]) -> float:
+    return max(found[each.cluster].ended for each in stage.clusters)
+
+
+def _stopped(sequence: ClusterSequence, found: Mapping[str, SequencedCluster]) -> str:
+    """Why nothing may begin; ``""``: it may."""
+    for each in sequence.clusters:
+        state = found[each.cluster]
+        if state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK):
+            return f"{each.cluster}: {state.why}"
+    failed, limit = sum(state.failed for state in found.values()), failed_limit(sequence, found)
+    remains = any(state.progress is ClusterProgress.NOT_BEGUN for state in found.values())
+    if remains and failed >= limit:
+        return f"{counted(failed, 'node')} failed over all clusters; the budget of the sequence is {limit}"
+    return ""

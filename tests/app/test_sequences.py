@@ -1,0 +1,136 @@
+"""Clusters in sequence over real runs and a real journal, with agents in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.app.runs import resumable, resume, start_apply
+from rollout.app.sequences import SequenceTools, carry_out, cluster_states
+from rollout.core.model.playbook import Share
+from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
+from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
+from rollout.core.run.state import Verb
+from rollout.errors import Place
+from tests.app.agents import SILENT
+from tests.app.site import ACCESS, SMALL, KilledError, Site
+
+FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
+SOAK = 300.0
+
+
+def _stage(name: str) -> ClusterStage:
+    return ClusterStage(name, (StagedCluster(name, f"{name}.json", Place("s", 1, 1)),), SOAK)
+
+
+SEQUENCE = ClusterSequence("both", (_stage(FIRST.cluster), _stage(SECOND.cluster)), Share(count=3))
+
+
+@dataclass
+class Both:
+    """Two clusters with one journal. ``said``: the turns, as told to the operator."""
+
+    journal: SqlJournal
+    said: list[NextTurn] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+    stop_after: int = 99  # the operator interrupts after so many clusters
+
+    def __post_init__(self) -> None:
+        self.sites = {plan.cluster: Site(self.journal) for plan in (FIRST, SECOND)}
+        self.plans = {plan.cluster: plan for plan in (FIRST, SECOND)}
+        self.at = 5000.0
+
+    def now(self) -> float:
+        return self.at
+
+    def wall(self) -> str:
+        return ""
+
+    def wait(self, seconds: float) -> None:
+        self.at += seconds
+
+    def states(self) -> Mapping[str, SequencedCluster]:
+        return cluster_states(self.journal, self.plans)
+
+    def act(self, clusters: tuple[str, ...]) -> Mapping[str, str]:
+        for cluster in clusters:
+            self.begun.append(cluster)
+            site, run = self.sites[cluster], self.states()[cluster].run
+            site.at = self.at
+            tools = replace(site.tools(), new_run_id=partial("run-{}".format, cluster))
+            if run:
+                resume(resumable(self.journal, run), ACCESS, tools)
+            else:
+                start_apply(self.plans[cluster], ACCESS, tools)
+            self.at = site.at
+        return {}
+
+    def go(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
+        tools = SequenceTools(self, lambda: len(self.begun) >= self.stop_after, self.wait, self.said.append)
+        return carry_out(SEQUENCE, self.states, self.act, tools)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Both:
+    return Both(SqlJournal(tmp_path))
+
+
+def test_the_second_cluster_begins_after_the_soak_of_the_first(both: Both) -> None:
+    turn, found = both.go()
+    assert (turn.turn, sequence_exit(found, turn)) == (Turn.END, 0)
+    assert [said.turn for said in both.said] == [Turn.BEGIN, Turn.SOAK, Turn.BEGIN]
+    first, second = (both.journal.header(f"run-{plan.cluster}") for plan in (FIRST, SECOND))
+    assert second.at >= found[FIRST.cluster].ended + SOAK > first.at + SOAK
+    assert list(sequence_lines(sequence_document(SEQUENCE, found, turn))) == [
+        f"stage {FIRST.cluster}:",
+        f"  {FIRST.cluster}: done, 3 nodes, run run-{FIRST.cluster}",
+        "stage second:",
+        "  second: done, 3 nodes, run run-second",
+        "sequence both: done, 0 failed of at most 2",
+    ]
+    both.begun.clear()
+    assert both.go()[0].turn is Turn.END
+    assert both.begun == [], "repeating a sequence that is done begins nothing"
+
+
+def test_a_killed_controller_is_resumed_by_the_same_command(both: Both) -> None:
+    both.sites[FIRST.cluster].dies_at = ("n2", Verb.APPLY)
+    with pytest.raises(KilledError):
+        both.go()
+    both.sites[FIRST.cluster].dies_at, both.sites[FIRST.cluster].answers = None, []
+    assert both.states()[FIRST.cluster].progress is ClusterProgress.UNFINISHED
+    turn, found = both.go()
+    assert (turn.turn, found[FIRST.cluster].run) == (Turn.END, f"run-{FIRST.cluster}")
+    assert both.begun == [FIRST.cluster, FIRST.cluster, "second"]
+
+
+def test_an_interrupted_sequence_soaks_only_what_is_left(both: Both) -> None:
+    both.stop_after = 1
+    assert both.go()[0].turn is Turn.SOAK
+    both.stop_after, began = 99, both.at
+    both.wait(SOAK / 2)
+    assert both.go()[0].turn is Turn.END
+    assert both.journal.header("run-second").at - began <= SOAK + 1
+
+
+def test_a_rollback_in_the_soak_halts_the_sequence(both: Both) -> None:
+    both.stop_after = 1
+    both.go()
+    both.sites[FIRST.cluster].roll_back(f"run-{FIRST.cluster}")
+    both.stop_after = 99
+    turn, found = both.go()
+    assert (turn.turn, sequence_exit(found, turn), both.begun) == (Turn.HALT, 3, [FIRST.cluster])
+    assert "was rolled back by" in turn.why
+
+
+def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> None:
+    both.sites[FIRST.cluster].nodes.says[("n3", "status")] = SILENT
+    turn, found = both.go()
+    assert found[FIRST.cluster].failed == 1
+    assert (turn.turn, sequence_exit(found, turn)) == (Turn.END, 4), "one failed node is below the budget of 3"
