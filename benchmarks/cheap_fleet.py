@@ -24,6 +24,7 @@ rehearsal: false
 limits: {inFlight: 1000, perRack: 100%, pace: 1000}
 budgets: {wave: 1000, rack: 1000, fleet: 1000}
 soak: 0s
+pullsInFlight: override
 passes: 1
 guard: 180s
 """
