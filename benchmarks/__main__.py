@@ -23,6 +23,7 @@ from benchmarks.check_kubelet import machine
 from benchmarks.figures import Bar, Row, chart, document, ratio, table
 from benchmarks.measured import Turns
 from benchmarks.peers import PEERS
+from benchmarks.programs import programs
 from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
 
 HERE = Path(__file__).parent
@@ -177,6 +178,14 @@ def large(sizes: Sizes) -> Part:
     )  # fmt: skip
 
 
+def agent(_sizes: Sizes) -> Part:
+    with tempfile.TemporaryDirectory() as name:
+        found = programs(Path(name))
+    most = sorted(found.items(), key=lambda each: -each[1])
+    note = ", ".join(f"{times} {what}" for what, times in most[:8])
+    return Part((Row("programs of apply, confirm and cleanup", sum(found.values()), 80, "", note=note),))
+
+
 def start(_sizes: Sizes) -> Part:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -191,7 +200,7 @@ def start(_sizes: Sizes) -> Part:
 
 
 PARTS: Mapping[str, Callable[[Sizes], Part]] = {
-    "start": start, "large": large, "sessions": waiting, "real": real, "cheap": cheap, "beside": beside,
+    "start": start, "agent": agent, "large": large, "sessions": waiting, "real": real, "cheap": cheap, "beside": beside,
 }  # fmt: skip
 
 
