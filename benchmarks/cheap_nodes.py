@@ -23,15 +23,15 @@ export ROLLOUT_ROOT="{folder}/nodes/$4" PATH="{folder}/tools:$PATH"
 exec sh -c "$1"
 """
 """The login shell: ``-c COMMAND``. The third word of SSH_CONNECTION is the address of the node."""
-STARTED = "ExecMainStartTimestampMonotonic=$started"
-SINCE = """\
-since() { # microseconds since this machine's boot when the state was renamed: the unit started then, after its files
-  while read -r word booted _; do [ "$word" != btime ] || break; done </proc/stat
-  set -- "$D/$prefix$started."*
-  echo $((($(stat -c %.3Z "$1" | tr -d .) - booted * 1000 + 1000) * 1000))
+CLOCKED = {
+    "ExecMainStartTimestampMonotonic=$started": 'ExecMainStartTimestampMonotonic=$(cat "$D/$prefix$started."*)',
+    '  mv "$D/$prefix$started."* "$D/$prefix$1.$2"\n': """\
+  mv "$D/$prefix$started."* "$D/$prefix$1.$2"
+  read -r up _ </proc/uptime
+  echo "$((${up%.*}${up#*.} + 2))0000" >"$D/$prefix$1.$2"
+""",
 }
-
-"""
+"""Text of the stand-in of systemctl → the same with this machine's clock: a unit's state has the microseconds of its start."""
 UNIT = f"[Service]\nEnvironmentFile=-{FLAGS}\nExecStart=/usr/bin/kubelet --config={CONFIG}\n"
 OLD, NEW = KUBELET.encode(), KUBELET.replace("Pulls: true", "Pulls: false").encode()
 TX, RUN = "20260101-000000-bench-1", "20260101-000000-bench"
@@ -72,6 +72,7 @@ def prototype(folder: Path, tools: Path) -> Node:
     node.at("/proc/uptime").symlink_to("/proc/uptime")
     node.write(CONFIG, OLD)
     node.write("/etc/systemd/system/kubelet.service", UNIT.encode())
+    node.standin("pid.100.running", f"{int((node.now() + 0.02) * 1e6)}\n")
     return node
 
 
@@ -94,11 +95,11 @@ def cheap_nodes(folder: Path, count: int) -> Iterator[CheapNodes]:
     (tools / "sh").symlink_to("/bin/sh")
     systemctl = tools / "systemctl"
     text = systemctl.read_text()
-    if STARTED not in text:
-        raise SystemExit(f"the stand-in of systemctl prints no {STARTED}")
-    systemctl.write_text(
-        text.replace(STARTED, f"{STARTED.partition('=')[0]}=$(since)").replace("show() {", f"{SINCE}show() {{")
-    )
+    for before, after in CLOCKED.items():
+        if before not in text:
+            raise SystemExit(f"the stand-in of systemctl has no {before}")
+        text = text.replace(before, after)
+    systemctl.write_text(text)
     enter.write_text(ENTER.format(folder=folder))
     enter.chmod(0o755)
     with loopback_sshd(folder, str(enter)) as config:
