@@ -1,6 +1,7 @@
 """``make bench``: every figure of the project in one run; writes ``benchmarks/results.md``, ``results.json`` and ``results.svg``.
 
-``--only NAME`` measures one part and prints its rows. Measure on a quiet machine, as root; ratios within one run are what counts.
+The files are written after each part, so a part that fails costs its own rows only. ``--only NAME`` measures one part and prints
+its rows. Measure on a quiet machine, as root; ratios within one run are what counts.
 """
 
 from __future__ import annotations
@@ -10,150 +11,239 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
 
-from benchmarks import large_fleet, real_nodes
+from benchmarks import cheap_fleet, large_fleet, real_nodes
 from benchmarks.check_kubelet import machine
-from benchmarks.figures import Bar, Row, chart, document, table
+from benchmarks.figures import Bar, Row, chart, document, ratio, table
+from benchmarks.measured import Turns
 from benchmarks.peers import PEERS
-from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR, Turns
+from benchmarks.programs import programs
+from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
 
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured. ``tools``: the folder of the peers' programs."""
+    """How much is measured. ``tools``: the folder of the peers' programs. ``beside``: cheap nodes beside ansible-core."""
 
     nodes: int
     rounds: int
     sessions: int
+    cheap: int
+    beside: int
+    fleet: int
     tools: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a part of the bench has found. ``turns``: the tools that were compared, by the title of their table."""
+
+    rows: Sequence[Row]
+    turns: Mapping[str, Turns] = field(default_factory=dict)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--nodes", type=int, default=100, help="real systemd nodes")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sessions", type=int, default=2000)
+    parser.add_argument("--sessions", type=int, default=2000, help="sessions that wait")
+    parser.add_argument("--cheap", type=int, default=2000, help="cheap nodes of the emergency rollback")
+    parser.add_argument("--beside", type=int, default=200, help="cheap nodes beside ansible-core, in one round")
+    parser.add_argument("--fleet", type=int, default=100_000, help="nodes of the large plan")
     parser.add_argument("--tools", type=Path, required=True)
     parser.add_argument("--only", choices=PARTS)
     given = parser.parse_args()
-    sizes = Sizes(given.nodes, given.rounds, given.sessions, given.tools.absolute())
+    sizes = Sizes(
+        given.nodes, given.rounds, given.sessions, given.cheap, given.beside, given.fleet, given.tools.absolute()
+    )
     if given.only:
-        sys.stdout.write(table(PARTS[given.only](sizes)))
+        found = PARTS[given.only](sizes)
+        sys.stdout.write("".join(map(_tools, found.turns.values())) + table(found.rows))
         return
-    turns = fleet(sizes)
-    rows = [*of_turns(turns), *(row for part in PARTS.values() if part is not real for row in part(sizes))]
-    write(sizes, turns, rows)
+    measure_all(sizes)
 
 
-def fleet(sizes: Sizes) -> Turns:
+def measure_all(sizes: Sizes) -> None:
+    """Every part, one after the other."""
+    began = machine()
+    parts: list[Part] = []
+    for name in PARTS:
+        parts.append(attempted(name, sizes))
+        write(sizes, began, parts)
+
+
+def attempted(name: str, sizes: Sizes) -> Part:
+    """The part; if it fails, a row with the reason."""
+    began = time.monotonic()
+    try:
+        return PARTS[name](sizes)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the figures of the other parts count
+        traceback.print_exc()
+        return Part((Row(f"the part `{name}`", None, 0, "", note=f"failed: {str(error).splitlines()[0][:200]}"),))
+    finally:
+        sys.stderr.write(f"the part {name} took {time.monotonic() - began:.0f} s\n")
+
+
+def real(sizes: Sizes) -> Part:
     with tempfile.TemporaryDirectory() as folder:
-        return real_nodes.compare(Path(folder), sizes.nodes, sizes.rounds, sizes.tools)
-
-
-def real(sizes: Sizes) -> Sequence[Row]:
-    return of_turns(fleet(sizes))
+        turns = real_nodes.compare(Path(folder), sizes.nodes, sizes.rounds, sizes.tools)
+    return Part(of_turns(turns), {f"{sizes.nodes} real nodes": turns})
 
 
 def of_turns(turns: Turns) -> Sequence[Row]:
-    """Rows of the comparison on real nodes."""
-    floor, most = turns.wall(FLOOR), turns.cpu(FLOOR)
+    """Rows of the comparison on real nodes. A tool that failed leaves its rows without a figure."""
+    floor, most, why = turns.wall(FLOOR), turns.cpu(FLOOR) or 0.0, turns.why
     return (
-        Row("apply, wall", turns.wall(APPLY) / floor, 1.25, "× safe floor"),
-        Row("emergency rollback with proof, wall", turns.wall(EMERGENCY) / floor, 1.1, "× safe floor"),
+        Row("apply, wall", ratio(turns.wall(APPLY), floor), 1.25, "× safe floor", note=why(APPLY, FLOOR)),
+        Row("emergency rollback with proof, wall", ratio(turns.wall(EMERGENCY), floor), 1.1, "× safe floor", note=why(EMERGENCY, FLOOR)),
         Row("apply, controller's CPU a node", turns.cpu(APPLY), most + 8, "ms", note="the safe floor and 8 ms"),
         Row("emergency, controller's CPU a node", turns.cpu(EMERGENCY), most + 4, "ms", note="the safe floor and 4 ms"),
-        Row("apply, controller's CPU", turns.cpu(APPLY) / turns.cpu("pyinfra"), 0.5, "× pyinfra"),
-        Row("ansible-core, wall", turns.wall("ansible-core") / turns.wall(APPLY), 5, "× apply", at_least=True),
-        Row("connections a node, apply", turns.connections[APPLY], 1, ""),
-        Row("connections a node, emergency", turns.connections[EMERGENCY], 1, ""),
+        Row("apply, controller's CPU", ratio(turns.cpu(APPLY), turns.cpu("pyinfra")), 0.5, "× pyinfra", note=why("pyinfra")),
+        Row("ansible-core, wall", ratio(turns.wall("ansible-core"), turns.wall(APPLY)), 5, "× apply", at_least=True, note=why("ansible-core")),
+        Row("connections a node, apply", turns.connections.get(APPLY), 1, ""),
+        Row("connections a node, emergency", turns.connections.get(EMERGENCY), 1, ""),
+    )  # fmt: skip
+
+
+def cheap(sizes: Sizes) -> Part:
+    with tempfile.TemporaryDirectory() as folder:
+        turns = cheap_fleet.emergencies(Path(folder), sizes.cheap, sizes.rounds)
+    floor, ours = cheap_fleet.FLOOR, cheap_fleet.EMERGENCY
+    what, why = f"emergency rollback of {sizes.cheap:,} cheap nodes, wall", turns.why(floor, ours)
+    row = Row(what, ratio(turns.wall(ours), turns.wall(floor)), 1.25, "× its floor", note=why)
+    return Part((row,), {f"{sizes.cheap:,} cheap nodes, emergency rollback": turns})
+
+
+def beside(sizes: Sizes) -> Part:
+    with tempfile.TemporaryDirectory() as folder:
+        turns = cheap_fleet.changes(Path(folder), sizes.beside, 1, sizes.tools)
+    ours, theirs = cheap_fleet.APPLY, cheap_fleet.ANSIBLE
+    found = ratio(turns.wall(theirs), turns.wall(ours))
+    row = Row(
+        f"ansible-core on {sizes.beside:,} cheap nodes, wall",
+        found,
+        20,
+        "× apply",
+        at_least=True,
+        note=turns.why(ours, theirs),
     )
+    return Part((row,), {f"{sizes.beside:,} cheap nodes, one file and a restart": turns})
 
 
-def waiting(sizes: Sizes) -> Sequence[Row]:
+def waiting(sizes: Sizes) -> Part:
     words = (sys.executable, "-m", "benchmarks.waiting_sessions", str(sizes.sessions))
     found = json.loads(subprocess.run(words, cwd=HERE.parent, stdout=subprocess.PIPE, check=True).stdout)
     what = f"{found['sessions']:,} sessions, open and idle for 30 s"
-    return (
-        Row(f"{what}: failures", sum(found["failed"].values()), 0, "", note=str(found["failed"] or "")),
-        Row(f"{what}: memory", found["memory"], 250, "MB"),
-        Row(f"{what}: CPU", 100 * found["idleCore"], 10, "% of a core"),
+    return Part(
+        (
+            Row(f"{what}: failures", sum(found["failed"].values()), 0, "", note=str(found["failed"] or "")),
+            Row(f"{what}: memory", found["memory"], 250, "MB"),
+            Row(f"{what}: CPU", 100 * found["idleCore"], 10, "% of a core"),
+        )
     )
 
 
-def large(_sizes: Sizes) -> Sequence[Row]:
-    """Plans and simulated applies, from start to end."""
+def large(sizes: Sizes) -> Part:
+    """Plans and simulated applies, from start to end; and the status of a run."""
     costs = {}
-    for count in (2000, 100_000):
+    for count in (2000, sizes.fleet):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             large_fleet.apart(large_fleet.lay_out, folder, count)
             words = ("plan", "--cluster", "rno", "--snapshot", "fleet.snapshot.json", "--out", "p.json")
             costs["plan", count] = large_fleet.cost(folder, *words)
             costs["simulate", count] = large_fleet.cost(folder, "simulate", "p.json")
-    small, big = costs["simulate", 2000].cpu, costs["simulate", 100_000].cpu
-    return (
-        Row("plan of 2,000 nodes from a snapshot, CPU", costs["plan", 2000].cpu, 1.2, "s"),
-        Row("plan of 100,000 nodes from a snapshot, CPU", costs["plan", 100_000].cpu, 40, "s"),
-        Row("plan of 100,000 nodes, memory", costs["plan", 100_000].memory, 800, "MB"),
-        Row("simulated apply of 100,000 nodes, CPU", big, 60, "s"),
-        Row(
-            "the same: exponent of cost over nodes", _exponent(small, big), 1.1, "", note="from 2,000 to 100,000 nodes"
-        ),
-    )
+            if count == 2000:
+                large_fleet.apart(large_fleet.past_run, folder)
+                costs["status", count] = large_fleet.cost(folder, "status")
+    small, big = costs["simulate", 2000].cpu, costs["simulate", sizes.fleet].cpu
+    exponent = log(big / small) / log(sizes.fleet / 2000)
+    return Part(
+        (
+            Row("plan of 2,000 nodes from a snapshot, CPU", costs["plan", 2000].cpu, 1.2, "s"),
+            Row(f"plan of {sizes.fleet:,} nodes from a snapshot, CPU", costs["plan", sizes.fleet].cpu, 40, "s"),
+            Row(f"plan of {sizes.fleet:,} nodes, memory", costs["plan", sizes.fleet].memory, 800, "MB"),
+            Row(f"simulated apply of {sizes.fleet:,} nodes, CPU", big, 60, "s"),
+            Row("the same: exponent of cost over nodes", exponent, 1.1, "", note=f"from 2,000 to {sizes.fleet:,} nodes"),
+            Row("`rollout status` with a run of 2,000 nodes, CPU", costs["status", 2000].cpu, 0.5, "s"),
+        )
+    )  # fmt: skip
 
 
-def _exponent(small: float, big: float) -> float:
-    return log(big / small) / log(100_000 / 2000)
+def agent(_sizes: Sizes) -> Part:
+    with tempfile.TemporaryDirectory() as name:
+        found = programs(Path(name))
+    most = sorted(found.items(), key=lambda each: -each[1])
+    note = ", ".join(f"{times} {what}" for what, times in most[:8])
+    return Part((Row("programs of apply, confirm and cleanup", sum(found.values()), 80, "", note=note),))
 
 
-def start(_sizes: Sizes) -> Sequence[Row]:
+def start(_sizes: Sizes) -> Part:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shown = large_fleet.cost(folder, "--help")
         durable = large_fleet.apart(large_fleet.journal_speed, folder)
-    return (
-        Row("`rollout --help`, CPU", shown.cpu, 0.25, "s"),
-        Row("`rollout status` with a run of 2,000 nodes, CPU", None, 0.5, "s", note="no run of that size is made here"),
-        Row("journal, full sync", durable, 5000, "events/s", at_least=True, note="50 events in one write"),
+    return Part(
+        (
+            Row("`rollout --help`, CPU", shown.cpu, 0.25, "s"),
+            Row("journal, full sync", durable, 5000, "events/s", at_least=True, note="50 events in one write"),
+        )
     )
 
 
-PARTS: dict[str, Callable[[Sizes], Sequence[Row]]] = {"real": real, "sessions": waiting, "large": large, "start": start}
+PARTS: Mapping[str, Callable[[Sizes], Part]] = {
+    "start": start, "agent": agent, "large": large, "sessions": waiting, "real": real, "cheap": cheap, "beside": beside,
+}  # fmt: skip
 
 
-def write(sizes: Sizes, turns: Turns, rows: Sequence[Row]) -> None:
-    bars = [
-        Bar(tool, turns.wall(tool)) for tool in (FLOOR, "pyinfra", APPLY, EMERGENCY, "parallel-ssh", "ansible-core")
-    ]
-    (HERE / "results.svg").write_text(chart(f"{sizes.nodes} real nodes, wall time", bars))
-    tools = "".join(
-        f"| {tool} | {turns.wall(tool):.1f} s | {turns.cpu(tool):.1f} ms | {turns.connections[tool]:.1f} | {_settings(tool)} |\n"
-        for tool in turns.turns
-    )
+def write(sizes: Sizes, began: str, parts: Sequence[Part]) -> None:
+    """What the parts up to now have found. ``began``: the machine, and its load at the start."""
+    rows = [row for part in parts for row in part.rows]
+    compared = {title: turns for part in parts for title, turns in part.turns.items()}
+    first = next(iter(compared.items()), None)
+    if first is not None:
+        title, turns = first
+        bars = [Bar(tool, wall) for tool in turns.turns if (wall := turns.wall(tool)) is not None]
+        (HERE / "results.svg").write_text(chart(f"{title}, wall time", sorted(bars, key=lambda bar: bar.seconds)))
+    tools = "\n".join(f"## {title}\n\n{_tools(turns)}" for title, turns in compared.items())
     (HERE / "results.md").write_text(f"""\
 # Measured
 
-Written by `make bench`: {sizes.nodes} real systemd nodes (nspawn, OpenSSH, sudo) share this machine with the controller. The same two
-files, a restart with RestartSec=1, and health. Medians of {sizes.rounds} rounds, in an order that rotates. {machine()}
-
-| tool | wall | controller's CPU a node | connections a node | settings |
-| --- | ---: | ---: | ---: | --- |
-{tools}
-The safe floor is one hand-written script over one connection and one sudo: the same copies, syncs, receipt, boot unit, transient
-units, reload, restart, wait, health and disarming, without fencing, journal and protocol. pyinfra and ansible-core have no guard and no way back.
+Written by `make bench`, medians of {sizes.rounds} rounds in an order that rotates. {began}.
+Real nodes are systemd in nspawn with OpenSSH and sudo; cheap nodes are a folder each, behind one OpenSSH. All of them share this machine with the controller.
 
 ## What must be reached
 
 {table(rows)}
-Not measured: fleets of 2,000 OpenSSH nodes against peers.
+{tools}
+The safe floor is one hand-written script over one connection and one sudo: the same copies, syncs, receipt, boot unit, transient
+units, reload, restart, wait, health and disarming, without fencing, journal and protocol. The agent's floor sends the agent the verbs of an
+emergency rollback over one connection, and does nothing else. pyinfra and ansible-core have no guard and no way back.
 """)
     (HERE / "results.json").write_text(json.dumps(document(rows), indent=1, ensure_ascii=False) + "\n")
+
+
+def _tools(turns: Turns) -> str:
+    lines = ["| tool | wall | controller's CPU a node | connections a node | settings |", "| --- | ---: | ---: | ---: | --- |"]  # fmt: skip
+    for tool in dict.fromkeys((*turns.turns, *turns.failures)):
+        wall, cpu, connections = turns.wall(tool), turns.cpu(tool), turns.connections.get(tool)
+        cells = (
+            tool,
+            "-" if wall is None else f"{wall:.1f} s",
+            "-" if cpu is None else f"{cpu:.1f} ms",
+            "-" if connections is None else f"{connections:.1f}",
+            turns.why(tool).replace("|", "/").replace("\n", " ") or _settings(tool),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join((*lines, ""))
 
 
 def _settings(tool: str) -> str:
@@ -163,6 +253,7 @@ def _settings(tool: str) -> str:
         FLOOR: "pool of 200",
         APPLY: "one wave, unpaced, no soak, no rehearsal",
         EMERGENCY: "unpaced, all of a rack at once; reads all nodes again as a proof",
+        cheap_fleet.FLOOR: "pool of 200",
     }[tool]
 
 

@@ -34,6 +34,11 @@ class Bar:
     seconds: float
 
 
+def ratio(value: float | None, to: float | None) -> float | None:
+    """``None``: one of them was not measured."""
+    return value / to if value is not None and to else None
+
+
 def table(rows: Iterable[Row]) -> str:
     """Markdown; every row is printed, whatever its verdict."""
     lines = ["| what | measured | to reach | verdict | note |", "| --- | ---: | ---: | --- | --- |"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -18,9 +19,42 @@ class Measured:
     cpu: float
     said: str
 
+    def __str__(self) -> str:
+        return f"{self.wall:.1f} s, CPU {self.cpu:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """All turns of each tool on ``nodes`` nodes; how many connections each node saw in its last one; why a tool failed.
+
+    A figure is ``None`` if no turn of the tool succeeded.
+    """
+
+    nodes: int
+    turns: Mapping[str, Sequence[Measured]]
+    connections: Mapping[str, float] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def wall(self, tool: str) -> float | None:
+        found = self.turns.get(tool)
+        return statistics.median(each.wall for each in found) if found else None
+
+    def cpu(self, tool: str) -> float | None:
+        """Milliseconds of the controller's CPU a node."""
+        found = self.turns.get(tool)
+        return 1000 * statistics.median(each.cpu for each in found) / self.nodes if found else None
+
+    def why(self, *tools: str) -> str:
+        """Why figures of these tools are missing or are of fewer rounds."""
+        return "; ".join(f"{tool} failed in {self.failures[tool]}"[:200] for tool in tools if tool in self.failures)
+
+
+class FailedError(Exception):
+    """A command failed: its figures say nothing. The message ends with what it printed."""
+
 
 def measured(words: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Measured:
-    """``SystemExit`` with what it printed if it fails: a figure of a failed run says nothing."""
+    """Of one command. Raises ``FailedError``."""
     log = folder / "said"
     began = time.perf_counter()
     with log.open("wb") as out:
@@ -31,6 +65,7 @@ def measured(words: Sequence[str], folder: Path, environment: Mapping[str, str] 
         _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     said = log.read_text(errors="replace")
-    if code := os.waitstatus_to_exitcode(status):
-        raise SystemExit(f"{' '.join(words)[:200]} ended with {code}:\n{said[-3000:]}")
+    process.returncode = code = os.waitstatus_to_exitcode(status)  # waited for
+    if code:
+        raise FailedError(f"{' '.join(words)[:200]} ended with {code}: {said[-1500:]}")
     return Measured(wall, used.ru_utime + used.ru_stime, said)

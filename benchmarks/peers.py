@@ -16,6 +16,11 @@ FLAGS_TEXT = 'KUBELET_EXTRA_ARGS="--image-pull-progress-deadline=5m"\n'
 HEALTH = "http://127.0.0.1:10248/healthz"
 FORKS = 50
 """Ansible's parallel nodes: more were slower on two cores."""
+_OPTIONS = "-o ControlMaster=auto -o ControlPersist=60s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+ANSIBLE_CFG = (
+    f"[defaults]\nforks = {FORKS}\nhost_key_checking = false\nstdout_callback = minimal\n"
+    f"[connection]\npipelining = true\n[ssh_connection]\npipelining = true\nssh_args = {_OPTIONS}\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,7 @@ def _ansible_files(folder: Path, targets: Sequence[Target], key: Path) -> None:
       retries: 30
       delay: 1
 """)
-    options = "-o ControlMaster=auto -o ControlPersist=60s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-    (folder / "ansible.cfg").write_text(
-        f"[defaults]\nforks = {FORKS}\nhost_key_checking = false\nstdout_callback = minimal\n"
-        f"[connection]\npipelining = true\n[ssh_connection]\npipelining = true\nssh_args = {options}\n"
-    )
+    (folder / "ansible.cfg").write_text(ANSIBLE_CFG)
 
 
 def _pyinfra_files(folder: Path, targets: Sequence[Target], key: Path) -> None:

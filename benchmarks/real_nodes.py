@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measured import Measured, measured
+from benchmarks.measured import FailedError, Measured, Turns, measured
 from benchmarks.peers import FLAGS, PEERS, Target
 from tests.bed.bed import INSTANCES, Bed
 from tests.bed.node import CONFIG, PLAIN_CONFIG, Layout, Node
@@ -39,22 +37,6 @@ guard: 180s
 TOGETHER = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """All turns of each tool, and how many connections each node saw in the last one."""
-
-    nodes: int
-    turns: Mapping[str, Sequence[Measured]]
-    connections: Mapping[str, float]
-
-    def wall(self, tool: str) -> float:
-        return statistics.median(each.wall for each in self.turns[tool])
-
-    def cpu(self, tool: str) -> float:
-        """Milliseconds of the controller's CPU a node."""
-        return 1000 * statistics.median(each.cpu for each in self.turns[tool]) / self.nodes
-
-
 def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
     with _many_instances(nodes), Bed() as bed:
         _add_programs(bed.folder / "image")
@@ -62,18 +44,22 @@ def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
         _lay_out(folder, found)
         turns: dict[str, list[Measured]] = defaultdict(list)
         connections: dict[str, float] = {}
+        failures: dict[str, str] = {}
         names = [FLOOR, APPLY, *PEERS]
         for number in range(rounds):
             for name in names[number % len(names) :] + names[: number % len(names)]:
                 _reset(found)
-                for tool, words in _steps(name, folder, bed, tools):
-                    before = _accepted(found)
-                    turns[tool].append(measured(words, folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}))
-                    connections[tool] = (_accepted(found) - before) / nodes
-                    sys.stderr.write(
-                        f"round {number + 1}: {tool}: {turns[tool][-1].wall:.1f} s, CPU {turns[tool][-1].cpu:.1f} s\n"
-                    )
-    return Turns(nodes, turns, connections)
+                at = name
+                try:
+                    for tool, words in _steps(name, folder, bed, tools):
+                        at, before = tool, _accepted(found)
+                        turns[tool].append(measured(words, folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}))
+                        connections[tool] = (_accepted(found) - before) / nodes
+                        sys.stderr.write(f"round {number + 1}: {tool}: {turns[tool][-1]}\n")
+                except FailedError as error:  # the figures of the others count
+                    failures[at] = f"round {number + 1}: {error}"
+                    sys.stderr.write(f"{failures[at]}\n")
+    return Turns(nodes, turns, connections, failures)
 
 
 def _steps(name: str, folder: Path, bed: Bed, tools: Path) -> Iterator[tuple[str, Sequence[str]]]:

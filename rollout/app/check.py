@@ -13,10 +13,9 @@ from rollout.app.load import (
     PLAYBOOK_FOLDER,
     SUFFIX,
     ask_for_cluster,
-    load_policy,
     names_in,
-    own_templates,
 )
+from rollout.app.load_playbook import load_policy, own_templates
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates

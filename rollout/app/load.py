@@ -1,22 +1,16 @@
-"""Inventories and playbooks by name: ``inventories/rno.yaml`` is cluster ``rno``."""
+"""Inventories by name: ``inventories/rno.yaml`` is cluster ``rno``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 from pathlib import PurePosixPath
 
 from rollout.app.ports import Files, NodeSources
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Policy
 from rollout.core.reading import ansible_inventory, found_nodes
 from rollout.core.reading.found_nodes import FoundNodes
 from rollout.core.reading.inventory_draft import InventoryDraft, draft_of, finish
 from rollout.core.reading.node_sources import FromAnsible
-from rollout.core.reading.playbook_file import TEMPLATE_FOLDER, load_playbook
-from rollout.core.reading.playbook_schema import WrittenTemplates
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -25,7 +19,6 @@ from rollout.errors import InputError, Place, Problem, RemoteError, UsageError
 INVENTORY_FOLDER = "inventories"
 PLAYBOOK_FOLDER = "playbooks"
 SUFFIX = ".yaml"
-TEMPLATE_SUFFIX = ".j2"
 
 
 def load_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
@@ -42,10 +35,10 @@ def load_cluster(files: Files, sources: NodeSources, cluster: str, instead: str 
 
 def ask_for_cluster(files: Files, sources: NodeSources, cluster: str, instead: str = "") -> Inventory:
     """``load_cluster`` for callers that continue without an API server: if it does not answer, ``RemoteError``."""
-    path = _path(files, INVENTORY_FOLDER, cluster, "cluster")
+    path = path_of(files, INVENTORY_FOLDER, cluster, "cluster")
     draft = draft_of(files.read(path), path)
     inventory = finish(draft, _found(files, draft, sources, instead))
-    _check_name("cluster", inventory.cluster, cluster, path)
+    check_name("cluster", inventory.cluster, cluster, path)
     return replace(inventory, endpoints=_reached(files, inventory.endpoints))
 
 
@@ -75,39 +68,13 @@ def _found(files: Files, draft: InventoryDraft, sources: NodeSources, instead: s
     return found_nodes.nodes_from_api(live, source)
 
 
-def load_policy(files: Files, name: str) -> Policy:
-    """A playbook with its templates. Raises ``UsageError`` for an unknown name, ``InputError`` for a wrong file."""
-    path = _path(files, PLAYBOOK_FOLDER, name, "playbook")
-    policy = load_playbook(files.read(path), path, load_templates(files))
-    _check_name("name", policy.name, name, path)
-    return policy
-
-
-def load_templates(files: Files) -> dict[str, str]:
-    """The text of every template that a playbook can name. A project's own wins over the shipped one of its name."""
-    return {**shipped_templates(), **own_templates(files)}
-
-
-@cache
-def shipped_templates() -> Mapping[str, str]:
-    """The text of each template of the package, by its name: those that a playbook uses by default."""
-    folder = resources.files("rollout").joinpath("templates")
-    names: tuple[str, ...] = tuple(WrittenTemplates.model_validate({}).model_dump().values())
-    return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
-
-
-def own_templates(files: Files) -> dict[str, str]:
-    """The text of the project's own templates, by name."""
-    names = files.list(TEMPLATE_FOLDER, TEMPLATE_SUFFIX)
-    return {name: files.read(f"{TEMPLATE_FOLDER}/{name}") for name in names}
-
-
 def names_in(files: Files, folder: str) -> tuple[str, ...]:
     """The names of the clusters or playbooks in a folder."""
     return tuple(name.removesuffix(SUFFIX) for name in files.list(folder, SUFFIX))
 
 
-def _path(files: Files, folder: str, name: str, what: str) -> str:
+def path_of(files: Files, folder: str, name: str, what: str) -> str:
+    """The file of a cluster or a playbook. ``UsageError``: there is none of this name."""
     path = f"{folder}/{name}{SUFFIX}"
     if is_name(name) and files.exists(path):
         return path
@@ -118,7 +85,7 @@ def _path(files: Files, folder: str, name: str, what: str) -> str:
     raise UsageError(f"unknown-{what}", f"there is no {what} `{printable(name, 60)}`", hint=hint)
 
 
-def _check_name(key: str, said: str, name: str, path: str) -> None:
+def check_name(key: str, said: str, name: str, path: str) -> None:
     """A copied file that still contains the old name would act on the wrong cluster, or under the wrong name."""
     if said != name:
         message = f"`{key}` is {said}, but the file is {path}"

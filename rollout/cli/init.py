@@ -11,7 +11,7 @@ import click
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.new_files import write_new
 from rollout.adapters.node_sources import RealSources
-from rollout.app.load import shipped_templates
+from rollout.app.load_playbook import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
 from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE

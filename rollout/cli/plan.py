@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.private_files import write_privately
-from rollout.app.load import load_policy
+from rollout.app.load_playbook import load_policy
 from rollout.app.plan import check_preflight
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option

@@ -13,7 +13,7 @@ import click
 
 from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.following import replay
-from rollout.app.load import load_policy
+from rollout.app.load_playbook import load_policy
 from rollout.app.maintenance import held_by, set_free
 from rollout.app.plan import check_preflight
 from rollout.app.ports import Journal, Nodes

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.files import FolderFiles
-from rollout.app.load import load_cluster, load_policy, load_templates
+from rollout.app.load import load_cluster
+from rollout.app.load_playbook import load_policy, load_templates
 from rollout.app.ports import Files
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode

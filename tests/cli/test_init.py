@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.app.load import shipped_templates
+from rollout.app.load_playbook import shipped_templates
 from rollout.cli.main import run
 
 SCRIPT = """\

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollout.app.load import load_cluster, load_policy
+from rollout.app.load import load_cluster
+from rollout.app.load_playbook import load_policy
 from rollout.core.reading.schemas import SCHEMAS
 from tests.app.test_live_inventories import RACK, ZONE, live
 from tests.app.test_load import TEMPLATES, FakeFiles, FakeSources

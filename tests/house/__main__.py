@@ -10,7 +10,7 @@ import click
 import rollout
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.journal import SqlJournal
-from rollout.app.load import load_policy
+from rollout.app.load_playbook import load_policy
 from rollout.app.plan import build_plan
 from rollout.core.plans import plan_codec
 from rollout.core.reading.precedence import settings_of

@@ -25,7 +25,7 @@ class Written(BaseModel):
     """A map in a file of ours: strict types, no unknown keys, camelCase keys as aliases."""
 
     stand_ins: ClassVar[Mapping[str, Any]] = {}  # for missing keys, so that the rest can be checked
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False, defer_build=True)
 
 
 class Mistakes:

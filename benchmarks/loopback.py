@@ -1,0 +1,69 @@
+"""One real sshd on this machine that answers on all addresses of 127.16.0.0/12; each address is a node.
+
+Only root can start it: it has a ``passwd`` of its own, in a namespace of mounts. The login is root's, with a key of its own
+and a plain login shell: the files that this machine's root has for its shell would be run in every session.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.controllers import until
+
+PORT = 2322
+_BEGIN = 'mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -r -f "$0/sshd_config"'
+
+
+def address(number: int) -> str:
+    """Of node ``number``, from 0."""
+    return f"127.{16 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
+
+
+@contextmanager
+def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
+    """Until the end; yields the ssh_config of clients. ``folder/user`` is their key, ``shell`` the login shell."""
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    shutil.copy(folder / "user.pub", folder / "keys")
+    (folder / "sshd_config").write_text(
+        f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/keys\nStrictModes no\n"
+        f"PermitRootLogin yes\nUsePAM no\nMaxStartups 5000\nUseDNS no\nPidFile none\n"
+    )
+    (folder / "passwd").write_text(_passwd(shell))
+    key = " ".join((folder / "host.pub").read_text().split()[:2])
+    (folder / "known").write_text(f"[127.*]:{PORT} {key}\n")
+    config = folder / "config"
+    config.write_text(
+        f"Host *\n  User root\n  Port {PORT}\n  IdentityFile {folder}/user\n  IdentitiesOnly yes\n"
+        f"  UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile none\n"
+    )
+    Path("/run/sshd").mkdir(exist_ok=True)
+    words = ("unshare", "--mount", "--propagation", "private", "sh", "-c", _BEGIN, str(folder))
+    server = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: _listens(server), 60.0, "sshd listens")
+        yield config
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _passwd(shell: str) -> str:
+    """This machine's, with this login shell for root."""
+    lines = Path("/etc/passwd").read_text().splitlines()
+    return "".join(
+        f"{line.rpartition(':')[0]}:{shell}\n" if line.startswith("root:") else f"{line}\n" for line in lines
+    )
+
+
+def _listens(server: subprocess.Popen[bytes]) -> bool:
+    if server.poll() is not None:
+        raise SystemExit(f"sshd ended with {server.returncode}")
+    with suppress(OSError), socket.create_connection((address(0), PORT), 1):
+        return True
+    return False

@@ -1,0 +1,78 @@
+"""How many programs the agent starts on a node in an apply, its confirm and the cleanup, in one conversation.
+
+``strace`` follows the agent on a node in a folder, and each successful ``execve`` counts. Not counted: what a stand-in of the tests
+starts, ``sleep``, and the second of the two programs that the stand-in of ``timeout`` is.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rollout.kubelet.agent import agent_call, conversation
+from tests.agent.node import PROGRAM, Node, order
+
+_LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P<rest>.*) = (?P<result>-?\d+)")
+
+
+def programs(folder: Path) -> Mapping[str, int]:
+    """Name of a program → how often it was started."""
+    node = Node.make(folder / "node", "sh")
+    asked = (
+        agent_call.apply(PROGRAM, order(), sudo=False, deadline=60),
+        agent_call.confirm(PROGRAM, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60),
+        agent_call.cleanup(PROGRAM, run="run-1", counter=1, sudo=False, deadline=60),
+    )
+    frames = [conversation.frame(each.request, f"{at:064d}") for at, each in enumerate(asked) if each.request]
+    trace = folder / "trace"
+    words = ("strace", "-f", "-o", str(trace), "-e", "trace=execve,clone,clone3,fork,vfork")
+    done = subprocess.run(
+        [*words, str(node.bin / "sh"), "-c", f"exec {conversation.boot(PROGRAM)}"],
+        input=conversation.opening(PROGRAM, packed=True) + b"".join(frames),
+        capture_output=True, env=node.env(), cwd="/", timeout=600, check=False,
+    )  # fmt: skip
+    if node.receipt().get("state") != "confirmed":
+        raise SystemExit(f"the agent did not confirm: {done.stdout[-500:]!r} {done.stderr[-500:]!r}")
+    return Counter(_started(trace.read_text(errors="replace"), str(node.bin)))
+
+
+def _started(trace: str, standins: str) -> Iterator[str]:
+    """The names of the programs that count."""
+    parents: dict[str, str] = {}
+    inside: set[str] = set()
+    waits: set[str] = set()
+    for pid, child, path in _calls(trace):
+        if child:
+            parents[child] = pid
+        elif not _below(pid, parents, inside):
+            name = path.rpartition("/")[2]
+            if path.startswith(standins) and name not in ("sh", "timeout"):
+                inside.add(pid)
+            if name not in ("sleep", "timeout") or (name == "timeout" and pid not in waits):
+                yield name
+            waits ^= {pid} if name == "timeout" else set()
+
+
+def _calls(trace: str) -> Iterator[tuple[str, str, str]]:
+    """Successful calls, in the order of their ends: the process, and its new child or the program that it has become."""
+    begun: dict[str, str] = {}
+    for line in trace.splitlines():
+        if line.endswith("<unfinished ...>"):
+            begun[line.partition(" ")[0]] = line
+        found = _LINE.match(line)
+        if found is None or int(found["result"]) < 0:
+            continue
+        pid = found["pid"]
+        if found["call"] != "execve":
+            yield pid, found["result"], ""
+        elif path := re.search(r'execve\("([^"]*)"', begun.get(pid, "") if "resumed" in line else line):
+            yield pid, "", path[1]
+
+
+def _below(pid: str, parents: Mapping[str, str], those: set[str]) -> bool:
+    while pid and pid not in those:
+        pid = parents.get(pid, "")
+    return bool(pid)
