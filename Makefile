@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture lock audit sbom kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture site lock audit sbom kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,8 @@ quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
 lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
-	$(BIN)/ruff check rollout tests benchmarks
-	$(BIN)/ruff format --check rollout tests benchmarks
+	$(BIN)/ruff check rollout tests benchmarks docs/site
+	$(BIN)/ruff format --check rollout tests benchmarks docs/site
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
@@ -134,6 +134,10 @@ bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: C
 picture: setup ## make the picture of a run in the README anew, by a run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh
 
+site: setup ## the documentation site, in .cache/site/html; a warning is an error
+	$(BIN)/python -m tests.docs.site .cache/site/pages
+	$(BIN)/sphinx-build -q -W --keep-going -n .cache/site/pages .cache/site/html
+
 ##@ Before a release
 
 .cache/tools/.done: requirements/tools.txt
@@ -144,7 +148,7 @@ picture: setup ## make the picture of a run in the README anew, by a run
 COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
 
 lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirements/*.in; what fits stays as it is (UPGRADE=--upgrade)
-	$(COMPILE) $(UPGRADE) --extra dev --extra page pyproject.toml requirements/build.in --output-file requirements/dev.txt
+	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page pyproject.toml requirements/build.in --output-file requirements/dev.txt
 	$(COMPILE) --constraint requirements/dev.txt --extra page pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(COMPILE) $(UPGRADE) requirements/peers.in --output-file requirements/peers.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
