@@ -44,8 +44,8 @@ class PlainProgress:
         self._rehearsal(after)
         if before.phase is not after.phase or before.wave != after.wave:
             self._phase(before, after)
-        if before.paused != after.paused and after.halt is None:
-            self._say(waits_for(after, after.now) if after.paused is not None else "continues")
+        if (before.paused, before.closed) != (after.paused, after.closed) and after.halt is None:
+            self._say(waits_for(after, after.now) if after.waits else "continues")
 
     def on_end(self, state: RunState) -> None:
         for line in summary_lines(summarize(state)):
