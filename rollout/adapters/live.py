@@ -77,7 +77,7 @@ def _title(seen: View) -> Text:
     what = "rollback" if seen.goal is Goal.REVERT else "run"
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{what} {seen.run}", "bold").append(f" on {seen.cluster}", "bold")
-    waits = seen.standing in ("on hold", "paused")
+    waits = seen.standing in ("on hold", "paused", "window closed")
     text.append(f"   {seen.standing}", "bold red" if seen.halt else "bold yellow" if waits else "bold cyan")
     text.append(f"   {seen.done:,} of {counted(seen.total, 'node')}")
     return text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+from rollout.app.change_windows import zoned
 from rollout.app.load import (
     INVENTORY_FOLDER,
     PLAYBOOK_FOLDER,
@@ -16,7 +17,7 @@ from rollout.app.load import (
     names_in,
 )
 from rollout.app.load_playbook import load_policy, own_templates
-from rollout.app.ports import Files, NodeSources
+from rollout.app.ports import Files, NodeSources, Zones
 from rollout.core.model.inventory import Inventory, Level, Node, Role, role_of
 from rollout.core.model.playbook import Policy, Templates
 from rollout.core.model.settings import Setting, Value
@@ -68,11 +69,12 @@ def check(
     sources: NodeSources,
     why_not_run: Callable[[str], str] = lambda _program: "",
     fleet: FleetSnapshot | None = None,
+    zones: Zones | None = None,
 ) -> CheckResult:
     """Never raises for a mistake in a file. An API server that cannot be read is no mistake.
 
     ``why_not_run`` returns why a wave gate's program cannot run here, ``""`` if it can. ``fleet``: nodes of one cluster
-    as they were read. The nodes of other clusters are tried as models of what they can be.
+    as they were read. The nodes of other clusters are tried as models of what they can be. ``zones``: the zone data here.
     """
     problems: list[Problem] = []
     templates = _try(partial(own_templates, files), problems) or {}
@@ -93,6 +95,9 @@ def check(
     for level in (level for inventory in inventories for level in inventory.levels):
         problems += homes.check(level.settings)
         problems += homes.own_values_for_many(level)
+    if zones is not None:
+        for calendar in (*(each.calendar for each in inventories), *(each.calendar for each in playbooks)):
+            _try(partial(zoned, (calendar,) if calendar else (), zones), problems)
     problems += mistakes(inventories, playbooks, fleet)
     problems += _nothing_there(files)
     ordered = tuple(sorted(set(problems), key=_in_order))

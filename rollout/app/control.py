@@ -74,7 +74,8 @@ def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
         last = last_heartbeat(attendance(journal, state.order.cluster, run))
         raise StateError("no-controller", f"no controller is at work on run {run}{last}", hint=hint)
     if word is RequestWord.CONTINUE and state.paused is None:
-        raise StateError("not-paused", f"run {run} is neither paused nor held")
+        window = f"; its change window is closed: {state.closed.why}" if state.closed else ""
+        raise StateError("not-paused", f"run {run} is neither paused nor held{window}")
     if word is RequestWord.PAUSE and state.paused is not None:
         raise StateError("paused-already", f"run {run} is already paused: {state.paused.reason or 'no reason given'}")
     if state.halt is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
+from rollout.app.change_windows import ChangeWindows
 from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
 from rollout.core.presentation.summary import run_summary
@@ -49,6 +50,7 @@ class Driver:
         observers: Sequence[Observer] = (),
         interrupted: Callable[[], bool] = lambda: False,
         notice: Callable[[str], None] = lambda _words: None,
+        windows: ChangeWindows | None = None,
     ) -> None:
         self._listened = float("-inf")
         self._ticks_again = float("-inf")
@@ -59,6 +61,7 @@ class Driver:
         self._clock = clock
         self._observers = observers
         self._interrupted = interrupted
+        self._windows = windows
 
     def run(self, state: RunState, commands: tuple[Command, ...], events: Sequence[Event] = ()) -> RunState:
         """Do ``commands``, then continue until the run ends. ``events`` led to ``state`` and are journaled first."""
@@ -72,7 +75,7 @@ class Driver:
             asked = self._interrupted() and not state.interrupted
             # The interrupt comes first: the same Ctrl-C may have ended a wave gate's command, which is no verdict.
             batch: list[Event] = [InterruptAsked(self._clock.now())] if asked else []
-            batch += [*answers, *self._requests(state), *self._ticks()]
+            batch += [*answers, *self._requests(state), *self._time(state)]
             state = self._take(state, batch)
             if self._clock.now() - beat > HEARTBEAT:
                 self._patience.write(state, lambda: self._journal.renew(cluster, run))
@@ -95,9 +98,11 @@ class Driver:
             return ()  # other terminals cannot write either; the next write waits for the journal
         return [asked(request, now) for request in found if is_known(request)]
 
-    def _ticks(self) -> Sequence[Event]:
+    def _time(self, state: RunState) -> Sequence[Event]:
+        """What the change windows say at this time, then the time: changes start only on ticks."""
         now = self._clock.now()
-        return [Ticked(now)] if now >= self._ticks_again else []
+        windows = self._windows.events(state, now) if self._windows is not None else ()
+        return [*windows, Ticked(now)] if now >= self._ticks_again else windows
 
     def _take(self, state: RunState, batch: Sequence[Event]) -> RunState:
         """Step through a batch, journal the events that changed something in one durable write, then act."""

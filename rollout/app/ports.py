@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Protocol
 
 from rollout.core.health_gates.alerts import Alert
@@ -49,6 +50,18 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
     def wall(self) -> str: ...
+
+
+class Zones(Protocol):
+    """The wall clock, as it is corrected, and the zone data of this machine."""
+
+    def wall_seconds(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def zone(self, name: str) -> tzinfo:
+        """``InputError`` ``unknown-zone`` for a zone without data, or with data that cannot be read."""
+        ...
 
 
 class Files(Protocol):

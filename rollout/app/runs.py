@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from rollout import __version__
 from rollout.app.backends import Backends
+from rollout.app.change_windows import ChangeWindows, NoZones
 from rollout.app.driver import Driver
 from rollout.app.following import EndedRuns, has_acted, replay, replay_if_readable
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
-from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker
+from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker, Zones
 from rollout.core.health_gates.required_back_ends import Needs, needs_of
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
@@ -44,6 +46,7 @@ class Tools:
     new_run_id: Callable[[], str]
     backends: Backends = field(default_factory=Backends)
     notice: Callable[[str], None] = lambda _words: None  # tells the operator what delays a run
+    zones: Zones = field(default_factory=NoZones)
     keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
 
 
@@ -96,7 +99,7 @@ def start_apply(plan: Plan, access: NodeAccess, tools: Tools) -> RunState:
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep,
     )  # fmt: skip
-    return begin(order, counter, plan_codec.encode(plan), worker, tools)
+    return begin(order, counter, plan_codec.encode(plan), worker, tools, plan.calendars)
 
 
 def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
@@ -107,8 +110,10 @@ def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -
     return begin(order, counter, b"", worker, tools)
 
 
-def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools) -> RunState:
-    """Journal an order and carry it out, under the cluster's lease."""
+def begin(
+    order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar] = ()
+) -> RunState:
+    """Journal an order and carry it out, under the cluster's lease, while each of ``calendars`` is open."""
     with leased(tools.journal, order.cluster, order.run):
         at = tools.clock.now()
         tools.journal.begin(
@@ -126,7 +131,7 @@ def begin(order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools)
             )
         )
         state, commands = opening(order, counter, at)
-        return _driver(worker, tools).run(state, commands)
+        return _driver(worker, tools, calendars).run(state, commands)
 
 
 @contextmanager
@@ -143,8 +148,11 @@ def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
                 raise
 
 
-def _driver(worker: Worker, tools: Tools) -> Driver:
-    return Driver(tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted, tools.notice)
+def _driver(worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar]) -> Driver:
+    return Driver(
+        tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted, tools.notice,
+        ChangeWindows(calendars, tools.zones),
+    )  # fmt: skip
 
 
 def highest_counter(journal: Journal, cluster: str) -> int:
@@ -207,8 +215,11 @@ def _was_turned_away(journal: Journal, state: RunState) -> bool:
     return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
 
 
-def resume(state: RunState, access: NodeAccess, tools: Tools) -> RunState:
-    """Resume a run: take a new token, read every node, and continue from the state that the nodes report."""
+def resume(state: RunState, access: NodeAccess, tools: Tools, calendar: ChangeCalendar | None = None) -> RunState:
+    """Resume a run: take a new token, read every node, and continue from the state that the nodes report.
+
+    ``calendar`` is the inventory's of today: a freeze that was written since the plan counts too.
+    """
     order = state.order
     plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
@@ -216,10 +227,12 @@ def resume(state: RunState, access: NodeAccess, tools: Tools) -> RunState:
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
         EndedRuns(tools.journal, order.cluster), tools.keep,
     )  # fmt: skip
-    return go_on(order, worker, tools)
+    planned = plan.calendars if plan is not None else ()
+    today = () if calendar is None or calendar in planned else (calendar,)
+    return go_on(order, worker, tools, (*planned, *today))
 
 
-def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
+def go_on(order: Order, worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar] = ()) -> RunState:
     """Continue a run under the lease, from a fresh replay: others may have acted while the operator was asked."""
     with leased(tools.journal, order.cluster, order.run):
         state = _newest(tools.journal, order.run)
@@ -227,7 +240,7 @@ def go_on(order: Order, worker: Worker, tools: Tools) -> RunState:
             _withdraw_unheard(tools.journal, state)
         event = Resumed(tools.clock.now(), max(state.counter, state.highest) + 1)
         state, commands = step(state, event)
-        return _driver(worker, tools).run(state, commands, [event])
+        return _driver(worker, tools, calendars).run(state, commands, [event])
 
 
 def _withdraw_unheard(journal: Journal, state: RunState) -> None:

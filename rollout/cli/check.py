@@ -13,6 +13,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
+from rollout.adapters.zones import SystemZones
 from rollout.app.check import CheckResult, NodesNotAsked
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
@@ -67,7 +68,7 @@ def check(
             "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"
         )
     folder, fleet = project_here().folder, saved_fleet(snapshot) if snapshot else None
-    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet)
+    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, SystemZones())
     checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
     if output == "json":
         click.echo(documents.page(_document(checked)))

@@ -9,7 +9,7 @@ import click
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.clock import SystemClock
 from rollout.app.doctor import Visit, examine_nodes, sample
-from rollout.app.load import load_policy
+from rollout.app.load_playbook import load_policy
 from rollout.app.reading import access_to
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import cluster_option

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from rollout.adapters.zones import SystemZones
+from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
-from rollout.app.following import replay
+from rollout.app.following import plan_of, replay
 from rollout.app.proofs import prove
 from rollout.app.rollbacks import RunsToRevert, rollback_order
 from rollout.app.runs import highest_counter, start_revert
@@ -24,6 +26,7 @@ from rollout.composition.emergency_io import (
     to_be_proven,
 )
 from rollout.composition.wiring import Session, new_run_id
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
@@ -103,6 +106,7 @@ def rollback(
     inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
+    _say_closed(session, inventory.calendar)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
     return _emergency(
         session, whole, EmergencyTerminal(session, inventory, partial(typed_confirmation, yes=yes)), names
@@ -140,6 +144,11 @@ def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     return asked
 
 
+def _say_closed(session: Session, *calendars: ChangeCalendar | None) -> None:
+    for line in closed_lines(calendars, SystemZones(), PASSES):
+        click.echo(line, err=session.output != "text")
+
+
 def _patience(asked: Emergencies) -> float | None:
     """Seconds to keep retrying: 0 without ``--until-done``, ``None`` without ``--at-most``."""
     if not asked.until_done:
@@ -156,6 +165,8 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
+    plan = plan_of(journal.header(source.order.run))
+    _say_closed(session, inventory.calendar, *(plan.calendars if plan is not None else ()))
     if session.output == "text":
         for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
             click.echo(line)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
+from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.following import replay
 from rollout.app.load_playbook import load_policy
 from rollout.app.maintenance import held_by, set_free
@@ -161,7 +163,8 @@ def _applied(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory
         return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
-        click.echo("\n".join(does_lines(plan)), err=session.output != "text")
+        words = (*does_lines(plan), *closed_lines(plan.calendars, SystemZones(), WAITS))
+        click.echo("\n".join(words), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends, nodes=nodes) as tools:
             state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
@@ -343,5 +346,5 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
         if promote:  # only now: an operator who declines requests nothing
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
-            state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools)
+            state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools, inventory.calendar)
     return exit_code(state) or 0

@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from rollout.adapters.clock import SystemClock
+from rollout.adapters.zones import SystemZones
+from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
@@ -72,6 +74,7 @@ def make_plan(
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_revert_times(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
+    zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), SystemZones())
     settings = settings_of(inventory, policy, said)
     return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
 

@@ -229,6 +229,7 @@ class Session:
         from rollout.adapters.engine import ThreadEngine
         from rollout.adapters.interrupts import Interrupts
         from rollout.adapters.local import LocalCommands
+        from rollout.adapters.zones import SystemZones
         from rollout.app.backends import Backends
         from rollout.app.runs import Tools
 
@@ -253,6 +254,7 @@ class Session:
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
                     notice=_say,
+                    zones=SystemZones(),
                     keep=self.traces.keep,
                 )
         except KeyboardInterrupt:

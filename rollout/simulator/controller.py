@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from functools import partial
 from math import ceil
@@ -15,6 +16,7 @@ from math import ceil
 from rollout.app.driver import TICK
 from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
 from rollout.app.runs import Tools, begin, go_on
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
@@ -115,6 +117,7 @@ class Controller:
     strikes: tuple[Strike, ...] = ()
     interrupt_at: float = float("inf")
     dies_at: float = float("inf")
+    calendars: Sequence[ChangeCalendar] = ()
     width: int = 1_000_000  # parallel reads; changes have their own limit
     observers: Sequence[Observer] = ()
     submitted: Callable[[Controller, Command], None] = lambda _controller, _command: None
@@ -140,10 +143,10 @@ class Controller:
     # What it does.
 
     def begin(self, counter: int) -> None:
-        self._carry_on(lambda: begin(self.order, counter, b"", _unasked, self._tools()))
+        self._carry_on(lambda: begin(self.order, counter, b"", _unasked, self._tools(), self.calendars))
 
     def go_on(self) -> None:
-        self._carry_on(lambda: go_on(self.order, _unasked, self._tools()))
+        self._carry_on(lambda: go_on(self.order, _unasked, self._tools(), self.calendars))
 
     def _carry_on(self, work: Callable[[], RunState]) -> None:
         try:
@@ -160,7 +163,7 @@ class Controller:
         return Tools(
             journal=self.desk, engine=self, nodes=_NoNodes(), local=_NoLocal(), clock=self,
             observers=(self, *self.observers), interrupted=lambda: self.room.timeline.now >= self.interrupt_at,
-            who="model@desk", reason="", new_run_id=lambda: self.order.run,
+            who="model@desk", reason="", new_run_id=lambda: self.order.run, zones=self,
         )  # fmt: skip
 
     # Where it can be struck.
@@ -200,6 +203,12 @@ class Controller:
 
     def wall(self) -> str:
         return ""
+
+    def wall_seconds(self) -> float:
+        return self.now()
+
+    def zone(self, name: str) -> tzinfo:  # noqa: ARG002 - a model knows one zone
+        return UTC
 
     # Engine.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from rollout.core.model.calendar import ChangeCalendar, Weekday, Window
 from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
 from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
@@ -25,6 +26,8 @@ from rollout.core.model.playbook import (
 from rollout.core.plans.planning import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order
+from rollout.errors import Place
+from rollout.simulator.controller import EPOCH
 from rollout.simulator.scenario import Fault, FaultKind, Scenario
 
 LONGEST = 150.0
@@ -35,7 +38,21 @@ def scenario(seed: int) -> Scenario:
     """The same seed, the same scenario."""
     dice = dice_of(seed)
     order = drawn_order(dice)
-    return Scenario(seed, order, tuple(drawn_faults(dice, tuple(order.nodes))))
+    faults = tuple(drawn_faults(dice, tuple(order.nodes)))
+    return Scenario(seed, order, faults, drawn_calendars(Random(f"{seed} calendar")))  # noqa: S311 - reproducible
+
+
+def drawn_calendars(dice: Random) -> tuple[ChangeCalendar, ...]:
+    """One in four has windows of a few minutes, from the minute in which a play begins or later."""
+    if dice.random() < 0.75:
+        return ()
+    minute, windows = int(EPOCH % 86_400) // 60 + dice.choice((0, 0, 1, 3)), []
+    for _ in range(dice.randint(1, 4)):
+        ends = minute + dice.randint(1, 3)
+        windows.append(Window(frozenset(Weekday), minute, ends))
+        minute = ends + dice.randint(1, 4)
+    later = Window(frozenset(Weekday), minute, minute + 300)  # long enough for every run to end
+    return (ChangeCalendar(Place("model.yaml", 1, 1), "UTC", (*windows, later), ()),)
 
 
 def dice_of(seed: int) -> Random:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 
 from rollout.app.driver import LATE
 from rollout.core.model.areas import limited_areas, most_of
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask, Command
@@ -68,6 +69,7 @@ _COMPARED = tuple(field.name for field in fields(RunState) if field.name not in 
 
 
 _CHANGES = frozenset({Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
+_STARTS = frozenset({Verb.APPLY, Verb.DRAIN})
 
 
 class LawBrokenError(BaseException):
@@ -152,6 +154,7 @@ class Discipline:
 
     journal: ModelJournal
     run: str
+    calendars: tuple[ChangeCalendar, ...] = ()
     told: int = -1
     marks: list[int] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
@@ -177,7 +180,17 @@ class Discipline:
             broken("law 1: a command was given before its event was durable")
         for problem in broken_laws(after):
             broken(problem)
+        self._within_a_window(event, before, after)
         self._listen(event, before)
+
+    def _within_a_window(self, event: Event, before: RunState, after: RunState) -> None:
+        """No change starts outside the windows, which the plays have in UTC and within one day."""
+        minute = event.at % 86_400 / 60
+        if all(any(w.begins <= minute < w.ends for w in calendar.windows) for calendar in self.calendars):
+            return
+        for name, record in after.nodes.items() if after.order.goal is Goal.APPLY else ():
+            if record.asked in _STARTS and record.serial != before.nodes[name].serial:
+                broken(f"window: {name} gets {record.asked} outside the change windows")
 
     def settled(self) -> None:
         """A batch is processed. The run's opening caused no commands."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from rollout import known_faults
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.run.state import Order
 
 
@@ -82,3 +83,4 @@ class Scenario:
     seed: int
     order: Order
     faults: tuple[Fault, ...]
+    calendars: tuple[ChangeCalendar, ...] = ()

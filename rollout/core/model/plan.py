@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
     DEFAULT_DRAIN,
@@ -237,6 +238,7 @@ class Plan:
     cordoned: bool = False
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()
+    calendars: tuple[ChangeCalendar, ...] = ()  # of playbook and inventory: changes start only while each is open
 
     @property
     def left_out(self) -> tuple[ExcludedNode, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import (
     ChangeGroup,
@@ -187,6 +188,7 @@ class PlanDocument:
     pulls_in_flight: PullsPart
     rehearsal: bool
     on_failure: RevertScope
+    calendars: tuple[ChangeCalendar, ...]
 
 
 def plan_json(plan: Plan, file: str) -> PlanDocument:
@@ -217,6 +219,7 @@ def plan_json(plan: Plan, file: str) -> PlanDocument:
         pulls_in_flight=PullsPart(plan.pulls.within, plan.pulls.then),
         rehearsal=plan.rehearsal,
         on_failure=plan.on_failure,
+        calendars=plan.calendars,
     )
 
 

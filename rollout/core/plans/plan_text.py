@@ -13,6 +13,7 @@ from typing import assert_never
 
 from rollout.core.health_gates import alerts, http, prometheus
 from rollout.core.model.areas import AreaKind, area_of, most_of
+from rollout.core.model.calendar import lines
 from rollout.core.model.gates import (
     AgentCheck,
     AlertQuery,
@@ -175,7 +176,13 @@ def limit_lines(plan: Plan) -> Iterator[str]:
     yield f"  gates of each node: {gates_text(plan.gates, GateScope.NODE)}; of each wave: {gates_text(plan.gates, GateScope.WAVE)}; each must pass {plan.passes} × in a row during the soak"
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
+    yield from (f"  changes start only in: {printable(line, 300)}" for line in _calendars(plan))
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
+
+
+def _calendars(plan: Plan) -> Iterator[str]:
+    """One line for each calendar; all of them must be open."""
+    return ("; ".join(line.strip() for line in lines(calendar)) for calendar in plan.calendars)
 
 
 def _zones(plan: Plan) -> str:

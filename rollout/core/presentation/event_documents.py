@@ -160,10 +160,26 @@ class ResumedDocument:
     token: int
 
 
+@dataclass(frozen=True, slots=True)
+class WindowClosedDocument:
+    """By the plan's calendars no change may start, for the reason ``why``; ``opens`` ``None``: not known until when."""
+
+    step: Inline[Step]
+    why: str
+    opens: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOpenedDocument:
+    """By the plan's calendars changes may start again."""
+
+    step: Inline[Step]
+
+
 EVENT_DOCUMENTS = (
     TickedDocument, AnsweredDocument, WaveOpenedDocument, WaveJudgedDocument, SilencesLiftedDocument,
     CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
-    ResumedDocument,
+    ResumedDocument, WindowClosedDocument, WindowOpenedDocument,
 )  # fmt: skip
 
 
@@ -179,6 +195,10 @@ def event_document(event: Event, after: RunState) -> object:
             return _asked(step, event)
         case events.InterruptAsked():
             return InterruptAskedDocument(step)
+        case events.WindowClosed():
+            return WindowClosedDocument(step, event.why, event.opens)
+        case events.WindowOpened():
+            return WindowOpenedDocument(step)
         case events.Resumed():
             return ResumedDocument(step, event.counter)
         case _:

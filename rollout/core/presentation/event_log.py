@@ -66,8 +66,8 @@ class EventLog:
         yield from self._rehearsal(after)
         if before.phase is not after.phase or before.wave != after.wave:
             yield from self._phase(before, after)
-        if before.paused != after.paused and after.halt is None:
-            yield LogLine(waits_for(after, after.now) if after.paused is not None else "continues")
+        if (before.paused, before.closed) != (after.paused, after.closed) and after.halt is None:
+            yield LogLine(waits_for(after, after.now) if after.waits else "continues")
 
     def _node(self, name: str, before: RunState, after: RunState) -> Iterator[LogLine]:
         record = after.nodes[name]

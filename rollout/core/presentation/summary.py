@@ -95,6 +95,18 @@ class PauseSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedSummary:
+    """The change window is closed since ``at``. ``opens`` ``None``: not known when it opens again."""
+
+    why: str
+    at: Moment
+    opens: Moment | None
+
+    def __str__(self) -> str:
+        return f"the change window is closed: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class PendingRecovery:
     """Nodesets. ``changes``: the change is still to be applied or reverted there; ``cordons``: only the cordon is still
     to be lifted; ``nodes``: both.
@@ -155,6 +167,7 @@ class Summary:
     exit_code: int | None
     halt: HaltSummary | None
     paused: PauseSummary | None
+    window: ClosedSummary | None
     rehearsal: Rehearsed | None
     budgets: tuple[BudgetSummary, ...]
     counts: Mapping[str, int]
@@ -172,7 +185,7 @@ class Summary:
 
 def summarize(state: RunState) -> Summary:
     """Fold a state."""
-    order, running, pause = state.order, state.phase is Phase.RUNNING, state.paused
+    order, running, pause, closed = state.order, state.phase is Phase.RUNNING, state.paused, state.closed
     return Summary(
         run=order.run,
         cluster=order.cluster,
@@ -183,6 +196,7 @@ def summarize(state: RunState) -> Summary:
         exit_code=exit_code(state),
         halt=halt_summary(state.halt),
         paused=PauseSummary(pause.held, pause.who, pause.reason, pause.at) if pause else None,
+        window=ClosedSummary(closed.why, closed.at, closed.opens) if closed else None,
         rehearsal=rehearsed(state),
         budgets=tuple(
             BudgetSummary(each.scope, each.name, each.wrong, each.limit, each.left)

@@ -24,6 +24,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  why: {printable(str(summary.halt), 400)}"
     if summary.paused:
         yield f"  waits: {printable(str(summary.paused), 300)}; `rollout continue {summary.run}` continues it, `rollout abort {summary.run}` ends it"
+    if summary.window:
+        yield f"  waits: {printable(str(summary.window), 400)}; it goes on by itself while its controller lives"
     if summary.draining:
         yield f"  waits: {printable(str(summary.draining), 500)}"
     if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
@@ -121,6 +123,8 @@ def _where(summary: Summary) -> str:
         return f"{summary.ending}, exit code {summary.exit_code}"
     if summary.paused and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
         return f"{'on hold' if summary.paused.held else 'paused'}, wave {summary.wave!r}"
+    if summary.window and not summary.halt and summary.phase in (Phase.RUNNING, Phase.SOAKING):
+        return f"outside its change window, wave {summary.wave!r}"
     return f"{summary.phase}, wave {summary.wave!r}"
 
 

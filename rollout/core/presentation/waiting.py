@@ -12,7 +12,7 @@ from rollout.core.run.capacity import nodes_to_change, pace_allows
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.moving import GRACE
 from rollout.core.run.records import Records
-from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.run.state import ClosedWindow, Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -35,8 +35,10 @@ _ALL_DOING = (_DRAINING, _EMPTY, *_DOING.values())
 def waits_for(state: RunState, now: float) -> str:
     """One sentence without a full stop. ``now`` is in the seconds of the state's events."""
     said = _PHASES[state.phase](state, now)
-    if state.paused is None or state.halt is not None or state.phase not in _MOVING:
+    if state.halt is not None or state.phase not in _MOVING:
         return said
+    if state.paused is None:
+        return said if state.closed is None else _closed(state.closed, state, said)
     run = state.order.run
     if state.paused.held:
         return f"on hold: {printable(state.paused.reason)}; gates are still checked; `rollout continue {run}` promotes"
@@ -45,9 +47,16 @@ def waits_for(state: RunState, now: float) -> str:
     return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{moving}"
 
 
+def _closed(closed: ClosedWindow, state: RunState, said: str) -> str:
+    moving = f"; {said}" if _moving(state) else ""
+    return f"change window closed: {printable(closed.why, 300)}; the run goes on by itself{moving}"
+
+
 def standing(state: RunState) -> str:
-    """Where the run is, in one or two words: its phase, or that it is on hold or paused."""
-    if state.paused is not None and state.halt is None and state.phase in (Phase.RUNNING, Phase.SOAKING):
+    """Where the run is, in one or two words: its phase, or that it is on hold, paused or outside its change window."""
+    if state.waits and state.halt is None and state.phase in (Phase.RUNNING, Phase.SOAKING):
+        if state.paused is None:
+            return "window closed"
         return "on hold" if state.paused.held else "paused"
     return "reverting" if state.phase is Phase.HALTING and state.order.goal is Goal.REVERT else state.phase.value
 
@@ -90,7 +99,7 @@ def _running(state: RunState, now: float) -> str:
     back = sum(record.rehearsal is Rehearsal.BACK for record in records)
     if back:
         return f"the rehearsal: {counted(back, 'node')} of wave {wave.name} to be reverted and applied again"
-    brake = _brake(state, now, wave.nodes) if state.paused is None else ""
+    brake = _brake(state, now, wave.nodes) if not state.waits else ""
     parts = (_moving(state), draining(state, now), pulling(state, now), without_baseline(state, now), brake)
     return "; ".join(str(part) for part in parts if part) or "the next clock tick"
 

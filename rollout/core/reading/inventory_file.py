@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from rollout.core.model.areas import AreaKind
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.settings import Setting
 from rollout.core.reading.inventory_schema import (
@@ -189,7 +190,13 @@ class _Reading:
             endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
             playbook_place=self._place("playbook"),
+            calendar=self._calendar(written),
         )
+
+    def _calendar(self, written: AnyInventory) -> ChangeCalendar | None:
+        where = locate(self._root, ("changeWindows", "zone"))[0]
+        said = written.change_windows
+        return said.calendar(self._mistakes.place(where)) if said else None
 
     def _place(self, key: str) -> Place | None:
         entry = self._root.entries().get(key)

@@ -53,7 +53,7 @@ def was_skipped(record: NodeRecord) -> bool:
 
 def may_go_on(state: RunState) -> bool:
     """Whether nodes are released, and so drained, at all."""
-    return state.phase is Phase.RUNNING and state.paused is None and state.wave < len(state.order.waves)
+    return state.phase is Phase.RUNNING and not state.waits and state.wave < len(state.order.waves)
 
 
 def keeps_its_cordon(state: RunState, nodes: Mapping[str, NodeRecord], name: str) -> bool:

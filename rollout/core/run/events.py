@@ -172,8 +172,36 @@ class Resumed:
     counter: int
 
 
+@dataclass(frozen=True, slots=True)
+class WindowClosed:
+    """By the calendars of the plan, no change may start now. ``opens``: when one may again (``None``: not known)."""
+
+    at: float
+    why: str
+    opens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOpened:
+    """By the calendars of the plan, changes may start again."""
+
+    at: float
+
+
 Asked = PauseAsked | ContinueAsked | AbortAsked
-Event = Ticked | Answered | WaveOpened | WaveJudged | SilencesLifted | CordonsLifted | InterruptAsked | Asked | Resumed
+Window = WindowClosed | WindowOpened
+Event = (
+    Ticked
+    | Answered
+    | WaveOpened
+    | WaveJudged
+    | SilencesLifted
+    | CordonsLifted
+    | InterruptAsked
+    | Asked
+    | Resumed
+    | Window
+)
 
 
 # Requests of another terminal to a run, on the way from the journal to the machine.

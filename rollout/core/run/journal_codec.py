@@ -19,6 +19,8 @@ from rollout.core.run.events import (
     Ticked,
     WaveJudged,
     WaveOpened,
+    WindowClosed,
+    WindowOpened,
 )
 from rollout.core.run.state import RULES, Order
 from rollout.core.text import json_text
@@ -37,6 +39,8 @@ EVENTS: Mapping[str, type[Event]] = {
     "ContinueAsked": ContinueAsked,
     "AbortAsked": AbortAsked,
     "Resumed": Resumed,
+    "WindowClosed": WindowClosed,
+    "WindowOpened": WindowOpened,
 }
 """Name in journals → event. The name stays even if the class is renamed."""
 

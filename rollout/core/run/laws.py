@@ -31,7 +31,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _pace,
             _rack_budget,
             _nothing_after_halt,
-            _nothing_while_paused,
+            _nothing_while_it_waits,
             _nothing_beyond_a_hold,
             _waves_in_order,
             _pulls,
@@ -129,16 +129,16 @@ def _nothing_after_halt(state: RunState) -> Iterator[str]:
             yield f"law 5: {name} was released after the halt"
 
 
-def _nothing_while_paused(state: RunState) -> Iterator[str]:
-    """A pause, or a hold after a wave, releases nothing and reverts no healthy node."""
-    if state.paused is None:
-        return
-    for name, record in state.nodes.items():
-        if record.state is NodeState.APPLYING and record.since > state.paused.at:
-            yield f"pause: {name} was released while the run was paused"
-        healthy = record.state is NodeState.REVERTING and record.cause is None and not record.owed
-        if healthy and record.since > state.paused.at:
-            yield f"pause: {name} was reverted while the run was paused"
+def _nothing_while_it_waits(state: RunState) -> Iterator[str]:
+    """A pause, a hold after a wave, or a closed change window releases nothing and reverts no healthy node."""
+    begun = [(what, wait.at) for what, wait in (("pause", state.paused), ("window", state.closed)) if wait is not None]
+    for what, since in begun:
+        for name, record in state.nodes.items():
+            if record.state is NodeState.APPLYING and record.since > since:
+                yield f"{what}: {name} was released while the run waited"
+            healthy = record.state is NodeState.REVERTING and record.cause is None and not record.owed
+            if healthy and record.since > since:
+                yield f"{what}: {name} was reverted while the run waited"
 
 
 def _nothing_beyond_a_hold(state: RunState) -> Iterator[str]:

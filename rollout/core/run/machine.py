@@ -11,7 +11,8 @@ event.
     closing ◀──────────────────────────  halting: in-flight nodes finish, others are reverted ──▶ closing ──▶ ended
 
 A pause (requested, or a hold after a wave) is not a phase: nothing is released and no wave begins until it is lifted.
-Nodes in flight continue, and the gates of a wave that has passed are still checked.
+Nodes in flight continue, and the gates of a wave that has passed are still checked. The same holds while the change
+window is closed. The driver reads the calendar and journals what it says; nothing here knows a time zone.
 
 Events that change nothing but ``now`` are not journaled (see ``app.driver``), so ticks can be frequent.
 """
@@ -42,10 +43,13 @@ from rollout.core.run.events import (
     Trigger,
     WaveJudged,
     WaveOpened,
+    WindowClosed,
+    WindowOpened,
 )
 from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
 from rollout.core.run.state import (
+    ClosedWindow,
     Ending,
     Goal,
     Halt,
@@ -124,7 +128,8 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     }
     paused = replace(state.paused, at=state.paused.at - behind) if state.paused else None
     halt = replace(state.halt, at=state.halt.at - behind) if state.halt else None
-    return replace(state, now=event.at, nodes=nodes, paused=paused, halt=halt)
+    closed = replace(state.closed, at=state.closed.at - behind) if state.closed else None
+    return replace(state, now=event.at, nodes=nodes, paused=paused, closed=closed, halt=halt)
 
 
 def _answered(builder: StateBuilder, event: Answered) -> None:
@@ -252,16 +257,39 @@ def _asked(builder: StateBuilder, event: Asked) -> None:
 
 
 def _continue(builder: StateBuilder) -> None:
-    """A waiting soak gets all its rounds again, and pulls their full time: a long pause does not count against a node."""
     paused = builder.state.paused
     if paused is not None:
         promoted = (
             builder.state.reached if paused.held else builder.state.promoted
         )  # ``wave`` may be an earlier one again
-        builder.set(paused=None, promoted=promoted, round=0)
-        for name, record in tuple(builder.nodes.items()):
-            if record.state is NodeState.PENDING and (record.pulling or record.unseen):
-                builder.put(name, pulling=None, unseen=None)
+        builder.set(paused=None, promoted=promoted)
+        _waited(builder)
+
+
+def _waited(builder: StateBuilder) -> None:
+    """A waiting soak gets all its rounds again, and pulls their full time: a long wait does not count against a node."""
+    builder.set(round=0)
+    for name, record in tuple(builder.nodes.items()):
+        if record.state is NodeState.PENDING and (record.pulling or record.unseen):
+            builder.put(name, pulling=None, unseen=None)
+
+
+def _window_closed(builder: StateBuilder, event: WindowClosed) -> None:
+    """Nothing is released until it opens. What a run does after a halt, and a rollback, do not depend on it."""
+    state = builder.state
+    over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
+    if not over and state.order.goal is Goal.APPLY:
+        since = state.closed.at if state.closed else builder.now
+        builder.set(closed=ClosedWindow(event.why, since, event.opens))
+
+
+def _window_opened(builder: StateBuilder, _event: WindowOpened) -> None:
+    """A wave that was under way is opened again: its silences may have ended, and its gates must pass before it goes on."""
+    state = builder.state
+    if state.closed is not None:
+        again = state.phase is Phase.RUNNING and not state.gate_asked
+        builder.set(closed=None, opened=-1 if again else state.opened)
+        _waited(builder)
 
 
 def _abort(builder: StateBuilder, event: AbortAsked) -> None:
@@ -347,4 +375,6 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     ContinueAsked: _asked,
     AbortAsked: _asked,
     Resumed: _resumed,
+    WindowClosed: _window_closed,
+    WindowOpened: _window_opened,
 }

@@ -193,7 +193,7 @@ def halt(
     """
     if builder.state.halt is not None and (ending is not Ending.CLAIMED or builder.state.halt.ending is Ending.CLAIMED):
         return
-    builder.set(halt=Halt(ending, reference, message, builder.now), phase=Phase.HALTING, paused=None)
+    builder.set(halt=Halt(ending, reference, message, builder.now), phase=Phase.HALTING, paused=None, closed=None)
     end_rehearsals(builder)
     if ending is Ending.HALTED and builder.state.order.goal is Goal.APPLY:
         _mark_for_return(builder, revert or builder.state.order.on_failure)

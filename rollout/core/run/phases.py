@@ -58,7 +58,7 @@ def releases(builder: StateBuilder) -> None:
 
 def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
-    if allowed <= 0 or builder.state.paused is not None or _is_interrupted(builder):
+    if allowed <= 0 or builder.state.waits or _is_interrupted(builder):
         return 0
     healthy = builder.nodes.listed(NodeList.TO_RETURN)
     rehearsing = healthy & builder.nodes.listed(NodeList.REHEARSING)
@@ -217,7 +217,7 @@ def _running(builder: StateBuilder) -> None:
             _close(builder)
         return
     wave, nodes, here = order.waves[state.wave], builder.nodes, place_of(state.wave)
-    if is_to_open(builder) and nodes.count(Count.AT_REST, here) < len(wave.nodes):
+    if is_to_open(builder) and state.closed is None and nodes.count(Count.AT_REST, here) < len(wave.nodes):
         open_wave(builder)
     if builder.state.gate_asked or nodes.count(Count.BUSY, here):
         return
@@ -238,7 +238,7 @@ def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:
     confirmed = [name for name in names if builder.record(name).state is NodeState.CONFIRMED]
     waiting = [name for name in confirmed if builder.record(name).rehearsal is not Rehearsal.DONE]
     for name in waiting:
-        if builder.record(name).rehearsal is Rehearsal.NONE and builder.state.paused is None:
+        if builder.record(name).rehearsal is Rehearsal.NONE and not builder.state.waits:
             builder.put(name, rehearsal=Rehearsal.BACK, want_back=True)
     return waiting
 

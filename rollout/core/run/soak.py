@@ -35,7 +35,7 @@ def soaking(builder: StateBuilder) -> None:
     gates_short = order.wave_gates and nodes.count(Count.CONFIRMED, here) and state.gate_passes < order.passes
     if not nodes.count(Count.SHORT, here) and not gates_short:
         _steady(builder)
-    elif state.round >= MOST_ROUNDS * order.passes and state.paused is None:
+    elif state.round >= MOST_ROUNDS * order.passes and not state.waits:
         halt(builder, Ending.HALTED, "never-steady", _never_steady(builder, _short(builder)))
     elif state.now >= state.round_at:
         _round(builder, _short(builder), every=wave.soak / order.passes)
@@ -64,12 +64,12 @@ def _steady(builder: StateBuilder) -> None:
     """The wave has passed. While it is held or paused, its gates are still checked."""
     state = builder.state
     wave, confirmed = state.order.waves[state.wave], builder.nodes.count(Count.CONFIRMED, place_of(state.wave))
-    if state.paused is None and _shows_nothing(builder):
+    if not state.waits and _shows_nothing(builder):
         return
     if wave.hold and state.promoted < state.wave and state.paused is None:
         builder.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
         builder.set(round_at=state.now + watch_every(confirmed))
-    elif state.paused is None:
+    elif not state.waits:
         next_wave(builder)
     elif confirmed and state.now >= state.round_at:
         _round(builder, _confirmed(builder), every=watch_every(confirmed))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
-RULES = 6
+RULES = 7
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
@@ -251,6 +251,15 @@ class Pause:
     held: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedWindow:
+    """Why no change may start by the calendars of the plan, since when, and when one may again (``None``: not known)."""
+
+    why: str
+    at: float
+    opens: float | None
+
+
 @dataclass(frozen=True)  # no slots: see ``altered``
 class RunState:
     """The whole state of a run.
@@ -259,6 +268,7 @@ class RunState:
     * ``reached``: the furthest wave that has begun. After a resume ``wave`` may be an earlier one for a while.
     * ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed.
     * ``opened``: the wave that this controller opened last; ``baselines``: the wave gates' results before each wave.
+    * ``closed``: its change window is closed; a halt ends that as it ends a pause.
     * ``promoted``: the last wave with a hold that was lifted.
     * ``heard``: the number of the last request taken from another terminal.
     """
@@ -281,6 +291,7 @@ class RunState:
     lifting: bool = False
     leftovers: tuple[str, ...] = ()
     paused: Pause | None = None
+    closed: ClosedWindow | None = None
     promoted: int = -1
     heard: int = 0
     halt: Halt | None = None
@@ -288,6 +299,11 @@ class RunState:
     claims: int = 1  # how often the opening claim was made
     ending: Ending | None = None
     interrupted: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is released for now: it is paused or on hold, or its change window is closed."""
+        return self.paused is not None or self.closed is not None
 
     @property
     def wave_is_opening(self) -> bool:

@@ -21,6 +21,8 @@ from rollout.core.run.events import (
     Trigger,
     WaveJudged,
     WaveOpened,
+    WindowClosed,
+    WindowOpened,
 )
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.run.state import Verb
@@ -54,6 +56,8 @@ EACH: list[tuple[Event, dict[str, object]]] = [
     (ContinueAsked(4.0, "me@here", "", 2), {"request": 2}),
     (AbortAsked(4.0, "me@here", "wrong", 3, RevertScope.RUN), {"revert": "run"}),
     (Resumed(5.0, 9), {"token": 9}),
+    (WindowClosed(5.0, "frozen", 9.5), {"why": "frozen", "opens": "1970-01-01T00:00:09.500Z"}),
+    (WindowOpened(6.0), {}),
 ]
 
 
