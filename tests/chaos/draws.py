@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout import known_faults
+from rollout.app.node_worker import APPLY_MARGIN
 
 NODES = 3
 MANY_NODES = 12
@@ -53,6 +54,7 @@ class Kind(StrEnum):
     PROXY = "http_proxy on the node"
     BASTION = "nodes behind a real bastion"
     API_SERVER = "API server restarted with a cold RBAC cache"
+    ANSWER = "no answer to a request"
 
 
 KINDS = tuple(Kind)
@@ -86,6 +88,7 @@ VARIANTS = {
     Kind.PROXY: ("",),
     Kind.BASTION: ("", "killed"),
     Kind.API_SERVER: ("403", "401, then 403"),
+    Kind.ANSWER: ("late", "the link cut", "the elevated shell killed"),
 }
 """The variants of a kind; one of them is drawn."""
 
@@ -100,6 +103,7 @@ SECONDS = {
     Kind.MANAGER: (2.0, GUARD + 4.0),
     Kind.MASKED: (1.0, GUARD + 4.0),
     Kind.API_SERVER: (1.5, GUARD - 4.0),
+    Kind.ANSWER: (0.5, GUARD + 4.0),
 }
 """The seconds for which a fault lasts. Kinds that are not listed end in another way."""
 
@@ -112,8 +116,15 @@ WITHOUT_POWER = frozenset({Kind.POWER, Kind.TARGET})
 MENDED_BY_ITSELF = frozenset({Kind.IMMUTABLE, Kind.SYNC, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE})
 """The node continues its revert some seconds after the fault is healed, and is not judged before."""
 
-LONGER = {Kind.LINK_LONG: (2.0, 4.0), Kind.FREEZE: (1.0, 3.0), Kind.SYSTEMD: (1.0, 3.0)}
-"""Seconds by which a fault outlasts the guard; of the last two kinds only in the variant "longer than the guard"."""
+LONGER = {
+    Kind.LINK_LONG: (2.0, 4.0),
+    Kind.FREEZE: (1.0, 3.0),
+    Kind.SYSTEMD: (1.0, 3.0),
+    Kind.ANSWER: (APPLY_MARGIN + 2.0, APPLY_MARGIN + 4.0),
+}
+"""Seconds by which a fault outlasts the guard: in the variants "longer than the guard" and "late" of kinds with variants."""
+
+OUTLASTS = ("", "longer than the guard", "late")
 
 STEPS = {
     "before the receipt": "*/next/armed *",
@@ -190,6 +201,6 @@ def draw(seed: int, number: int) -> Draw:
 
 def _seconds(dice: random.Random, kind: Kind, variant: str, guard: int) -> float:
     least, most = SECONDS.get(kind, (0.0, 3.0))
-    if kind in LONGER and not variant.startswith("shorter"):
+    if kind in LONGER and variant in OUTLASTS:
         least, most = (guard + more for more in LONGER[kind])
     return round(dice.uniform(least, most), 2)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.bed.shell import BedError
 from tests.chaos.agent_faults import KillAgent, OutOfMemory
+from tests.chaos.answer_faults import HoldAnswers
 from tests.chaos.api_server import ColdApiServer
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.fault import Fault
@@ -236,6 +237,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.PROXY: Proxy,
     Kind.BASTION: Bastion,
     Kind.API_SERVER: ColdApiServer,
+    Kind.ANSWER: HoldAnswers,
 }
 
 

@@ -79,8 +79,8 @@ MUTANTS = (
     Mutant(
         "receipt-not-synced",
         "rollout/agent/receipt.sh",
-        'mv -f "$T/next/$1" "$T/receipt" && flush "$T"',
-        'mv -f "$T/next/$1" "$T/receipt"',
+        'esac && flush "$T"',
+        "esac",
         "after a power cut the node does not know that it is in a transaction",
         ("tests/agent/test_syncs.py",),
     ),
@@ -186,6 +186,14 @@ MUTANTS = (
             "tests/agent/test_conversation.py::test_another_answer_is_no_answer",
             "tests/adapters/ssh/test_conversations.py::test_an_answer_in_doubt_is_lost_and_ends_the_connection",
         ),
+    ),
+    Mutant(
+        "talks-on-after-a-doubt",
+        "rollout/adapters/ssh/conversation.py",
+        "        self.usable, first = False, not self._begun\n",
+        "        first = not self._begun\n",
+        "a connection whose answer was in doubt or late serves the next request, too",
+        ("tests/adapters/ssh/test_conversations.py::test_after_a_doubt_not_even_a_good_answer_counts",),
     ),
     Mutant(
         "a-verb-takes-its-shells-name",

@@ -134,6 +134,25 @@ def test_a_forced_command_is_reported(
     assert words in told.message
 
 
+def test_a_forced_command_that_runs_what_was_requested(own_sshd: Sshd, make_nodes: Make) -> None:
+    own_sshd.options = 'ForceCommand exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n'
+    own_sshd.start()
+    nodes = make_nodes(own_sshd.ssh_config)
+    assert [_outcome(nodes) for _ in range(2)] == [Outcome.DONE] * 2
+    assert sessions(own_sshd) == 1
+
+
+def test_a_banner_is_no_answer(own_sshd: Sshd, make_nodes: Make, tmp_path: Path) -> None:
+    """Not even one that looks like the beginning of a conversation."""
+    begin = f"begin {conversation.prepared(PROGRAM).digest} gzip"
+    (tmp_path / "banner").write_text(f"\x1b[31mAuthorized use only\n\n{begin}\n" + "refused x y\nend status\n" * 50)
+    own_sshd.options = f"Banner {tmp_path}/banner\n"
+    own_sshd.start()
+    nodes = make_nodes(own_sshd.ssh_config)
+    assert [_outcome(nodes) for _ in range(2)] == [Outcome.DONE] * 2
+    assert sessions(own_sshd) == 1
+
+
 # ------------------------------------------------------------------------------------------------------------- sudo
 
 
@@ -211,6 +230,16 @@ def test_an_answer_in_doubt_is_lost_and_ends_the_connection(own_sshd: Sshd, make
     told = report(nodes.run(target(), command))
     assert (told.outcome, told.token, told.receipts) == (Outcome.LOST, None, ())
     assert _outcome(nodes) is Outcome.DONE
+    assert own_sshd.accepted() == 2
+
+
+def test_after_a_doubt_not_even_a_good_answer_counts(own_sshd: Sshd, make_nodes: Make) -> None:
+    """It answers the wrong request, and then a probe and the next request as ours would."""
+    own_sshd.start()
+    nodes = make_nodes(own_sshd.ssh_config, limits=patient(trusted=0.0))
+    good = "read -r n rest; echo begin $n; echo end status; echo over $n 0"
+    mended = enemy(f"echo begin {OTHER}; {good}; {good}; exec sleep 600")
+    assert [report(nodes.run(target(), mended)).outcome for _ in range(2)] == [Outcome.LOST] * 2
     assert own_sshd.accepted() == 2
 
 
