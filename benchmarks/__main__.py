@@ -37,6 +37,7 @@ class Sizes:
     rounds: int
     sessions: int
     cheap: int
+    cheap_rounds: int
     beside: int
     fleet: int
     tools: Path
@@ -56,14 +57,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sessions", type=int, default=2000, help="sessions that wait")
     parser.add_argument("--cheap", type=int, default=2000, help="cheap nodes of the emergency rollback")
+    parser.add_argument("--cheap-rounds", type=int, default=1, help="a round of 2,000 nodes takes minutes")
     parser.add_argument("--beside", type=int, default=200, help="cheap nodes beside ansible-core, in one round")
     parser.add_argument("--fleet", type=int, default=100_000, help="nodes of the large plan")
     parser.add_argument("--tools", type=Path, required=True)
     parser.add_argument("--only", choices=PARTS)
     given = parser.parse_args()
     sizes = Sizes(
-        given.nodes, given.rounds, given.sessions, given.cheap, given.beside, given.fleet, given.tools.absolute()
-    )
+        given.nodes, given.rounds, given.sessions, given.cheap, given.cheap_rounds, given.beside, given.fleet,
+        given.tools.absolute(),
+    )  # fmt: skip
     if given.only:
         found = PARTS[given.only](sizes)
         sys.stdout.write("".join(map(_tools, found.turns.values())) + table(found.rows))
@@ -115,7 +118,7 @@ def of_turns(turns: Turns) -> Sequence[Row]:
 
 def cheap(sizes: Sizes) -> Part:
     with tempfile.TemporaryDirectory() as folder:
-        turns = cheap_fleet.emergencies(Path(folder), sizes.cheap, sizes.rounds)
+        turns = cheap_fleet.emergencies(Path(folder), sizes.cheap, sizes.cheap_rounds)
     floor, ours = cheap_fleet.FLOOR, cheap_fleet.EMERGENCY
     what, why = f"emergency rollback of {sizes.cheap:,} cheap nodes, wall", turns.why(floor, ours)
     row = Row(what, ratio(turns.wall(ours), turns.wall(floor)), 1.25, "× its floor", note=why)
@@ -217,7 +220,7 @@ def write(sizes: Sizes, began: str, parts: Sequence[Part]) -> None:
     (HERE / "results.md").write_text(f"""\
 # Measured
 
-Written by `make bench`, medians of {sizes.rounds} rounds in an order that rotates. {began}.
+Written by `make bench`, medians of {sizes.rounds} rounds in an order that rotates; of cheap nodes {sizes.cheap_rounds}. {began}.
 Real nodes are systemd in nspawn with OpenSSH and sudo; cheap nodes are a folder each, behind one OpenSSH. All of them share this machine with the controller.
 
 ## What must be reached

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from tests.controllers import until
 
 PORT = 2322
 _BEGIN = 'mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -r -f "$0/sshd_config"'
@@ -27,6 +27,8 @@ def address(number: int) -> str:
 @contextmanager
 def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
     """Until the end; yields the ssh_config of clients. ``folder/user`` is their key, ``shell`` the login shell."""
+    if _answers():
+        raise SystemExit(f"another program listens on port {PORT}")
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     shutil.copy(folder / "user.pub", folder / "keys")
@@ -46,7 +48,7 @@ def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
     words = ("unshare", "--mount", "--propagation", "private", "sh", "-c", _BEGIN, str(folder))
     server = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: _listens(server), 60.0, "sshd listens")
+        _until_it_listens(server)
         yield config
     finally:
         server.terminate()
@@ -61,9 +63,15 @@ def _passwd(shell: str) -> str:
     )
 
 
-def _listens(server: subprocess.Popen[bytes]) -> bool:
-    if server.poll() is not None:
-        raise SystemExit(f"sshd ended with {server.returncode}")
+def _until_it_listens(server: subprocess.Popen[bytes]) -> None:
+    end, pause = time.monotonic() + 60, threading.Event()
+    while not _answers():
+        if server.poll() is not None or time.monotonic() > end:
+            raise SystemExit("sshd does not listen")
+        pause.wait(0.05)
+
+
+def _answers() -> bool:
     with suppress(OSError), socket.create_connection((address(0), PORT), 1):
         return True
     return False

@@ -11,7 +11,7 @@ import benchmarks.__main__ as bench
 from benchmarks.figures import Row
 from benchmarks.measured import FailedError, Measured, Turns, measured
 
-SIZES = bench.Sizes(4, 1, 50, 4, 2, 3000, Path("tools"))
+SIZES = bench.Sizes(4, 1, 50, 4, 1, 2, 3000, Path("tools"))
 
 
 def broken(_sizes: bench.Sizes) -> bench.Part:
