@@ -16,6 +16,7 @@ from rollout.app.isolation import Keep, attempt
 from rollout.app.node_worker import NodeAccess
 from rollout.app.operator_commands import OperatorCommand
 from rollout.app.ports import Nodes, Target
+from rollout.app.prepulls import way_of
 from rollout.app.reading import each
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.text.message_folding import folded, for_all
@@ -26,6 +27,7 @@ from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead, diagnosed
 from rollout.kubelet.diagnosis.event_lists import event_facts
 from rollout.kubelet.diagnosis.facts import API_CLOCK, MOST_FACTS, Fact, Facts, Kind, SourceLine
 from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
+from rollout.kubelet.diagnosis.hanging_pulls import tagged
 from rollout.kubelet.diagnosis.node_journals import (
     MOST_OF_NODE,
     NodeJournal,
@@ -37,6 +39,10 @@ from rollout.kubelet.diagnosis.node_journals import (
 from rollout.kubelet.diagnosis.not_in_force import not_in_force
 from rollout.kubelet.diagnosis.pod_status import pod_facts
 from rollout.kubelet.diagnosis.reading import FileReading
+from rollout.kubelet.intents import DEADLINE_FLAG
+from rollout.kubelet.node import arguments
+from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.runtimes.description import Runtime
 
 WIDTH = 24
 """Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
@@ -158,7 +164,8 @@ def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> 
     target = replace(target, now=found.now)
     journals = [journal for journal in found.journals if not journal.why]
     facts = Facts(max(MOST_FACTS, MOST_OF_NODE * len(journals)))
-    for fact in chain(found.api.facts, *(journal.facts for journal in journals), _running_pulls(found.fleet, journals)):
+    shown = chain(_running_pulls(found.fleet, journals), _deadlines(found.fleet))
+    for fact in chain(found.api.facts, *(journal.facts for journal in journals), shown):
         facts.add(fact)
     facts.left_out += sum(journal.facts.left_out for journal in journals)
     read = [node for node in found.fleet.nodes.values() if isinstance(node, Snapshot)]
@@ -177,12 +184,40 @@ def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> 
 
 
 def _running_pulls(fleet: FleetSnapshot, journals: Iterable[NodeJournal]) -> Iterator[Fact]:
-    """Running pulls by the agent, where a node's journal shows none: dockershim logs no pull at ``-v=1``."""
-    shown = {journal.node for journal in journals if journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED)}
+    """Running pulls by the agent that the node's journal does not show: they began before it, and dockershim logs none at ``-v=1``."""
+    shown = {
+        (journal.node, tagged(fact["image"]))
+        for journal in journals
+        for fact in journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED)
+    }
     for node in fleet.nodes.values():
-        for image in (node.measurement.pulls or ()) if isinstance(node, Snapshot) and node.node not in shown else ():
+        for image in (node.measurement.pulls or ()) if isinstance(node, Snapshot) else ():
+            if (node.node, tagged(image)) in shown:
+                continue
             where = SourceLine(f"{node.node}:agent", 1, f"pull under way: {image}")
             yield Fact(Kind.RUNTIME_STARTED, None, node.node, API_CLOCK, where, {"image": image})
+
+
+def _deadlines(fleet: FleetSnapshot) -> Iterator[Fact]:
+    """The progress deadline that is in force on nodes with dockershim; and which nodes have another runtime.
+
+    A kubelet prints its flags at its start, and few journals go back to it.
+    """
+    for node in fleet.nodes.values():
+        try:
+            runtime = way_of(node).runtime
+        except LayoutError:
+            continue
+        flag, value = "container-runtime", "remote"
+        if runtime is Runtime.DOCKERSHIM and isinstance(node, Snapshot):
+            given = arguments.last(
+                node.measurement.process.command_line if node.measurement.process else (), DEADLINE_FLAG
+            )
+            flag, value = DEADLINE_FLAG.removeprefix("--"), given.value if given else "1m0s"
+        elif runtime in (Runtime.CRI_DOCKERD, Runtime.UNKNOWN):
+            continue
+        where = SourceLine(f"{node.node}:kubelet", 1, f"its command line: --{flag}={value}")
+        yield Fact(Kind.FLAG, None, node.node, API_CLOCK, where, {"flag": flag, "value": value})
 
 
 def _silent(found: Symptoms) -> Iterator[NotRead]:

@@ -119,13 +119,14 @@ def ways_of(fleet: FleetSnapshot) -> tuple[dict[str, PullWay], tuple[NotPulled, 
     unread: list[NotPulled] = []
     for name, node in fleet.nodes.items():
         try:
-            ways[name] = _way(node)
+            ways[name] = way_of(node)
         except LayoutError as error:
             unread.append(NotPulled(name, "", f"{error} [{error.reference}]"))
     return ways, tuple(unread)
 
 
-def _way(node: Snapshot | Unread) -> PullWay:
+def way_of(node: Snapshot | Unread) -> PullWay:
+    """Raises ``LayoutError`` for a node that was not read, or that is not understood."""
     if isinstance(node, Unread):
         raise LayoutError(node.reference, node.message)
     version = versions.parse(node.kubelet_version)

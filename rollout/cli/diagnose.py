@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rollout.adapters.diagnosis_files import STANDARD_INPUT, DiagnosisFiles
+from rollout.adapters.private_files import write_privately
 from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
@@ -25,6 +26,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
+from rollout.kubelet.diagnosis.diagnosis_page import diagnosis_page
 from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
 from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.remedies import Effect, remedy_lines
@@ -67,6 +69,13 @@ class _WithProbe(click.Command):
 @click.option(
     "--cluster", default="", help="The cluster. Without a file: its nodes, their journals, pods and events are read."
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Write one self-contained page to this file too.",
+)
 @limit_option
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @session_options
@@ -80,6 +89,7 @@ def diagnose(
     pod: str,
     snapshot: Path | None,
     cluster: str,
+    page: Path | None,
     limit: str,
     files: tuple[str, ...],
 ) -> int:
@@ -98,24 +108,26 @@ def diagnose(
     if not paths and not snapshot and not cluster:
         hint = f"add --logs FILE or --events FILE (`{STANDARD_INPUT}` is standard input), --snapshot FILE or --cluster NAME"
         raise UsageError("nothing-to-read", "no log, no events and no nodes to read", hint=hint)
-    wanted = _Wanted(cluster, limit, _minor(kubelet), _seconds(since), pod_name(pod) if pod else "")
+    wanted = _Wanted(cluster, limit, _minor(kubelet), _seconds(since), pod_name(pod) if pod else "", page)
     if paths or snapshot:
-        return _shown(session, together(tuple(_of_files(paths, snapshot, wanted))), code=0)
+        return _shown(session, together(tuple(_of_files(paths, snapshot, wanted))), wanted, code=0)
     inventory = session.inventory(cluster)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     read = symptoms(session, inventory, selection, wanted.seconds, wanted.pod)
-    return _shown(session, diagnose_cluster(read, wanted.target, wanted.pod), code=NOTHING_READ if read.nothing else 0)
+    found = diagnose_cluster(read, wanted.target, wanted.pod)
+    return _shown(session, found, wanted, code=NOTHING_READ if read.nothing else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The options, checked. ``seconds``: how far back; ``pod``: ``""`` for none."""
+    """The options, checked. ``seconds``: how far back; ``pod``: ``""`` for none; ``page``: the file of the page."""
 
     cluster: str
     limit: str
     minor: int | None
     seconds: float
     pod: str
+    page: Path | None
 
     @property
     def target(self) -> ProposalTarget:
@@ -141,7 +153,9 @@ def _verified(session: Session, found: Verified) -> int:
     return 0 if all(each.effect is Effect.PROVEN for each in found.remedies) else NOT_PROVEN
 
 
-def _shown(session: Session, found: Diagnosis, *, code: int) -> int:
+def _shown(session: Session, found: Diagnosis, wanted: _Wanted, *, code: int) -> int:
+    if wanted.page is not None:
+        write_privately(wanted.page, diagnosis_page(found, wanted.cluster).encode())
     if session.output == "json":
         click.echo(documents.page(diagnosis_document(found)))
     else:

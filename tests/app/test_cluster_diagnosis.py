@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from rollout.app.cluster_diagnosis import FEW_NODES, FromApi, Symptoms, diagnose_cluster, read_api, read_journals
 from rollout.app.isolation import keep_nothing
@@ -14,8 +17,11 @@ from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Unread
 from rollout.errors import RemoteError
 from rollout.kubelet.diagnosis.finding import ProposalTarget
-from tests.kubelet.diagnosis.logs import NODE, event
-from tests.kubelet.nodes import fleet, inventory
+from rollout.kubelet.diagnosis.node_journals import journal_of
+from rollout.kubelet.diagnosis.pod_status import pod_facts
+from tests.kubelet.diagnosis.logs import BEGIN, NODE, event, pulls
+from tests.kubelet.diagnosis.test_hanging_pulls import waiting
+from tests.kubelet.nodes import fleet, inventory, kubeadm
 
 FORBIDDEN = RemoteError("forbidden", 'events is forbidden: User "u" cannot list resource "events"')
 
@@ -108,3 +114,48 @@ def test_silent_nodes_are_folded_by_their_reason_and_nothing_read_is_known() -> 
     assert (len(missing.nodes), missing.why) == (3, "connection refused by NODE [connection-refused]")
     assert symptoms.nothing
     assert not Symptoms(fleet(known, silent), (), read_api(State(), [], ""), 0.0).nothing
+
+
+def test_the_agents_list_has_a_pull_that_began_before_the_journal() -> None:
+    """The journal of two hours shows other pulls, and not the one in front: it began three hours ago."""
+    known, slow = inventory(1), "10.8.2.9:9083/ais/platform:1"
+    (name,) = known.nodes
+    node = kubeadm(name, version="1.33.4", runtime="containerd")
+    node = replace(node, measurement=replace(node.measurement, pulls=(slow, "web:1")))
+    done = 'time="2026-11-20T09:00:03Z" level=info msg="PullImage \\"web:1\\" returns image reference \\"sha256:0f\\""'
+    output = f"2026-11-20T09:00:03+0000 {name} containerd[7]: {done}\n\n-- journalctl ended 0\n".encode()
+    journal = journal_of(name, output, "", BEGIN + timedelta(days=1))
+    pods = [waiting(f"web-{number}", f"r.example/web:{number}", 60.0 * number) for number in range(3)]
+    pods = [{**pod, "spec": {**pod["spec"], "nodeName": name}} for pod in pods]
+    facts = tuple(fact for number, pod in enumerate(pods) for fact in pod_facts(pod, "pods", number))
+    read = Symptoms(fleet(known, {name: node}), (journal,), FromApi(facts), BEGIN.timestamp() + 7200)
+    (queue,) = diagnose_cluster(read, ProposalTarget("rno")).findings
+    assert queue.cause.startswith(
+        f"3 pods wait in one queue behind the pull of {slow}, which the runtime received and has not ended."
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds", "confidence", "setting"),
+    [
+        ("", 66, "likely", "imagePullProgressDeadline=5m0s"),
+        ("--image-pull-progress-deadline=10m", 606, "likely", "imagePullProgressDeadline=20m0s"),
+        ("--image-pull-progress-deadline=10m", 66, "unknown", ""),
+        ("", 90, "unknown", ""),
+    ],
+    ids=["the default", "a flag", "before its deadline", "long after its deadline"],
+)
+def test_a_cut_is_compared_with_the_deadline_in_force_on_its_node(
+    words: str, seconds: int, confidence: str, setting: str
+) -> None:
+    """One cut alone fits a deletion too, unless it comes when the deadline of this dockershim ends."""
+    known = inventory(1)
+    (name,) = known.nodes
+    node = kubeadm(name, words=words)
+    cut = pulls("big:1", "web-1", 0, seconds, "rpc error: code = Unknown desc = context canceled")
+    events: list[Mapping[str, Any]] = [{**each, "source": {"component": "kubelet", "host": name}} for each in cut]
+    read = Symptoms(fleet(known, {name: node}), (), read_api(State(events), [name], ""), BEGIN.timestamp() + 7200)
+    (deadline,) = [each for each in diagnose_cluster(read, ProposalTarget("rno")).findings if each.id != "not-in-force"]
+    assert (deadline.id, deadline.confidence) == ("pull-progress-deadline", confidence)
+    assert deadline.proposal.endswith(setting)
+    assert any("--image-pull-progress-deadline" in line.text for line in deadline.evidence) == (confidence == "likely")

@@ -79,6 +79,23 @@ def test_a_healthy_log_has_no_finding(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines() == ["No finding.", f"read: {log}: 500 lines, 0 unreadable lines"]
 
 
+def test_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has all that the text has. Words of a log are no markup, and secrets are left out."""
+    page, log = tmp_path / "diagnosis.html", tmp_path / "kubelet.log"
+    log.write_text(LOG.read_text() + PLEG.replace("PLEG is", "<b>password=hunter2</b> PLEG is") + "\n")
+    pod = "default/kirovpre-krds-sf-f3dec-0"
+    assert run(["diagnose", "--logs", str(log), "--pod", pod, "--html", str(page), "--cluster", "rno"]) == 0
+    text = page.read_text()
+    assert "<h1>Diagnosis of rno</h1>" in text
+    assert f"<h2>End of pod {pod}</h2>" in text
+    assert "<time>+11.4 s</time><span>SIGTERM to agent-kirovpre-krds-ys02, -3 s left (20:39:49.2)</span>" in text
+    assert "about 23.6 s of 33.6 s remain" in text
+    assert "<b>password" not in text
+    assert "hunter2" not in text
+    assert "<script" not in text
+    assert "slow-termination" in capsys.readouterr().out
+
+
 def test_what_cannot_be_read_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "access.log"
     log.write_text('10.0.0.1 - - "GET / HTTP/1.1" 200\n' * 9)

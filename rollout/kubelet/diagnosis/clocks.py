@@ -21,8 +21,9 @@ Key = tuple[str, ...]
 
 
 def named(facts: Facts) -> Facts:
-    """The facts with the node of their pod, where its arrival or the pod itself names it; else with that of their file, if one
-    line of it names it and no other line names another.
+    """The facts with the node of their pod, where its arrival or the pod itself names it; else with that of their file.
+
+    A file is of one node if its lines name one and no other. If they name none, the events of their pods may.
     """
     placed = {(fact.clock, fact["pod"]): fact.node for fact in facts.of(Kind.PLACED, Kind.CREATED) if fact.node}
     facts = facts.replaced(
@@ -30,10 +31,19 @@ def named(facts: Facts) -> Facts:
         for fact in facts
     )
     by_file: dict[str, set[str]] = defaultdict(set)
+    by_pod: dict[str, set[str]] = defaultdict(set)
+    pods: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        if fact.node and fact.clock not in (API_CLOCK, f"{AGES}{fact.where.file}"):
-            by_file[fact.where.file].add(fact.node)
-    own = {file: next(iter(names)) for file, names in by_file.items() if len(names) == 1}
+        if fact.clock == API_CLOCK:
+            by_pod[fact["pod"]].update({fact.node} - {""})
+        elif not fact.clock.startswith(AGES):
+            by_file[fact.where.file].update({fact.node} - {""})
+            pods[fact.where.file].add(fact["pod"])
+    own = {}
+    for file, names in by_file.items():
+        known = names or set[str]().union(*(by_pod.get(pod, set()) for pod in pods[file] if pod))
+        if len(known) == 1:
+            own[file] = next(iter(known))
     return facts.replaced(
         replace(fact, node=own[fact.where.file]) if not fact.node and fact.where.file in own else fact for fact in facts
     )

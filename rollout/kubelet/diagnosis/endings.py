@@ -19,6 +19,8 @@ SLACK = 3.0
 """Seconds by which a normal end exceeds its grace period: calls to the runtime, and its own wait after SIGKILL."""
 ANNOUNCED = 0.1
 """Seconds before a hook in which kubelets up to 1.13 print the grace period; later ones print it when they send SIGTERM."""
+DIFFERENT = 2.0
+"""Seconds by which hooks differ for sure: a kubelet deducts whole seconds."""
 LINGERS = 10.0
 """Seconds from the end of the last container until the pod is gone from the API, from which they are reported."""
 
@@ -277,9 +279,21 @@ def granted_to(ending: PodEnd, minor: int | None) -> float | None:
     all_kills = [step for step in ending.steps if step.kind is Kind.KILL]
     kills = [step for step in all_kills if _number(step["grace"]) >= 0]
     overridden = {bool(step["override"]) for step in all_kills} == {True, False}
-    if overridden or (minor is not None and OVERRIDDEN <= minor < DEDUCTED):
+    if overridden or _whole_again(ending) or (minor is not None and OVERRIDDEN <= minor < DEDUCTED):
         return max((float(_number(step["grace"])) for step in kills), default=None)
     return max((_number(step["grace"]) + int(ending.after(step)) for step in kills), default=None)
+
+
+def _whole_again(ending: PodEnd) -> bool:
+    """Whether containers with hooks of different lengths got the same period after them: the hooks were not deducted."""
+    began: dict[str, float] = {}
+    hooks: dict[str, set[float]] = defaultdict(set)
+    for step in ending.steps:
+        if step.kind is Kind.HOOK:
+            began[step["id"]] = _at(step)
+        elif step.kind is Kind.KILL and step["id"] in began and _number(step["grace"]) > FLOOR:
+            hooks[step["grace"]].add(_at(step) - began[step["id"]])
+    return any(max(seconds) - min(seconds) >= DIFFERENT for seconds in hooks.values())
 
 
 def parts_of(ending: PodEnd, granted: float) -> tuple[EndPart, ...]:

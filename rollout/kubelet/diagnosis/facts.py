@@ -56,6 +56,8 @@ class Kind(StrEnum):
     CHANGED = auto()  # pod, container: a container restarts because its definition changed
     REJECTED = auto()  # pod, reason, message
     PLACED = auto()  # pod: the scheduler gave the pod to the node
+    RAN = auto()  # pod: a container of it was made, for example an init container
+    HELD = auto()  # pod: it waits for its network or for a volume, and not yet for an image
     ARRIVED = auto()  # pod: the kubelet received it as a new pod
     CREATED = auto()  # pod: the API has the pod since then
     ACCEPTED = auto()  # pod, grace, finalizers: the API accepted the pod's deletion

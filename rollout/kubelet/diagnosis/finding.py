@@ -112,7 +112,9 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             first = by[key]
             nodes = tuple(sorted({*first.nodes, *each.nodes}))
             lines = (first.evidence + each.evidence)[:MOST_LINES]
-            by[key] = replace(first, nodes=nodes, evidence=lines, since=min(first.since, each.since))
+            by[key] = replace(
+                first, nodes=nodes, evidence=lines, since=min(filter(None, (first.since, each.since)), default="")
+            )
         else:
             by[key] = each
     order = list(Confidence)

@@ -8,7 +8,7 @@ received, and others that it did not receive, are the queue itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.core.text.terminal import counted, seconds_text
@@ -47,7 +47,7 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
             ended[pull.begun.node, pull.begun.clock].append(pull)
     failed = {fact["image"] for fact in facts.of(Kind.PULL_FAILED)}
     runtime, last = _with_runtime(facts), _ends(facts, target)
-    for place, open_ in _open(facts, pulls).items():
+    for place, open_ in _open(facts, pulls, last).items():
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
         if len(hung) <= BEHIND or len({each.image for each in hung}) <= 1:
             hung = [each for each in hung if each.queued and each.waits and each.image not in failed]
@@ -56,7 +56,7 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
         yield _finding(hung, runtime.get(place), last[place[1]], target)
 
 
-def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Open]]:
+def _open(facts: Facts, pulls: Sequence[Pull], last: Mapping[str, float]) -> dict[tuple[str, str], list[_Open]]:
     """By node and clock, the oldest first. A pod with an open pull counts once."""
     found: dict[tuple[str, str], list[_Open]] = defaultdict(list)
     known: set[str] = set()
@@ -67,8 +67,9 @@ def _open(facts: Facts, pulls: Sequence[Pull]) -> dict[tuple[str, str], list[_Op
                 _Open(pull.image, pull.start, pull.begun, bool(pull.begun["described"]) or pull.begun["pod"] in waiting)
             )
             known.add(pull.begun["pod"])
+    held = {fact["pod"] for fact in facts.of(Kind.HELD) if (fact.at or 0.0) > last[fact.clock] - HUNG}
     for fact in facts.of(Kind.WAITING):
-        if fact.at is not None and fact["pod"] not in known:
+        if fact.at is not None and fact["pod"] not in known | held:
             found[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact, waits=True))
             known.add(fact["pod"])
     return {place: sorted(open_, key=lambda each: each.start) for place, open_ in found.items()}
@@ -94,13 +95,13 @@ def _with_runtime(facts: Facts) -> dict[tuple[str, str], dict[str, Fact]]:
     for fact in facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED):
         here = found[fact.node, fact.clock]
         if fact.kind is Kind.RUNTIME_STARTED:
-            here.setdefault(_tagged(fact["image"]), fact)
+            here.setdefault(tagged(fact["image"]), fact)
         else:
-            here.pop(_tagged(fact["image"]), None)
+            here.pop(tagged(fact["image"]), None)
     return found
 
 
-def _tagged(image: str) -> str:
+def tagged(image: str) -> str:
     """With the tag that kubelets add."""
     return image if set(":@") & set(image.rpartition("/")[2]) else f"{image}:latest"
 
@@ -142,7 +143,7 @@ def _front(runtime: dict[str, Fact], last: float) -> Fact | None:
 
 def _is_behind(each: _Open, front: Fact, runtime: dict[str, Fact]) -> bool:
     """Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log."""
-    return _tagged(each.image) not in runtime and (front.at is None or each.start >= front.at - TOGETHER)
+    return tagged(each.image) not in runtime and (front.at is None or each.start >= front.at - TOGETHER)
 
 
 def _lines(open_: Iterable[_Open]) -> list[Fact]:

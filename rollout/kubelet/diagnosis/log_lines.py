@@ -24,7 +24,8 @@ from rollout.kubelet.diagnosis.sieve import MONTHS, UnreadLines, text_of
 
 _KLOG = re.compile(r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?")
 _JOURNAL = re.compile(
-    r"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*))"
+    r"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
+    r"|(?:[A-Z][a-z]{2} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [A-Z]{2,5})?|(?P<unix>\d{10}\.\d+))"
     r" (?P<node>\S+) (?P<program>[\w.@/()-]+?)(?:\[\d+\])?: "
 )
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
@@ -75,6 +76,8 @@ class LogReader:
         head = _Head(found["node"], known=True)
         if found["iso"]:
             head.at = moment(found["iso"])
+        elif found["unix"]:
+            head.at = float(found["unix"])
         elif found["month"] in MONTHS:
             hours, minutes, seconds = found["time"].split(":")
             head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))

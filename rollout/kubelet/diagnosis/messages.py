@@ -186,12 +186,18 @@ def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
 
 
+_HOLDING = ("CreatePodSandbox", "unmounted volumes", "unattached volumes")
+
+
 def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
-    match = _SYNC.search(keys.get("err", "") or message)
-    if match is None:
-        return
+    error = keys.get("err", "") or message
     old = _OLD_POD.search(message)
     pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
+    match = _SYNC.search(error)
+    if match is None:
+        if any(word in error for word in _HOLDING):
+            yield BareFact(Kind.HELD, {"pod": pod})
+        return
     fields = {"pod": pod, "container": match["container"]}
     image = _BACK_OFF_IMAGE.search(match["error"])
     if match["reason"] == "ImagePullBackOff":
@@ -278,7 +284,7 @@ _STATE_WORDS = ("pleg was last seen active", _CGROUP)
 _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     "Event(v1.ObjectReference": _EVENT_WORDS,
     "Event occurred": _EVENT_WORDS,
-    "Error syncing pod": ("ImagePullBackOff", "ErrImagePull"),
+    "Error syncing pod": ("ImagePullBackOff", "ErrImagePull", *_HOLDING),
     "container &Container{Name:": ("ErrImagePull",),
     "Unhandled Error": ("ErrImagePull",),
     "SyncLoop (PLEG): ": ("ContainerDied",),

@@ -30,6 +30,9 @@ def event_found(kind: str, pod: str, container: str, reason: str, message: str) 
     if _REJECTIONS.fullmatch(reason):
         yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
         return
+    if (simple := _SIMPLE.get(reason)) is not None:
+        yield BareFact(simple, about)
+        return
     for wanted, known, pattern in _EVENTS:
         if reason == wanted and (match := pattern.search(message)):
             yield BareFact(known, about | {name: text for name, text in match.groupdict().items() if text})
@@ -50,7 +53,13 @@ _EVENTS = (
     ("Killing", Kind.CHANGED, _SPEC_HASH),
     ("Scheduled", Kind.PLACED, _SCHEDULED),
 )
-_REASONS = frozenset({"Starting", *(reason for reason, _, _ in _EVENTS)})
+_SIMPLE = {
+    "FailedCreatePodSandBox": Kind.HELD,
+    "FailedMount": Kind.HELD,
+    "FailedAttachVolume": Kind.HELD,
+    "Created": Kind.RAN,
+}
+_REASONS = frozenset({"Starting", *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
 
 
 def is_rejection(reason: str) -> bool:

@@ -18,6 +18,8 @@ _BARE = re.compile(r"desc = context canceled\W*$")
 """docker's form of it. containerd says which image it could not pull."""
 REPEATED = 3
 """Cuts of one pod's pull, from which they are no restart or deletion, whatever the runtime is."""
+TICK = 12.0
+"""Seconds after its deadline in which dockershim cancels a pull: it looks every 10 s, and events have whole seconds."""
 ONE_FAILURE = 5.0
 """Seconds within which the lines about one failure are written."""
 RAISED = 300.0
@@ -116,7 +118,9 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
         one_pod = all(line["pod"] or line["described"] for line in lines)
         bare = all(_BARE.search(line["error"]) for line in lines)
         alone = times >= REPEATED and one_pod and bare and not docker.excluded(node)
-        if times > 1 and long and (shown or alone):
+        spent = [pull.end - pull.start for pull in mine]
+        equal = bool(shown and spent and deadline) and all(0 <= each - (deadline or 0.0) <= TICK for each in spent)
+        if equal or (times > 1 and long and (shown or alone)):
             yield _repeated(image, times, deadline, (shown, lines, [pull.begun for pull in mine]), target)
         else:
             unknown[node] += [*(pull.begun for pull in mine), *lines]
@@ -162,7 +166,7 @@ def _repeated(
     nodes = nodes_of(lines)
     inforce = go_format(deadline) if deadline is not None else "1m0s, the default"
     cause = (
-        f"the pull of {image} was cancelled {times} times, each time by the kubelet and not by the registry: a node with docker gives "
+        f"the pull of {image} was cancelled {counted(times, 'time')}, each time by the kubelet and not by the registry: a node with docker gives "
         f"up a pull that shows no progress for its imagePullProgressDeadline ({inforce}). Verifying and extracting large layers shows "
         f"none. More cache does not help."
     )

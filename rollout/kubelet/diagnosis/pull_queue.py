@@ -91,7 +91,7 @@ Left = dict[tuple[str, str, str], list[float]]
 
 
 def _without_begin(facts: Facts, told: set[int]) -> dict[tuple[str, str], list[Fact]]:
-    """Failed pulls of images, by node and clock, whose beginning no file has."""
+    """Failed pulls of images without a known beginning, by node and clock."""
     found: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED) if told else ():
         late = QPS in fact["error"] or DIALING in fact["error"]
@@ -118,7 +118,7 @@ def _of_convoys(queues: Sequence[tuple[Convoy, str]], cut: Sequence[Fact], targe
     if len(queues) > 1:
         cause += f" The same happened {counted(len(queues) - 1, 'more time')}."
     others = {registry(pull.image) for pull in behind if pull.image} - {registry(blocker.image)}
-    rejected = any(pull.came_late for pull in behind)
+    rejected = any(pull.came_late for pull in convoy.waited)
     shown = rejected or (others and not blocker.since_arrival)
     confidence = Confidence.CERTAIN if reason else Confidence.LIKELY if shown else Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_ARRIVED if blocker.since_arrival else _FETCH_QUEUE
@@ -147,9 +147,9 @@ def _proof_of_queue(convoy: Convoy, left: Sequence[float]) -> str:
     """What proves that the pulls behind had not reached the runtime while the blocker ran; ``""``: nothing does."""
     if all(pull.since_arrival for pull in convoy.behind):
         return ""
-    if any(QPS in pull.error for pull in convoy.behind):
+    if any(QPS in pull.error for pull in convoy.waited):
         return f"`{QPS}` is decided when a pull leaves that queue, so these pulls had not reached the runtime."
-    if any(DIALING in pull.error for pull in convoy.behind) and DIALING not in convoy.blocker.error:
+    if any(DIALING in pull.error for pull in convoy.waited) and DIALING not in convoy.blocker.error:
         return "They found no runtime when they left the queue, so these pulls had not reached it before it stopped."
     if any((pull.waited or 0.0) >= WAITED for pull in convoy.behind):
         return "The Pulled events show the time in the queue."
@@ -177,7 +177,7 @@ def _waited(lines: list[Fact], longest: float, target: ProposalTarget) -> Findin
 def _since_arrival(pulls: Sequence[Pull], target: ProposalTarget) -> Finding:
     longest = max(pulls, key=lambda pull: pull.waited or 0.0)
     cause = (
-        f"pod {longest.begun['pod']} was on its node for {seconds_text(longest.waited or 0.0)} when its pull failed with `{QPS}`. That is "
+        f"pod {longest.begun['pod']} waited {seconds_text(longest.waited or 0.0)} on its node until its pull failed with `{QPS}`. That is "
         f"decided when a pull leaves the kubelet's queue, so another pull held up the queue."
     )
     lines = [fact for pull in pulls for fact in pull.facts]

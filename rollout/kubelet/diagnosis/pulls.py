@@ -28,8 +28,10 @@ WHOLE_SECONDS = 2.0
 """The same for events, which have whole seconds."""
 BEHIND = 2
 """Pulls that must end together behind the first, before their starts and ends prove anything."""
+FRESH = 5.0
+"""Seconds before the end of the one in front, in which others begin and fail at once: they have waited for nothing."""
 HUNG = 5 * WAITED
-"""Seconds from which a pull without an end counts, or a pod whose pull has no known beginning."""
+"""Seconds from which a pull without an end counts, or from which a pod waits for a pull without a known beginning."""
 DRAINED = 0.5
 """The ends of pulls that leave a queue one by one take at most this share of the time over which they began. Slow pulls that
 ran side by side end as far apart as they began."""
@@ -106,18 +108,14 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
     A kubelet at ``-v=2`` logs no beginning, and its event expires after an hour. Then the first pull that ends on a pod
     began when the pod arrived, or later.
     """
-    arrived: dict[tuple[str, str, str], Fact] = {}
+    arrivals = _Arrivals()
     open_: dict[tuple[str, str], dict[tuple[str, str, str], Fact]] = defaultdict(dict)
     found: list[Pull] = []
-    for fact in facts.of(*_ARRIVALS, Kind.QUEUED, Kind.PULLED, Kind.PULL_FAILED, Kind.BACK_OFF, Kind.DIED):
+    for fact in facts.of(*_ARRIVALS, *_PULLING, *_OTHERWISE):
         if fact.at is None:
             continue
-        place = fact.node, fact.clock, fact["pod"]
-        if fact.kind in _ARRIVALS:
-            arrived[place] = fact
-            continue
-        arrival = arrived.pop(place, None)
-        if fact.kind in (Kind.BACK_OFF, Kind.DIED):
+        arrival = arrivals.before(fact)
+        if fact.kind not in _PULLING:
             continue
         here = open_[fact.node, fact.clock]
         if fact.kind is Kind.QUEUED:
@@ -134,6 +132,24 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
 
 
 _ARRIVALS = (Kind.PLACED, Kind.ARRIVED)
+_PULLING = (Kind.QUEUED, Kind.PULLED, Kind.PULL_FAILED)
+_OTHERWISE = (Kind.BACK_OFF, Kind.DIED, Kind.RAN, Kind.HELD)
+"""What a pod did since its arrival, other than to wait for its first pull. What held it had ended before that."""
+
+
+class _Arrivals:
+    """Pods that came to their node and have not pulled since."""
+
+    def __init__(self) -> None:
+        self._pods: dict[tuple[str, str, str], Fact] = {}
+
+    def before(self, fact: Fact) -> Fact | None:
+        """The arrival of the pod of this fact, the first time that it does something."""
+        place = fact.node, fact.clock, fact["pod"]
+        arrival = self._pods.pop(place, None)
+        if fact.kind in _ARRIVALS or (fact.kind is Kind.HELD and arrival is not None):
+            self._pods[place] = fact
+        return arrival
 
 
 def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
@@ -160,6 +176,11 @@ class Convoy:
     @property
     def pulls(self) -> tuple[Pull, ...]:
         return self.blocker, *self.behind
+
+    @property
+    def waited(self) -> tuple[Pull, ...]:
+        """Those that began long before the blocker's end."""
+        return tuple(pull for pull in self.behind if self.blocker.end - pull.start >= WAITED)
 
     @property
     def drained(self) -> float:
@@ -232,14 +253,15 @@ def _convoy(group: list[Pull]) -> Convoy | None:
     if not group:
         return None
     blocker, *rest = sorted(group, key=lambda pull: pull.start)
-    behind = tuple(pull for pull in rest if pull.start < blocker.end)
+    behind = tuple(pull for pull in rest if pull.start <= blocker.end - FRESH)
     spread = max((pull.start for pull in behind), default=blocker.start) - blocker.start
     held = max((blocker.end - pull.start for pull in behind), default=0.0)
     # A runtime ends all pulls of one image together.
     others = [pull for pull in behind if pull.image != blocker.image or pull.came_late]
-    if len(others) < BEHIND or spread < WAITED or held < WAITED or _one_cut(behind):
+    if len(others) < BEHIND or spread < WAITED or held < WAITED:
         return None
-    return Convoy(blocker, behind)
+    convoy = Convoy(blocker, behind)
+    return None if _one_cut(convoy.waited) else convoy
 
 
 def _one_cut(behind: Sequence[Pull]) -> bool:

@@ -26,7 +26,8 @@ OVERHEAD = 130
 
 _KLOG = re.compile(rb"[IWEF](\d\d)(\d\d) \d\d:\d\d:\d\d\.\d{6}\s+\d+ [\w./-]+:\d+\] ?")
 _JOURNAL = re.compile(
-    rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*)"
+    rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?"
+    rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: [A-Z]{2,5})?|\d{10}\.\d+)"
     rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
 )
 _LOGRUS = re.compile(rb'time="[^"]+?(?P<zone>[+-]\d\d:\d\d)?" level=\w+ msg=')

@@ -192,3 +192,26 @@ def test_a_container_that_is_ended_anew_while_it_ends() -> None:
 
 def test_a_hook_that_is_requested_of_a_stopped_container_does_not_run() -> None:
     assert found(ending((0, "delete"), (0, "hook"), (1, "hook done"), (1, "kill 29"), (2, "gone"), (4, "hook"))) == {}
+
+
+def two_hooks(first: float, last: float, grace: tuple[int, int]) -> str:
+    """Two containers of one pod, their hooks side by side. Each needs all of the period behind its hook."""
+    other = POD.replace("0f1e2d3c", "99aa88bb").replace("app", "proxy")
+    said = [(0.0, '"SyncLoop DELETE" source="api" pods=["shop/web-1"]')]
+    for pod, hook, seconds in ((POD, first, grace[0]), (other, last, grace[1])):
+        said += [
+            (0.01, f'"Running preStop hook" {pod}'), (hook, f'"PreStop hook completed" {pod}'),
+            (hook + 0.1, f'"Killing container with a grace period override" {pod} gracePeriod={seconds}'),
+            (hook + seconds + 0.2, f'"Container exited normally" {pod}'),
+        ]  # fmt: skip
+    end = max(at for at, _ in said) + 1
+    return lines(
+        *(klog(at, text) for at, text in sorted([*said, (end, '"SyncLoop REMOVE" source="api" pods=["shop/web-1"]')]))
+    )
+
+
+def test_the_same_period_behind_different_hooks_is_the_whole_one_again() -> None:
+    """Kubelets 1.22 to 1.27, shown by the log alone. Of others each container has what its hook has left."""
+    slow = found(two_hooks(20, 28, (30, 30)))["slow-termination"]
+    assert "needed 58 s to end its containers, with a grace period of 30 s" in slow.cause
+    assert found(two_hooks(20, 28, (10, 2))) == {}

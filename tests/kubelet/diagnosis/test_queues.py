@@ -60,6 +60,18 @@ def test_a_pull_that_finds_no_runtime_had_not_reached_it() -> None:
     assert "serial-pull-queue" not in found(event_list(convoy(DROPPED)))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(DROPPED, DIALING), ("", "pull QPS exceeded")],
+    ids=["a restart of the runtime", "a burst of new pods"],
+)
+def test_pulls_that_begin_as_others_end_had_not_waited(old: str, new: str) -> None:
+    """Pulls side by side end together, and others that begin in that second fail at once."""
+    events = [each for at in range(3) for each in pulls(f"{SLOW}{at}", f"ais-{at}", 100 * at, 400, old)]
+    events += [each for at in range(12) for each in pulls(f"{QUICK}{at}", f"web-{at}", 399, 400, new)]
+    assert "serial-pull-queue" not in {name for name, each in found(event_list(events)).items() if each.proposal}
+
+
 def test_a_node_has_one_finding_for_all_its_queues() -> None:
     told = diagnosis(event_list([*convoy(DIALING), *convoy(DIALING, 2000), *convoy(DIALING, 4000)]))
     (queue,) = [each for each in told.findings if each.id == "serial-pull-queue"]
@@ -75,7 +87,7 @@ def test_a_pod_that_came_two_hours_before_its_pull_was_rejected() -> None:
     failed = event(7500, "Failed", f'Failed to pull image "{QUICK}": pull QPS exceeded', "web-1")
     findings = found(event_list([placed, failed]))
     assert findings["serial-pull-queue"].confidence is Confidence.LIKELY
-    assert "pod shop/web-1 was on its node for 2 h 5 min" in findings["serial-pull-queue"].cause
+    assert "pod shop/web-1 waited 2 h 5 min on its node" in findings["serial-pull-queue"].cause
     assert findings["serial-pull-queue"].proposal.endswith("--set serializeImagePulls=false")
     assert "See serial-pull-queue" in findings["pull-qps-exceeded"].cause
 
@@ -84,10 +96,20 @@ def test_a_pod_that_came_two_hours_before_its_pull_was_rejected() -> None:
     "between",
     [
         event(3600, "Pulled", 'Successfully pulled image "init:1"', "web-1"),
+        event(60, "Created", "Created container init", "web-1"),
         event(7000, "BackOff", f'Back-off pulling image "{QUICK}"', "web-1"),
         event(7490, "Pulling", f'Pulling image "{QUICK}"', "web-1"),
+        event(7400, "FailedCreatePodSandBox", "Failed to create pod sandbox: network not ready", "web-1"),
+        event(7400, "FailedMount", "Unable to attach or mount volumes: unmounted volumes=[data]", "web-1"),
     ],
-    ids=["its init container was pulled", "it was in back-off", "its pull began late"],
+    ids=[
+        "its init container was pulled",
+        "its init container ran",
+        "it was in back-off",
+        "its pull began late",
+        "it had no network",
+        "it had no volume",
+    ],
 )
 def test_a_pod_whose_arrival_is_not_the_begin_of_its_pull(between: dict[str, object]) -> None:
     placed = event(0, "Scheduled", "Successfully assigned shop/web-1 to tess-node-0007", "web-1", node="")
@@ -168,6 +190,19 @@ def test_pods_that_a_starting_kubelet_lists_have_not_arrived(keyed: bool) -> Non
     log = released(9, keyed).splitlines()
     failures = [line for line in log if "ADD" not in line]
     assert "serial-pull-queue" not in found(lines(klog(0, listed), *failures))
+
+
+def test_pods_that_waited_for_their_network_all_pull_when_it_comes_back() -> None:
+    """They exceed the rate together too."""
+    said = (
+        '"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"web-{0}_shop(1)\\" with CreatePodSandboxError: \\"network not ready\\"" '
+        'pod="shop/web-{0}" podUID=1'
+    )
+    log = [
+        *released(9, keyed=True).splitlines(),
+        *(klog(7450 + number, said.format(number), "E") for number in range(9)),
+    ]
+    assert set(found(lines(*sorted(log, key=lambda line: line[1:21])))) == {"pull-qps-exceeded"}
 
 
 def test_a_registry_that_comes_back_rejects_no_pull() -> None:

@@ -49,6 +49,10 @@ FORMS = {
     "klog as JSON, words": (json.dumps({"ts": STAMP, "msg": CUT_1_20, "v": 0}), "", STAMP),
     "journald short": (journal(KLOG, 7), NODE, STAMP),
     "journald short-iso": (f"2026-11-20T09:00:07+0000 {NODE} kubelet[3033]: {KLOG}", NODE, STAMP),
+    "journald short-full": (f"Fri 2026-11-20 09:00:07 UTC {NODE} kubelet[3033]: {KLOG}", NODE, STAMP),
+    "journald short-full, local": (f"Fri 2026-11-20 17:00:07 CST {NODE} kubelet[3033]: {KLOG}", NODE, STAMP + 8 * 3600),
+    "journald short-unix": (f"{STAMP:.6f} {NODE} kubelet[3033]: {KLOG}", NODE, STAMP),
+    "a container's log": (f"2026-11-20T09:00:07.250000000Z stderr F {KLOG}", "", STAMP),
     "journald json": (
         json.dumps({"__REALTIME_TIMESTAMP": f"{STAMP * 1e6:.0f}", "_HOSTNAME": NODE, "SYSLOG_IDENTIFIER": "kubelet", "MESSAGE": KLOG}), NODE, STAMP,
     ),
@@ -329,6 +333,16 @@ def test_logs_of_two_nodes_without_events_are_not_compared() -> None:
 def test_a_file_has_the_node_that_one_of_its_lines_names() -> None:
     (deadline,) = found(lines(KLOG, klog(9, f'"Successfully registered node" node="{NODE}"'))).values()
     assert deadline.nodes == (NODE,)
+
+
+@pytest.mark.parametrize(("other", "nodes"), [(NODE, (NODE,)), ("tess-node-0009", ())], ids=["one node", "two nodes"])
+def test_a_file_has_the_node_of_the_events_of_its_pods(other: str, nodes: tuple[str, ...]) -> None:
+    log = [klog(number, f'"SyncLoop DELETE" source="api" pods=["shop/web-{number}"]') for number in (1, 2)]
+    events = [
+        event(0, "Pulling", 'Pulling image "web:1"', "web-1"),
+        event(0, "Pulling", 'Pulling image "web:1"', "web-2", node=other),
+    ]
+    assert found(lines(KLOG, *log), event_list(events))["pull-progress-deadline"].nodes == nodes
 
 
 def test_an_event_of_a_series() -> None:

@@ -103,16 +103,20 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 def page(story: Story, after: Afterwards = NOTHING_SINCE) -> str:
     """The whole document."""
+    return self_contained(_title(story), *_header(story, after), *_sections(story), _footer(story))
+
+
+def self_contained(title: str, *body: Html) -> str:
+    """A document that needs no other file."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", _title(story)),
+        tag("title", title),
         tag("style", raw(STYLE)),
     )
-    body = tag("body", *_header(story, after), *_sections(story), _footer(story))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', *body), lang='en')}\n"
 
 
 def _title(story: Story) -> str:
