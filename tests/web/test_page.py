@@ -81,7 +81,7 @@ def shows(page: Page, words: str) -> None:
 def test_axe_finds_nothing(browser: Browser, fleet: Serving, scheme: str) -> None:
     with opened(browser, fleet, scheme=scheme, checked=True) as page:
         node = page.get_attribute("#rows a", "href")
-        for address in (f"/runs/{RUN}", node, "/"):
+        for address in (f"/runs/{RUN}", f"/runs/{RUN}/plan", node, "/"):
             page.goto(f"http://127.0.0.1:{fleet.port}{address}")
             found = Axe().run(page)
             assert found.violations_count == 0, found.generate_report()
