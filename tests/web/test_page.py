@@ -123,6 +123,7 @@ def test_the_search_finds_a_node_that_is_not_on_the_screen_by_name_and_by_messag
         becomes(page, "document.getElementById('rows').textContent.includes('<failed to parse kubelet flag>')")
         page.click("#all")
         shows(page, f"{total.partition(' ')[0]} of {total}")
+        becomes(page, "document.querySelectorAll('#rows a').length > 5")  # drawn: only then it can be scrolled
         page.evaluate("document.getElementById('window').scrollTop = 1e9")
         becomes(page, "document.getElementById('rows').textContent.includes('tess-node-2000')")
 
