@@ -32,7 +32,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def has_keys(source: TextIO) -> bool:
-    """Whether ``source`` is a terminal whose keys are for this process: in the background they are not."""
+    """Whether ``source`` is a terminal and its keys are for this process: in the background they are not."""
     try:
         return source.isatty() and os.tcgetpgrp(source.fileno()) == os.getpgrp()
     except (OSError, ValueError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,20 @@ from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.text.suggest import did_you_mean
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
 from rollout.kubelet.agent.sudo import Secret
+
+# Lines for people.
+
+
+def echo_lines(lines: Iterable[str]) -> None:
+    """Print lines. On a terminal long ones are wrapped and indented; a pipe and a file get them whole."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = (part for line in lines for part in hanging(line, width))
+    click.echo("\n".join(lines))
+
 
 # Which run a command means when its argument is omitted.
 

@@ -161,14 +161,12 @@ def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool
 
 
 def echo_plan(made: Plan, *, whole: bool = False, context: int | None = None) -> None:
-    """Print the text of a plan: in colour on a terminal, unless ``NO_COLOR`` is set."""
+    """Print the text of a plan: wrapped on a terminal, and in colour there unless ``NO_COLOR`` is set."""
     text = plan_text(made, whole=whole, context=context)
-    click.echo(painted(text, shutil.get_terminal_size().columns) if _shows_colours() else text)
-
-
-def _shows_colours() -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return sys.stdout.isatty() and not plain
+    if sys.stdout.isatty():
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+        text = painted(text, shutil.get_terminal_size().columns, colours=not plain)
+    click.echo(text)
 
 
 @plan.command("show")

@@ -12,7 +12,7 @@ from rollout.app.following import afterwards
 from rollout.app.live_run import tell_run
 from rollout.app.past_runs import past_run
 from rollout.app.run_documents import past_run_document
-from rollout.cli.options import known_run, session_options
+from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.page import page
@@ -43,7 +43,10 @@ def report(session: Session, run: str, file: Path | None) -> int:
     past = past_run(journal, named)
     if past is not None and file is None:
         in_json = session.output == "json"
-        click.echo(documents.page(past_run_document(journal, past)) if in_json else "\n".join(past_run_lines(past)))
+        if in_json:
+            click.echo(documents.page(past_run_document(journal, past)))
+        else:
+            echo_lines(past_run_lines(past))
         return 0
     story = tell_run(journal, named)
     after = afterwards(journal, story.state, SystemClock().now())
@@ -54,7 +57,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     elif file is not None:
         click.echo(f"report of run {story.past.order.run}: {file}")
     else:
-        click.echo("\n".join((*report_lines(story), *afterwards_lines(summarize(story.state), after))))
+        echo_lines((*report_lines(story), *afterwards_lines(summarize(story.state), after)))
     return 0
 
 

@@ -8,7 +8,7 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.app.run_list import listed_runs
-from rollout.cli.options import session_options
+from rollout.cli.options import echo_lines, session_options
 from rollout.composition.wiring import Session
 from rollout.core.presentation.run_list import RunFilter, RunsDocument, RunStanding, run_lines
 from rollout.core.text import documents, durations
@@ -42,7 +42,7 @@ def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...],
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))
     else:
-        click.echo("\n".join(run_lines(found)))
+        echo_lines(run_lines(found))
 
 
 def _since(text: str, now: float) -> float:

@@ -12,7 +12,7 @@ from rollout.app.following import afterwards, replay
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.run_documents import past_run_document, status_document
-from rollout.cli.options import known_run, session_options
+from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.composition.wiring import Session
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.summary import summarize
@@ -50,7 +50,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
         click.echo(documents.page(found))
         return 0
     lines = past_run_lines(past) if past else _lines(journal, replay(journal, named), now)
-    click.echo("\n".join((*lines, _chained(journal, named), *_others(headers, named))))
+    echo_lines((*lines, _chained(journal, named), *_others(headers, named)))
     return 0
 
 

@@ -21,7 +21,7 @@ from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
-from rollout.cli.options import limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.options import echo_lines, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
 from rollout.composition.wiring import Session, new_run_id, operator
 from rollout.core.model.report import Outcome, Report
@@ -55,7 +55,7 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     if session.output == "json":
         click.echo(documents.page(drift_document(found, unread)))
     else:
-        click.echo("\n".join(drift_lines(found, unread)))
+        echo_lines(drift_lines(found, unread))
     return DRIFTED if has_drift(found) else 4 if unread else 0
 
 

@@ -22,12 +22,14 @@ from rollout.app.metrics import measured_runs
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal
 from rollout.app.run_list import listed_runs
+from rollout.core.plans import plan_codec
 from rollout.core.presentation.metrics import metrics_text
 from rollout.core.presentation.pages.index_page import index_body, index_head
 from rollout.core.presentation.pages.live_page import live_body, live_head
 from rollout.core.presentation.pages.markup import lines, tag
 from rollout.core.presentation.pages.node_page import node_body, node_head
 from rollout.core.presentation.pages.page import STYLE
+from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.shell import END, whole_page
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.text.terminal import printable
@@ -72,6 +74,7 @@ class Site:
             Route("/", self.index),
             Route("/runs/{run}", self.run),
             Route("/runs/{run}/stream", self.stream),
+            Route("/runs/{run}/plan", self.plan),
             Route("/runs/{run}/nodes/{node}", self.node),
             Route("/static/{name}", self.file),
             Route("/metrics", self.metrics),
@@ -91,7 +94,14 @@ class Site:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def index(self, _request: Request) -> Response:
-        return _streamed(index_head(self.place), lambda: index_body(tuple(listed_runs(self.journal())), self.place))
+        return _streamed(index_head(self.place), self._index)
+
+    def _index(self) -> str:
+        journal = self.journal()
+        runs = tuple(listed_runs(journal))
+        clusters = dict.fromkeys(run.cluster for run in runs)
+        notes = {name: [(each.at, each.who, each.text) for each in journal.notes(name)] for name in clusters}
+        return index_body(runs, self.place, notes)
 
     async def run(self, request: Request) -> Response:
         run = request.path_params["run"]
@@ -134,6 +144,12 @@ class Site:
                 yield event
         finally:
             self.streams -= 1
+
+    async def plan(self, request: Request) -> Response:
+        past = (await run_in_threadpool(self.runs.get, request.path_params["run"])).past
+        return _streamed(
+            plan_head(past.order), lambda: plan_body(past.plan, plan_codec.digest(past.plan) if past.plan else "")
+        )
 
     async def node(self, request: Request) -> Response:
         name = request.path_params["node"]

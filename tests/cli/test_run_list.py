@@ -104,3 +104,16 @@ def test_an_empty_journal_has_no_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["runs", "--state", str(tmp_path / "none")]) == 0
     assert capsys.readouterr().out == "no such run\n"
     assert not (tmp_path / "none").exists()
+
+
+def test_long_lines_are_wrapped_and_indented_on_a_terminal_only(
+    state: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert run(["runs", "--state", state, "--in", "halted"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 60
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run(["runs", "--state", state, "--in", "halted"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "2026-11-21 16:00:01 UTC  run r1 on test by"
+    assert second == "  ann@ops: halted, exit code 3"

@@ -27,6 +27,8 @@ def named(words: list[str]) -> tuple[str, click.Command]:
     command: click.Command = cli
     name: list[str] = []
     while isinstance(command, click.Group) and words[len(name) :]:
+        if command.invoke_without_command and words[len(name)].startswith("-"):
+            break  # the group itself, such as `plan`
         name.append(words[len(name)])
         found = command.get_command(click.Context(command), name[-1])
         assert found is not None, f"there is no `rollout {' '.join(name)}`"

@@ -81,7 +81,7 @@ def shows(page: Page, words: str) -> None:
 def test_axe_finds_nothing(browser: Browser, fleet: Serving, scheme: str) -> None:
     with opened(browser, fleet, scheme=scheme, checked=True) as page:
         node = page.get_attribute("#rows a", "href")
-        for address in (f"/runs/{RUN}", node, "/"):
+        for address in (f"/runs/{RUN}", f"/runs/{RUN}/plan", node, "/"):
             page.goto(f"http://127.0.0.1:{fleet.port}{address}")
             found = Axe().run(page)
             assert found.violations_count == 0, found.generate_report()
@@ -123,6 +123,7 @@ def test_the_search_finds_a_node_that_is_not_on_the_screen_by_name_and_by_messag
         becomes(page, "document.getElementById('rows').textContent.includes('<failed to parse kubelet flag>')")
         page.click("#all")
         shows(page, f"{total.partition(' ')[0]} of {total}")
+        becomes(page, "document.querySelectorAll('#rows a').length > 5")  # drawn: only then it can be scrolled
         page.evaluate("document.getElementById('window').scrollTop = 1e9")
         becomes(page, "document.getElementById('rows').textContent.includes('tess-node-2000')")
 

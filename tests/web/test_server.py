@@ -51,7 +51,15 @@ def message(connection: socket.socket) -> tuple[str, dict[str, object]]:
 
 
 def test_every_address_needs_the_token_a_host_of_ours_and_this_site(halted: Serving) -> None:
-    for path in ("/", f"/runs/{RUN}", STREAM, f"/runs/{RUN}/nodes/tess-node-0001", "/static/page.js", "/nowhere"):
+    for path in (
+        "/",
+        f"/runs/{RUN}",
+        f"/runs/{RUN}/plan",
+        STREAM,
+        f"/runs/{RUN}/nodes/tess-node-0001",
+        "/static/page.js",
+        "/nowhere",
+    ):
         assert halted.ask(path, Cookie="").status == 401
         assert halted.ask(path, Cookie="rollout=wrong").status == 401
         assert halted.ask(path, Host="evil.example").status == 421

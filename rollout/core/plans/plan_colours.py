@@ -16,20 +16,21 @@ _TITLE = re.compile(r"[A-Z]\S*(?: \S+){0,2}")
 WARNINGS = "Warnings"
 
 
-def painted(text: str, width: int) -> str:
+def painted(text: str, width: int, *, colours: bool = True) -> str:
     """``text`` of ``plan_text`` with escape sequences for colours, in lines of at most ``width`` columns."""
-    return "\n".join(_lines(text, width))
+    return "\n".join(_in(style, line) if colours else line for style, line in _lines(text, width))
 
 
-def _lines(text: str, width: int) -> Iterator[str]:
+def _lines(text: str, width: int) -> Iterator[tuple[str, str]]:
+    """Each line with its style."""
     section = ""
     for line in text.split("\n"):
         if found := _DIFF.match(line):
-            yield _in(_OF_DIFF[found.lastgroup or "same"], line)
+            yield _OF_DIFF[found.lastgroup or "same"], line
             continue
         section = line if line[:1] != " " else section
         style = _style(line, section)
-        yield from (_in(style, part) for part in hanging(line, width))
+        yield from ((style, part) for part in hanging(line, width))
 
 
 def _style(line: str, section: str) -> str:

@@ -123,7 +123,7 @@
       counts.set(node.state, (counts.get(node.state) || 0) + 1);
       wrong = wrong || node.charged > 0;
     }
-    rack.counts.textContent = [...counts].map(([state, number]) => `${number} ${state}`).join(", ");
+    rack.counts.textContent = Object.keys(states).filter((state) => counts.has(state)).map((state) => `${counts.get(state)} ${state}`).join(", ");
     rack.button.classList.toggle("wrong", wrong);
   }
 
@@ -184,10 +184,12 @@
 
   function choose() {
     const words = filter.text.toLowerCase();
-    shown = order.filter((name) => {
+    const found = order.filter((name) => {
       const node = nodes.get(name);
       return (!filter.rack || node.rack.key === filter.rack) && (!filter.state || node.state === filter.state) && node.low.includes(words);
     });
+    const wrong = (name) => nodes.get(name).charged > 0;
+    shown = [...found.filter(wrong), ...found.filter((name) => !wrong(name))]; // the culprits first
     const rack = filter.rack ? ` in ${racks.get(filter.rack).name}` : "";
     const words_ = `${shown.length.toLocaleString("en")} of ${order.length.toLocaleString("en")} nodes${rack}`;
     if (byId("found").textContent !== words_) byId("found").textContent = words_;

@@ -29,6 +29,7 @@ def test_additions_are_green_removals_red_and_every_colour_ends_with_its_line() 
 
 def test_prose_is_wrapped_and_indented_and_a_diff_is_not() -> None:
     lines = without(painted(PLAIN, 60)).split("\n")
+    assert painted(PLAIN, 60, colours=False).split("\n") == lines
     diff = [line for line in PLAIN.split("\n") if re.match(r" {6}[-+@ ]", line)]
     assert set(diff) <= set(lines)
     assert all(len(line) <= 60 for line in lines if line not in diff)

@@ -11,6 +11,7 @@ from rollout.core.presentation.pages.live_page import live_body, live_head, now_
 from rollout.core.presentation.pages.markup import Axis, Html
 from rollout.core.presentation.pages.node_page import node_body, node_head
 from rollout.core.presentation.pages.parts import idle, story_parts
+from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
@@ -117,7 +118,11 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
     answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "sick", evil),)
     listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, evil, ())
     node = node_head(story.past.order, name) + node_body(story, name, answers)
-    for text in (page(story), node, live_head("r1", evil, "apply") + index_body((listed,), evil)):
+    plan = story.past.plan
+    assert plan is not None
+    rude = replace(plan, playbook=evil, waves=tuple(replace(wave, name=evil) for wave in plan.waves))
+    index = live_head("r1", evil, "apply") + index_body((listed,), evil, {evil: [(BEGAN, evil, evil)]})
+    for text in (page(story), node, index, plan_head(story.past.order) + plan_body(rude, "")):
         outline = Outline()
         outline.feed(re.sub(r"<(?:link|input)[^>]*>", "", text))
         assert outline.tags.count("script") == 1, "ours, in the head"
@@ -125,6 +130,25 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
         assert "alert(1)" in text
     assert "hunter2" not in node
+
+
+def test_the_index_shows_what_operators_did_without_a_run() -> None:
+    listed = ListedRun("r1", "rno", "apply", BEGAN, None, "ann@ops", "why", RunStanding.DONE, 0, "", ())
+    text = index_body((listed,), "here", {"rno": [(BEGAN, "ann@ops", "exec 1"), (BEGAN, "bob@ops", "unlocked")]})
+    assert text.index("unlocked") < text.index("exec 1"), "the newest first"
+    assert "2 records of commands and unlocks" in text
+    assert "rollout verify --cluster rno" in text
+
+
+def test_the_page_of_a_plan_has_its_diffs_waves_and_numbers() -> None:
+    plan, play = journals.halted(240)
+    text = plan_head(play.order) + plan_body(plan, "abc123")
+    assert "abc123" in text
+    for words in ("+serializeImagePulls: false", "Limits and gates", "Left alone", "Emergency rollback of all of it"):
+        assert words in text, words
+    assert text.count("halts when") == 1
+    assert plan.waves[-1].name in text
+    assert "no plan that this version" in plan_body(None, "")
 
 
 def test_a_node_has_its_answers_with_times_and_its_diff() -> None:

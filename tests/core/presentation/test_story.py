@@ -187,7 +187,7 @@ def test_reverted_nodes_are_shown_with_the_user_who_requested_it() -> None:
     play.go_on()
     story = story_of(play, plan)
     assert any("aborted by bob: wrong week (revert: run)" in text for text in texts(story))
-    assert "with them, as bob requested (revert: run)" in taken_back(story)
+    assert "because the run halted, as bob requested (revert: run)" in taken_back(story)
     assert any("as bob requested (revert: run)" in line for line in report_lines(story))
 
 

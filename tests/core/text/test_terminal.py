@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.text.suggest import closest, did_you_mean
-from rollout.core.text.terminal import CONTROL, printable, printable_lines
+from rollout.core.text.terminal import CONTROL, hanging, printable, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,17 @@ def test_no_line_moves_the_cursor_or_is_too_long(text: str) -> None:
         assert not CONTROL.search(line)
         assert not set(line) & {"\n", "\t", "\r"}
         assert len(line) <= 20
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("short", 20, ("short",)),
+        ("  one two three four", 12, ("  one two", "    three", "    four")),
+        ("one two-three four", 12, ("one", "  two-three", "  four")),
+        ("", 10, ("",)),
+        (" " * 30 + "deep", 20, (" " * 30 + "deep",)),
+    ],
+)
+def test_a_wrapped_line_is_indented(text: str, width: int, lines: tuple[str, ...]) -> None:
+    assert hanging(text, width) == lines

@@ -88,7 +88,7 @@ def _row(axis: Axis, title: str, found: list[Judged], top: float) -> Html:
 
 
 def _apart(axis: Axis, found: list[Judged]) -> Iterator[Judged]:
-    """The readings whose signs do not overprint. One that passed gives way; one that did not is drawn over all."""
+    """The readings with signs that do not overprint. One that passed gives way; one that did not is drawn over all."""
     bad = [judged for judged in found if judged.reading.verdict is not Verdict.PASS]
     taken = [axis.x(judged.at) for judged in bad]
     for judged in found:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.markup import Html, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.run.state import Goal
+from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, wall
 
 MOST = 200
 """Runs of one cluster that are listed."""
+MOST_NOTES = 50
 
 _SIGNS = {
     RunStanding.AT_WORK: "▸",
@@ -28,21 +30,41 @@ def index_head(place: str) -> str:
     return html_page("rollout", tag("h1", "Runs"), tag("p", f"journal: {place}", class_="dim"))
 
 
-def index_body(runs: Sequence[ListedRun], place: str) -> str:
+Notes = Mapping[str, Sequence[tuple[float, str, str]]]
+"""Cluster → what operators did without a run: seconds since the epoch, the operator, the text; the oldest first."""
+
+
+def index_body(runs: Sequence[ListedRun], place: str, notes: Notes) -> str:
     """The rest of the document."""
     clusters: dict[str, list[ListedRun]] = {}
     for each in runs:
         clusters.setdefault(each.cluster, []).append(each)
-    shown = [_cluster(name, found) for name, found in clusters.items()] or [_how_to_begin(place)]
+    shown = [_cluster(name, found, notes.get(name, ())) for name, found in clusters.items()] or [_how_to_begin(place)]
     return raw(*shown, END)
 
 
-def _cluster(name: str, runs: Sequence[ListedRun]) -> Html:
+def _cluster(name: str, runs: Sequence[ListedRun], notes: Sequence[tuple[float, str, str]]) -> Html:
     rows = [_run(each) for each in runs[:MOST]]
     more = len(runs) - MOST
     rest = tag("p", f"and {counted(more, 'earlier run')}: rollout runs --cluster {name}") if more > 0 else ""
     head = tag("h2", f"{name}: {counted(len(runs), 'run')}")
-    return tag("section", head, sections.table(("run", "state", "began", "who", "reason"), rows), rest)
+    drift = tag(
+        "p", "Drift is measured on the nodes: ", tag("code", f"rollout verify --cluster {name}", class_="command")
+    )
+    table = sections.table(("run", "state", "began", "who", "reason"), rows)
+    return tag("section", head, table, rest, _noted(notes), drift)
+
+
+def _noted(notes: Sequence[tuple[float, str, str]]) -> Html | None:
+    """Operators' commands and unlocks, the newest first."""
+    if not notes:
+        return None
+    rows = [
+        tag("tr", tag("td", wall(at), class_="when"), tag("td", who), tag("td", printable(without_secrets(text), 300)))
+        for at, who, text in notes[::-1][:MOST_NOTES]
+    ]
+    title = tag("summary", f"{counted(len(notes), 'record')} of commands and unlocks")
+    return tag("details", title, sections.table(("when", "who", "what"), rows))
 
 
 def _run(run: ListedRun) -> Html:

@@ -35,9 +35,21 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
 def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
     said = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
-    waiting = [tag("p", f"Waits for: {printable(each, 400)}", class_="waiting") for each in said[:1]]
-    quiet = [tag("p", printable(each, 400), class_="waiting") for each in said[1:]]
-    return raw(sections.banner(story, after), *waiting, *quiet, sections.numbers(story), sections.facts(story))
+    before = "Waits for: " if state.paused is None else ""
+    waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in said[:1]]
+    quiet = [tag("p", _with_commands(each), class_="waiting") for each in said[1:]]
+    whole = tag("p", tag("a", "The whole plan", href=f"/runs/{state.order.run}/plan")) if story.past.plan else ""
+    return raw(sections.banner(story, after), *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
+
+
+def _with_commands(text: str) -> Html:
+    """A sentence; what stands between backticks in it can be copied as a whole."""
+    parts = printable(text, 400).split("`")
+    first = parts[0][:1].upper() + parts[0][1:]
+    return raw(
+        tag("span", first),
+        *(tag("code", part, class_="command") if at % 2 else tag("span", part) for at, part in enumerate(parts[1:], 1)),
+    )
 
 
 def _waits(state: RunState) -> Html:

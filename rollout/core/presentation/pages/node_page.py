@@ -89,14 +89,16 @@ def _change(plan: Plan | None, name: str) -> Html:
 def _further(story: Story, name: str) -> Html:
     """The receipt and the whole log are on the node: the journal has the answers above."""
     cluster = story.past.order.cluster
+    at = max((wrong.at for wrong in story.wrongs if wrong.node == name), default=story.ended)
     commands = (
+        (sections.log_command(cluster, name, at), "prints its kubelet's exit status and its last log lines until then"),
         (f"rollout verify --cluster {cluster} --limit {name}", "reads its receipt and compares its files"),
         (f"rollout diagnose --cluster {cluster} --limit {name}", "reads the logs of its kubelet and runtime"),
     )
     return raw(
         tag(
             "p",
-            "The evidence above is what the node's agent reported, with exit status and last line of a unit that failed.",
+            "The evidence above is what the node's agent reported. Its log is on the node:",
         ),
         tag("ul", [tag("li", tag("code", command, class_="command"), f" {what}") for command, what in commands]),
     )

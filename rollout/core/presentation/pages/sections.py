@@ -13,10 +13,11 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.plans.change_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
-from rollout.core.presentation.pages.moments import fallen, moments
+from rollout.core.presentation.pages.moments import Fallen, fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
 from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
+from rollout.core.presentation.waiting import standing
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
@@ -121,7 +122,9 @@ def file_diff(plan: Plan, file: FileChange) -> Html:
     before = plan.blobs[file.before] if file.before else None
     shown = [_diff_line(line) for line in diff.unified(before, plan.blobs[file.after], file.path)]
     reasons = tag("ul", [tag("li", reason) for reason in file.reasons])
-    return raw(reasons, tag("pre", Html("\n".join(shown))))
+    return raw(
+        reasons, tag("pre", Html("\n".join(shown)), tabindex="0", role="region", aria_label=f"diff of {file.path}")
+    )
 
 
 def _diff_line(line: str) -> Html:
@@ -145,7 +148,9 @@ def banner(story: Story, after: Afterwards) -> Html:
 def _mood(state: RunState) -> str:
     if state.ending is Ending.DONE:
         return "good" if exit_code(state) == 0 else "warn"
-    return "bad" if state.ending or state.halt else ""
+    if state.ending or state.halt:
+        return "bad"
+    return "warn" if state.paused else ""
 
 
 def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
@@ -169,7 +174,7 @@ def _verdict(story: Story) -> Iterator[tuple[str | None, Html | str]]:
 
 def _ending(state: RunState) -> str:
     if state.ending is None:
-        return f"Not ended: {state.phase.value}"
+        return f"Not ended: {standing(state)}"
     words = {
         Ending.DONE: "Done",
         Ending.HALTED: "Halted",
@@ -192,7 +197,8 @@ def taken_back(story: Story) -> str:
         return ""
     own = len(back) - len(others)
     parts = [f"{own} that failed"] if own else []
-    parts += [f"{len(others)} with them, {_by_whose_word(story)}"] if others else []
+    why = "with them" if own else "because the run halted"
+    parts += [f"{len(others)} {why}, {_by_whose_word(story)}"] if others else []
     return f"Reverted: {counted(len(back), 'node')} ({', '.join(parts)})."
 
 
@@ -294,7 +300,29 @@ def failures(story: Story) -> Html:
     ]
     more = len(found) - MOST_ROWS
     rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
-    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest)
+    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest, _logs(story, found))
+
+
+MOST_LOGS = 3
+
+
+def _logs(story: Story, found: Sequence[Fallen]) -> Html:
+    """For the first node of each kind that failed itself: the command that reads its kubelet's log of that moment."""
+    kinds_ = [kind for kind in found if kind.reference != WITH_OTHERS and kind.state is not NodeState.UNREACHABLE]
+    cluster = story.past.order.cluster
+    rows = [
+        tag("li", tag("code", log_command(cluster, kind.nodes[0], kind.first), class_="command"))
+        for kind in kinds_[:MOST_LOGS]
+    ]
+    words = tag("p", "Exit status and last log lines of a kubelet, up to its failure:", class_="dim")
+    return raw(words, tag("ul", rows)) if rows else Html("")
+
+
+def log_command(cluster: str, node: str, at: float) -> str:
+    """What prints the exit status of a node's kubelet and the end of its log before ``at`` (seconds since the epoch)."""
+    until = wall(at + 1)
+    read = f'systemctl show -p ExecMainStatus kubelet; journalctl -u kubelet -n 20 --no-pager --until "{until}"'
+    return f"rollout exec {shlex.quote(node)} --cluster {shlex.quote(cluster)} --sudo -- {shlex.quote(read)}"
 
 
 def used_budgets(story: Story) -> list[Distance]:
@@ -311,9 +339,11 @@ def used_budgets(story: Story) -> list[Distance]:
 
 def budgets(story: Story) -> Html:
     """How far each budget was used."""
+    if not story.past.order.budgets:
+        return tag("p", "This run has no budget.")
     state = story.halted_in or story.state
     charged = sum(wrong(record) is not None for record in state.nodes.values())
-    when = "when it halted" if story.halted_in else "at the end"
+    when = "when it halted" if story.halted_in else "so far" if story.state.ending is None else "at the end"
     words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
     rows = [_budget(each) for each in used_budgets(story)]
     return raw(tag("p", words, class_="dim"), table(("where", "for", "failed", "halts at", "used"), rows))
