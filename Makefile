@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture site lock audit sbom kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,16 +148,35 @@ site: setup ## the documentation site, in .cache/site/html; a warning is an erro
 COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
 
 lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirements/*.in; what fits stays as it is (UPGRADE=--upgrade)
-	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page pyproject.toml requirements/build.in --output-file requirements/dev.txt
-	$(COMPILE) --constraint requirements/dev.txt --extra page pyproject.toml requirements/build.in --output-file requirements/run.txt
+	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page --extra postgresql pyproject.toml requirements/build.in --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --extra page --extra postgresql pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(COMPILE) $(UPGRADE) requirements/peers.in --output-file requirements/peers.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(COMPILE) $(UPGRADE) requirements/record.in --output-file requirements/record.txt
 	$(COMPILE) $(UPGRADE) requirements/tools.in --output-file requirements/tools.txt
+	@$(MAKE) --no-print-directory sbom
 
 audit: .cache/tools/.done ## known holes in the packages that run and that test; asks a service on the network, and fails where that cannot tell
 	.cache/tools/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --strict --requirement requirements/run.txt --requirement requirements/dev.txt
 
-sbom: .cache/tools/.done ## the list of parts (CycloneDX) of what runs: .cache/sbom.cdx.json, checked against the lock file
-	.cache/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs -o .cache/sbom.cdx.json requirements/run.txt
-	$(PYTHON) -m tests.hostile.parts .cache/sbom.cdx.json requirements/run.txt
+PARTS := requirements/kubelet-rollout.cdx.json
+
+sbom: .cache/tools/.done ## the list of parts (CycloneDX) of what runs, checked against the lock file; the wheel holds it
+	.cache/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs -o $(PARTS) requirements/run.txt
+	$(PYTHON) -m tests.hostile.parts $(PARTS) requirements/run.txt
+
+release-check: .cache/tools/.done ## what a release must be: two builds of one digest, its metadata, its list of parts, and that it installs and runs
+	$(PYTHON) -m tests.hostile.parts $(PARTS) requirements/run.txt
+	tests/release/check.sh .cache/tools/bin .cache/release
+
+lowest: .cache/tools/.done ## the tests inside the interpreter with the lowest versions that pyproject.toml allows
+	@rm -rf .cache/lowest && $(PYTHON) -m venv .cache/lowest
+	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --resolution lowest-direct --extra page --extra postgresql pyproject.toml requirements/build.in --output-file .cache/lowest/pins.txt
+	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
+	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement .cache/lowest/all.txt
+	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	ROLLOUT_TESTS=quick .cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
+
+first-hour: .cache/tools/.done ## from an empty Debian with Python to a finished rollout on the lab, by the README's words; counted and timed (root)
+	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }
+	tests/first_hour/first-hour.sh .cache/tools/bin .cache/first-hour

@@ -15,7 +15,7 @@ import click
 from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, RolloutError
+from rollout.errors import InputError, RolloutError, UsageError
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -122,6 +122,9 @@ def main() -> None:
 
 
 def _called(arguments: list[str]) -> object:
+    if sys.platform == "win32":
+        hint = "on Windows, install and run it in WSL: https://learn.microsoft.com/windows/wsl"
+        raise UsageError("no-windows", "rollout runs on Linux and macOS", hint=hint)
     if COMPLETE in os.environ:
         return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
     return cli.main(arguments, prog_name="rollout", standalone_mode=False)

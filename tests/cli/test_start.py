@@ -36,8 +36,9 @@ def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
         [sys.executable, "-c", LISTS, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert [name for name in done.stderr.split() if name.startswith("rollout.cli.")] == ["rollout.cli.main"]
+    width = max(map(len, COMMANDS)) + 2
     for name, listed in COMMANDS.items():
-        assert f"  {name:<10}{listed.line}\n" in done.stdout, "on one line, whole"
+        assert f"  {name:<{width}}{listed.line}\n" in done.stdout, "on one line, whole"
 
 
 @pytest.mark.process
@@ -85,6 +86,12 @@ def test_a_misspelt_command_gets_a_suggestion(words: list[str], said: str, capsy
     told = capsys.readouterr().err
     assert said in told
     assert "\x1b" not in told
+
+
+def test_on_windows_it_says_to_use_wsl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert run(["check"]) == 2
+    assert "install and run it in WSL" in capsys.readouterr().err
 
 
 @pytest.mark.process

@@ -12,17 +12,19 @@ import zipfile
 from collections.abc import Sequence
 from email.message import Message
 from email.parser import BytesParser
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from rollout import __version__
+from tests.hostile.parts import differences
 from tests.places import ROOT
+from tests.release.__main__ import PARTS, flaws_of_wheel
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("wheel")]  # one worker builds it
 
-SOURCES = ("pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", f"requirements/{PARTS}")
+FOLDERS = ("rollout", "docs/schemas", "examples", "inventories", "playbooks")
 SHIPPED = (
     "rollout/py.typed",
     "rollout/agent/main.sh",
@@ -51,8 +53,10 @@ print(len(agent_program()), len(fields.known_minors()))
 def copied(folder: Path) -> Path:
     """A copy of the sources, because a build writes into the folder that it builds in."""
     for name in SOURCES:
+        (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "rollout", folder / "rollout", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
@@ -88,7 +92,7 @@ def missing(wheel: Path, wanted: set[str]) -> set[str]:
 def described(wheel: Path) -> Message:
     """The metadata of the wheel."""
     with zipfile.ZipFile(wheel) as archive:
-        return BytesParser().parsebytes(archive.read(f"rollout-{__version__}.dist-info/METADATA"))
+        return BytesParser().parsebytes(archive.read(f"kubelet_rollout-{__version__}.dist-info/METADATA"))
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +132,20 @@ def test_a_missing_file_is_found(wheel: Path) -> None:
 
 def test_the_wheel_names_its_author_and_licence(wheel: Path) -> None:
     found = described(wheel)
-    assert (found["Name"], found["Version"], found["Author"]) == ("rollout", __version__, "The rollout authors")
+    assert (found["Name"], found["Version"], found["Author"]) == ("kubelet-rollout", __version__, "The rollout authors")
     assert (found["License-Expression"], found["License-File"]) == ("Apache-2.0", "LICENSE")
     assert [line for line in found.get_all("Classifier", ()) if line.startswith("License")] == []
-    assert missing(wheel, {f"rollout-{__version__}.dist-info/licenses/LICENSE"}) == set()
-    assert metadata.version("rollout") == __version__
+    assert missing(wheel, {f"kubelet_rollout-{__version__}.dist-info/licenses/LICENSE"}) == set()
+
+
+def test_the_wheel_holds_the_list_of_parts_and_few_dependencies(source: Path, wheel: Path) -> None:
+    assert list(flaws_of_wheel(wheel, (source / "requirements" / PARTS).read_bytes())) == []
+    assert list(flaws_of_wheel(wheel, b"{}")) != []
+
+
+def test_the_list_of_parts_is_that_of_the_lock_file() -> None:
+    parts, lock = ((ROOT / "requirements" / name).read_text() for name in (PARTS, "run.txt"))
+    assert differences(parts, lock) == []
 
 
 def test_the_installed_program_works_outside_the_checkout(tmp_path: Path, installed: Path) -> None:

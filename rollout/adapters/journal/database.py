@@ -16,7 +16,7 @@ from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.schema import SHIPPED, Revisions
 from rollout.adapters.journal.store import Store
 from rollout.adapters.journal_file import FILE, has_journal
-from rollout.errors import StateError
+from rollout.errors import StateError, UsageError
 
 AWAY = "journal-away"
 _UNUSABLE = "journal-unusable"
@@ -114,8 +114,14 @@ def is_there(place: Path | PostgresUrl) -> bool:
 def _store(place: Path | PostgresUrl) -> Store:
     if isinstance(place, Path):
         return sqlite_store(place)
-    from rollout.adapters.journal.postgres import postgres_store  # noqa: PLC0415 - 0.1 s, and most journals are files
-
+    try:
+        from rollout.adapters.journal.postgres import postgres_store  # noqa: PLC0415 - 0.1 s, and most journals are files
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        hint = "install it: pip install 'kubelet-rollout[postgresql]'"
+        message = "a journal in PostgreSQL needs the extra `postgresql` of the package, which is not installed"
+        raise UsageError("no-postgresql", message, hint=hint) from None
     return postgres_store(place)
 
 

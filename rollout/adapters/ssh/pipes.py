@@ -98,7 +98,9 @@ class Pipes:
                 sent = self._channel.send(self._input[:CHUNK].tobytes())
                 if not sent:
                     break
-                self._input = self._input[sent:] or memoryview(b"")  # an empty part would keep the whole input in memory
+                self._input = self._input[sent:] or memoryview(
+                    b""
+                )  # an empty part would keep the whole input in memory
         except (OSError, EOFError, SSHException):
             self.refused = True
 
