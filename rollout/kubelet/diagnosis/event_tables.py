@@ -94,7 +94,7 @@ class TableReader:
         node = node or ("" if name else self.about.get("Node", ""))
         container = container_of(cells.get("subobject", ""))
         where = SourceLine(self.file, number, printable(line, LONGEST_TEXT))
-        for found in event_found(kind.capitalize(), pod, container, cells["reason"], cells["message"]):
+        for found in event_found(kind.capitalize(), pod, container, cells.get("reason", ""), cells.get("message", "")):
             node = found.fields.get("node", "") or (node if program == "kubelet" else "")
             fields = found.fields if name else {**found.fields, "described": "yes"}
             for at in dict.fromkeys(times):

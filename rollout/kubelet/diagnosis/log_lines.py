@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, SourceLine
-from rollout.kubelet.diagnosis.messages import found_in
-from rollout.kubelet.diagnosis.sieve import MONTHS, UnreadLines, text_of
+from rollout.kubelet.diagnosis.messages import QPS, found_in
+from rollout.kubelet.diagnosis.sieve import CUT, MONTHS, QUOTED, UnreadLines, text_of
 
 _KLOG = re.compile(r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?")
 _JOURNAL = re.compile(
@@ -30,6 +30,7 @@ _JOURNAL = re.compile(
 )
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
+_CUT = re.compile(CUT.pattern.decode())
 _PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\S*)')
 
 
@@ -100,6 +101,11 @@ class LogReader:
             yield from self._logrus(head, number, logrus, line)
         elif rest.startswith("{"):
             yield from self._json(head, number, rest, line)
+        elif not head.known and (cut := _CUT.search(rest)):
+            yield from self._message(head, number, rest[cut.end() :], line)
+        elif not head.known and QUOTED.decode() in rest:
+            where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+            yield Fact(Kind.PULL_FAILED, None, "", self.file, where, {"error": QPS})
         else:
             yield from self._found(head, number, rest, None, line)
 
@@ -109,7 +115,9 @@ class LogReader:
             rest = rest[: second.start()]
         head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
         head.fatal = klog[1] == "F"
-        message = rest[klog.end() :]
+        yield from self._message(head, number, rest[klog.end() :], line)
+
+    def _message(self, head: _Head, number: int, message: str, line: str) -> Iterator[Fact]:
         keyed = _KEYED.match(message)
         if keyed is not None:
             yield from self._found(head, number, unquoted(f'"{keyed[1]}"'), keys_of(keyed[2]), line)

@@ -14,6 +14,8 @@ from rollout.kubelet.diagnosis.facts import BareFact, Kind
 from rollout.kubelet.diagnosis.pod_events import event_found
 
 Fields = Mapping[str, str]
+QPS = "pull QPS exceeded"
+"""The kubelet's error of a pull over registryPullQPS."""
 
 _ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64})")'
 _POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'

@@ -11,7 +11,8 @@ from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, go_seconds, nodes_of, proof, since
-from rollout.kubelet.diagnosis.pulls import QPS, Pull, convoys, registry
+from rollout.kubelet.diagnosis.messages import QPS
+from rollout.kubelet.diagnosis.pulls import Pull, convoys, registry
 
 CANCELED = "context canceled"
 _BARE = re.compile(r"desc = context canceled\W*$")
@@ -252,16 +253,10 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) ->
             yield Finding("pull-qps-exceeded", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines))
             continue
         if not any(id(fact) in known for fact in lines):
-            cause += "Whether a blocked queue was released at that moment is not known: no file has the beginning of these pulls."
-            yield Finding(
-                "pull-qps-exceeded",
-                Confidence.CERTAIN,
-                nodes,
-                since(lines),
-                cause,
-                proof(lines),
-                fetch_next=_FETCH_BEGIN,
-            )
+            cause += "Whether a blocked queue was released at that moment (serial-pull-queue) is not known: no file has the beginning of these pulls."
+            sure = Confidence.UNKNOWN if all(fact.at is None for fact in lines) else Confidence.CERTAIN
+            id_ = "pull-qps-exceeded"
+            yield Finding(id_, sure, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_BEGIN)
             continue
         cause += "No queue was released at that moment: many pods started, or their back-offs ended together. The kubelet tries again."
         yield Finding(

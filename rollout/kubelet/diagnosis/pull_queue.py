@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from rollout.core.text.terminal import counted, seconds_text
-from rollout.kubelet.diagnosis.facts import AGES, Fact, Facts, Kind
+from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, nodes_of, proof, since
+from rollout.kubelet.diagnosis.messages import QPS
 from rollout.kubelet.diagnosis.pulls import (
     DIALING,
     HUNG,
     IN_FLIGHT,
-    QPS,
     TOGETHER,
     WAITED,
     WHOLE_SECONDS,
@@ -51,12 +51,11 @@ def queue_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) 
 def _by_chance(convoy: Convoy, pulls: Sequence[Pull]) -> bool:
     """Whether pulls that ran side by side could have ended so.
 
-    A queue lets no pull that began before the blocker end after it. Where the node is not known, the pulls may be of many
-    nodes; an age of more than ten minutes is in whole minutes.
+    A queue lets no pull that began before the blocker end after it. Events without their node may be of many nodes; an age of more than ten minutes is in whole minutes.
     """
     blocker = convoy.blocker
     here = blocker.begun
-    vague = not here.node or here.clock.startswith(AGES)
+    vague = here.clock.startswith(AGES) or (not here.node and here.clock == API_CLOCK)
     if len(convoy.behind) < UNPROVEN or (vague and blocker.end - blocker.start < HUNG):
         return True
     return any(

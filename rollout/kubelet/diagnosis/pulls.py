@@ -18,8 +18,8 @@ from itertools import islice
 
 from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import go_seconds
+from rollout.kubelet.diagnosis.messages import QPS
 
-QPS = "pull QPS exceeded"
 WAITED = 60.0
 """Seconds in the queue, or between the first and the last start, from which pulls count as held up."""
 TOGETHER = 0.25

@@ -30,6 +30,10 @@ _JOURNAL = re.compile(
     rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: [A-Z]{2,5})?|\d{10}\.\d+)"
     rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
 )
+CUT = re.compile(rb"[\w/-]+\.go:\d+\] ?")
+"""The end of klog's prefix, where the line lost its beginning."""
+QUOTED = b"pull QPS exceed"
+"""Words that are a lead wherever they stand: people quote them, and other programs log them."""
 _LOGRUS = re.compile(rb'time="[^"]+?(?P<zone>[+-]\d\d:\d\d)?" level=\w+ msg=')
 _JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -53,6 +57,7 @@ KEY = 5
 Label = tuple[str, str]
 """A beginning and a word behind it: the newest lines of each are kept."""
 _FATAL: Label = ("", "fatal")
+_QUOTED: Label = ("", "quoted")
 _Choice = tuple[bytes, tuple[tuple[bytes, Label], ...]]
 
 
@@ -215,8 +220,11 @@ class Sieve:
         if known or line.startswith(_KNOWN, start) or not line[start:].strip():
             self.read += 1
             return _label(line, start)
+        if line.find(b".go:", start) >= 0 and (cut := CUT.search(line, start)):
+            self.read += 1
+            return _label(line, cut.end())
         self._count_unread(number, line)
-        return None
+        return _QUOTED if QUOTED in line else None
 
     def _json(self, number: int, line: bytes, start: int) -> Label | None:
         message = _JSON_MESSAGE.search(line, start)

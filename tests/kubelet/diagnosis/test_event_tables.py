@@ -38,6 +38,11 @@ def test_a_line_that_begins_like_a_row_is_none(line: str) -> None:
     assert reading.unread.lines == 1
 
 
+@pytest.mark.parametrize("row", ["5m  Normal  Pulling", "5m  Normal", "5m"])
+def test_a_table_with_few_columns_shows_nothing(row: str) -> None:
+    assert diagnosis(lines("LAST SEEN  TYPE    REASON", row)).findings == ()
+
+
 def test_the_head_of_a_described_pod_is_read() -> None:
     head = (
         "Name:  web-1",

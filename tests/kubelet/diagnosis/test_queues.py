@@ -44,6 +44,17 @@ def test_a_table_without_nodes_does_not_make_one_queue_of_all() -> None:
     assert found(event_list(events)) == {}
 
 
+def test_a_log_is_of_one_node_with_or_without_its_name() -> None:
+    said = 'Event(v1.ObjectReference{{Kind:"Pod", Namespace:"shop", Name:"web-{0}", UID:"1", FieldPath:"spec.containers{{app}}"}}): type: \'Normal\' reason: \'{1}\' {2}'
+    log = []
+    for number in range(6):
+        image = f"{QUICK}{number}" if number else SLOW
+        log.append((15.0 * number, said.format(number, "Pulling", f'Pulling image "{image}"')))
+        log.append((90 + number / 10, said.format(number, "Pulled", f'Successfully pulled image "{image}"')))
+    (queue,) = found(lines(*(klog(at, message) for at, message in sorted(log)))).values()
+    assert (queue.id, queue.confidence, queue.nodes) == ("serial-pull-queue", Confidence.LIKELY, ())
+
+
 def convoy(error: str, at: float = 0) -> Events:
     events = pulls(SLOW, "ais-1", at, at + 900, DROPPED)
     for number in range(5):

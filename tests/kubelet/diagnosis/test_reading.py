@@ -235,6 +235,23 @@ def _kept(text: str) -> Facts:
     return facts
 
 
+@pytest.mark.parametrize("cut", [CUT_1_20, CUT_1_21])
+def test_a_line_without_the_beginning_of_its_prefix_is_read(cut: str) -> None:
+    told = diagnosis(lines(f"33 kube_docker_client.go:345] {cut}"))
+    assert [finding.id for finding in told.findings] == ["pull-progress-deadline"]
+    assert told.unread_lines == 0
+
+
+def test_a_page_of_words_that_quotes_an_error_is_a_lead() -> None:
+    """All that the text of the third write-up has of its events."""
+    told = diagnosis(lines("Our pods hang. The event is", "**Failed to pull image xxx,pull QPS exceed**"))
+    (qps,) = told.findings
+    assert (qps.id, qps.confidence, qps.proposal) == ("pull-qps-exceeded", "unknown", "")
+    assert "blocked queue" in qps.cause
+    assert "Pulling events" in qps.fetch_next
+    assert told.unread_lines == 2
+
+
 def test_the_newest_facts_of_a_kind_are_kept() -> None:
     facts = Facts()
     for number in range(MOST_FACTS + 5):
