@@ -13,7 +13,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose picture site lock audit sbom release-check lowest first-hour kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,12 @@ bench-check: setup ## 1,000 kubelet configurations through check --kubelet-confi
 
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
+
+bench-serve: setup ## `rollout serve` over a journal of 100 runs of 2,000 nodes, and in Chromium with 20,000; writes benchmarks/serve.md (some minutes)
+	$(BIN)/python -m benchmarks.serve
+
+pages: setup ## make the screenshots of `rollout serve` in docs/pictures anew, by runs on an embedded fleet (Chromium)
+	$(BIN)/python docs/pictures/pages.py .rollout/pages docs/pictures
 
 picture: setup ## make the picture of a run in the README anew, by a run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" docs/pictures/make.sh
