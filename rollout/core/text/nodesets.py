@@ -43,6 +43,8 @@ _UNFOLDED = re.compile(r"[0-9]{16}")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _NOT_PLAIN = re.compile(r"[@*?]")
 _LONGEST_NAME = 253
+_STEPS = 6
+"""Fewer names at one distance are clearer one by one."""
 _MOST_BRACKETS = 4
 
 
@@ -96,10 +98,14 @@ def expand(text: str) -> tuple[str, ...]:
 def fold(names: Iterable[str]) -> str:
     """Names as the shortest nodeset: ``tess-node-[0001-0060,0062]``; what ``expand`` reads back to the same names.
 
+    ``_STEPS`` names or more at one distance become ``tess-node-[0005-0060/5]``.
+
     A name with a number too long for a range is kept as it is: ClusterShell refuses numbers of more than 100 digits.
     """
     ordered = list(names)
-    folded = NodeSet.fromlist([name for name in ordered if not _UNFOLDED.search(name)], resolver=RESOLVER_NOGROUP)
+    folded = NodeSet.fromlist(
+        [name for name in ordered if not _UNFOLDED.search(name)], resolver=RESOLVER_NOGROUP, autostep=_STEPS
+    )
     folded.fold_axis = tuple(range(_MOST_BRACKETS))  # overrides ClusterShell's own configuration files
     return ",".join(filter(None, [str(folded), *dict.fromkeys(filter(_UNFOLDED.search, ordered))]))
 
