@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -28,6 +28,7 @@ _AT_ONCE = 64
 _LARGEST = 4 * 1024 * 1024
 """Characters of one event that are read; a longer one is damaged."""
 _REASON = re.compile(r"^(?:- |  )?reason: (\w+)$", re.MULTILINE)
+_CUT = "@ cut:"
 _BLANK = re.compile(r"[\s,\]}]*")
 
 
@@ -113,13 +114,16 @@ def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
             block.append(line)
         if line.startswith(b"items:"):
             block = []
-    yield from _with_reason(block)
+    yield from _with_reason(block, last=True)
 
 
-def _with_reason(block: Iterable[bytes]) -> Iterator[str]:
+def _with_reason(block: Sequence[bytes], *, last: bool = False) -> Iterator[str]:
+    """The last item of a file that is cut lacks its reason: it is given as text that is no YAML."""
     text = b"".join(block).decode("utf-8", "replace")
     if "reason:" in text:
         yield text
+    elif last and text.startswith("- ") and "involvedObject:" in text:
+        yield f"- {_CUT} {text}"
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[str]:
@@ -140,7 +144,9 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _facts(document: Document, file: str, number: int) -> Iterator[Fact]:
-    """Of an event or a pod. The items of a list of the API itself have no kind."""
+    """Of an event or a pod, also as a watch wraps them. The items of a list of the API itself have no kind."""
+    if "type" in document and isinstance(inner := document.get("object"), dict):
+        document = inner
     is_pod = document.get("kind") == "Pod" or ("kind" not in document and {"spec", "status"} <= set(document))
     return (pod_facts if is_pod else event_facts)(document, file, number)
 

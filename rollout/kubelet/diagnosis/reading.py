@@ -14,6 +14,8 @@ from rollout.kubelet.diagnosis.facts import Fact
 from rollout.kubelet.diagnosis.log_lines import LogReader
 from rollout.kubelet.diagnosis.sieve import Sieve, UnreadLines, text_of
 
+BOM = b"\xef\xbb\xbf"
+"""What some programs write in front of UTF-8."""
 PIECE = 64 * 1024
 """The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
 
@@ -42,9 +44,12 @@ class FileReading:
     def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
         """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
         first = list(_some(pieces))
+        if first:
+            first[0] = first[0].removeprefix(BOM)
         head = b"".join(first)[:8192]
         if b"\x00" in head:
-            self.notes = ("it is a binary file, not a log",)
+            wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+            self.notes = ("it is UTF-16: iconv -f UTF-16 -t UTF-8" if wide else "it is a binary file, not a log",)
             return
         everything = chain(first, pieces)
         if _JSON_LIST.match(head) and not any(mark in head for mark in _OF_A_LOG):

@@ -85,3 +85,19 @@ def test_pods_are_read_from_a_file_too() -> None:
         assert [(fact.kind, fact.node, fact["pod"]) for fact in facts] == [
             (Kind.CREATED, NODE, "shop/web-1"), (Kind.WAITING, NODE, "shop/web-1"),
         ]  # fmt: skip
+
+
+def test_a_file_of_another_encoding_is_named_so() -> None:
+    """PowerShell writes what `kubectl` prints so."""
+    (reading,) = diagnosis(KLOG.encode("utf-16")).readings
+    assert reading.notes == ("it is UTF-16: iconv -f UTF-16 -t UTF-8",)
+
+
+def test_a_page_of_words_that_quotes_an_error_is_a_lead() -> None:
+    """All that the text of the third write-up has of its events."""
+    told = diagnosis(lines("Our pods hang. The event is", "**Failed to pull image xxx,pull QPS exceed**"))
+    (qps,) = told.findings
+    assert (qps.id, qps.confidence, qps.proposal) == ("pull-qps-exceeded", "unknown", "")
+    assert "blocked queue" in qps.cause
+    assert "Pulling events" in qps.fetch_next
+    assert told.unread_lines == 2

@@ -106,8 +106,18 @@ EVENTS = pulls("web:1", "web-1", 0, 5, "manifest unknown")
         "\n".join(json.dumps(each, indent=4) for each in EVENTS),
         yaml.safe_dump({"apiVersion": "v1", "items": EVENTS, "kind": "List", "metadata": {"resourceVersion": ""}}),
         "---\n".join(yaml.safe_dump(each) for each in EVENTS),
+        lines(*(json.dumps({"type": "ADDED", "object": each}) for each in EVENTS)),
+        f"\ufeff{event_list(EVENTS)}",
     ],
-    ids=["kubectl JSON", "the API's JSON", "single JSON", "kubectl YAML", "single YAML"],
+    ids=[
+        "kubectl JSON",
+        "the API's JSON",
+        "single JSON",
+        "kubectl YAML",
+        "single YAML",
+        "a watch",
+        "a byte order mark",
+    ],
 )
 def test_each_form_of_events_is_the_same_facts(text: str) -> None:
     facts = list(FileReading("events").of(iter(text.encode().splitlines(keepends=True)), BEGIN))
@@ -154,6 +164,12 @@ def test_an_events_file_cut_in_the_middle_has_its_first_events() -> None:
     (reading,) = told.readings
     assert (reading.read, reading.unread.lines) == (3, 1)
     assert reading.notes == ("its end is missing; 3 whole events of it were read",)
+
+
+def test_yaml_that_is_cut_has_its_first_events() -> None:
+    text = yaml.safe_dump({"apiVersion": "v1", "items": [*EVENTS, *pulls("web:2", "web-2", 9, 12)], "kind": "List"})
+    (reading,) = diagnosis(text[: text.rindex("reason:")]).readings
+    assert (reading.read, reading.unread.lines) == (3, 1)
 
 
 def test_a_large_list_needs_no_large_memory() -> None:
@@ -240,16 +256,6 @@ def test_a_line_without_the_beginning_of_its_prefix_is_read(cut: str) -> None:
     told = diagnosis(lines(f"33 kube_docker_client.go:345] {cut}"))
     assert [finding.id for finding in told.findings] == ["pull-progress-deadline"]
     assert told.unread_lines == 0
-
-
-def test_a_page_of_words_that_quotes_an_error_is_a_lead() -> None:
-    """All that the text of the third write-up has of its events."""
-    told = diagnosis(lines("Our pods hang. The event is", "**Failed to pull image xxx,pull QPS exceed**"))
-    (qps,) = told.findings
-    assert (qps.id, qps.confidence, qps.proposal) == ("pull-qps-exceeded", "unknown", "")
-    assert "blocked queue" in qps.cause
-    assert "Pulling events" in qps.fetch_next
-    assert told.unread_lines == 2
 
 
 def test_the_newest_facts_of_a_kind_are_kept() -> None:
