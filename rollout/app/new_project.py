@@ -56,14 +56,14 @@ def nodes_of_names(text: str, file: str) -> Guessed:
     return Guessed(FoundNodes(file, nodes), ("rack and zone: not known, names do not show them",))
 
 
-def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str) -> Drafted:
+def drafted(cluster: str, guessed: Guessed, api_server: str, kubeconfig: str, ssh_config: str = "") -> Drafted:
     """The files of the project. They were checked: mistakes are an ``InputError``, and nothing is to be written."""
     notes = guessed.notes
     version = api_server or guessed.api_server
     if not version:
         version = f"v1.{known_minors()[-1]}.0"
         notes = (*notes, f"apiServer: {version}, the newest that rollout knows; correct it if it is another")
-    texts = project_texts(NewProject(cluster, version, guessed.found, kubeconfig))
+    texts = project_texts(NewProject(cluster, version, guessed.found, kubeconfig, ssh_config))
     checked = check(_Texts(texts), _NoSources())
     if checked.problems:
         raise InputError(checked.problems[:20])

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +25,11 @@ SHELLS = ("bash", "zsh", "fish")
 MOST = 200
 """Suggestions of one completion: more help nobody."""
 
-_BASH = """\
-%(complete_func)s() {
-  local IFS=$'\\n' line=${COMP_LINE:0:COMP_POINT} last prefix='' kind value answer
-  last=${line##* }
-  case $last in  # bash replaces only what stands after the last of these, except inside quotes
-    [\\'\\"]*) ;;
-    *[@=:]*) prefix=${last%%"${last##*[@=:]}"} prefix=${prefix#--*=} ;;
-  esac
-  answer=$(env COMP_WORDS="$line" %(complete_var)s=bash_complete "$1")
-  while IFS=, read -r kind value; do
-    case $kind in
-      dir) compopt -o dirnames ;;
-      file) compopt -o default ;;
-      plain) COMPREPLY+=("${value#"$prefix"}") ;;
-    esac
-  done <<<"$answer"
-  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-  return 0
-}
-complete -o nosort -F %(complete_func)s %(prog_name)s
-"""
-
 
 class WholeLine(BashComplete):
     """Bash splits words at ``@`` and ``=``, which are part of nodesets and settings; so the line is split here."""
 
-    source_template = _BASH
+    source_template = files("rollout.cli").joinpath("completion.bash").read_text(encoding="utf-8")
 
     def get_completion_args(self) -> tuple[list[str], str]:
         line = os.environ["COMP_WORDS"]

@@ -30,6 +30,7 @@ _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 @click.option("--nodes", "nodeset", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
 @click.option("--cluster", metavar="NAME", default="", help="The cluster's name (default: the folder's name).")
 @click.option("--api-server", metavar="VERSION", default="", help="The API server's version, such as v1.34.2.")
+@click.option("--ssh-config", metavar="FILE", default="", help="Write this SSH configuration into rollout.toml.")
 @click.option("--templates", is_flag=True, help="Also copy the shipped templates, to change them.")
 def init(
     names: str,
@@ -38,6 +39,7 @@ def init(
     nodeset: str,
     cluster: str,
     api_server: str,
+    ssh_config: str,
     templates: bool,  # noqa: FBT001 - click's flag
 ) -> None:
     """Make a project in the current folder: inventories/, playbooks/ and rollout.toml. Overwrites nothing.
@@ -56,11 +58,11 @@ def init(
     if there:
         hint = "use an empty folder"
         raise UsageError("project-exists", f"nothing was written: {', '.join(there)} is already here", hint=hint)
-    made = drafted(name, _found(given), api_server, kubeconfig)
+    made = drafted(name, _found(given), api_server, kubeconfig, ssh_config)
     write_new(Path(), {**(_templates() if templates else {}), **made.texts})
     click.echo("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
     click.echo(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
-    click.echo("next: `rollout check`, `rollout plan`")
+    click.echo("next: `rollout doctor`, `rollout plan`")
 
 
 def _found(given: Mapping[str, str]) -> Guessed:

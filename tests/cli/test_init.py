@@ -80,6 +80,12 @@ def test_an_ansible_inventory_gives_ssh_racks_zones_and_groups_and_nothing_else(
     assert run(["check"]) == 0
 
 
+def test_the_ssh_configuration_is_part_of_the_project(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["init", "--nodes", "n1", "--ssh-config", ".rollout/lab/ssh_config"]) == 0
+    assert (empty / "rollout.toml").read_text() == 'cluster = "edge"\nssh_config = ".rollout/lab/ssh_config"\n'
+    assert "`rollout doctor`" in capsys.readouterr().out
+
+
 def test_templates_are_copied_when_asked_for(empty: Path) -> None:
     assert run(["init", "--nodes", "n1", "--templates"]) == 0
     for name, text in shipped_templates().items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,13 +16,14 @@ from tests.docs.reading import Step, missing
 
 @dataclass
 class Reader:
-    """A reader in ``folder``. Exported variables stay set.
+    """A reader in ``folder``, and there in ``where``. Exported variables stay set.
 
     ``at_work``: the command in the background, in its own interpreter.
     """
 
     folder: Path
     exported: dict[str, str] = field(default_factory=dict)
+    where: Path = Path()
     at_work: subprocess.Popen[bytes] | None = None
 
     @property
@@ -32,7 +34,7 @@ class Reader:
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
         asks = fork_server().asks.fileno()
         return subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self._forking(asks), capture_output=True, text=True,
+            ["bash", "-c", command], cwd=self.folder / self.where, env=self._forking(asks), capture_output=True, text=True,
             timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False, pass_fds=[asks],
         )  # fmt: skip
 
@@ -55,12 +57,22 @@ class Reader:
             name, _, value = step.command.removeprefix("export ").partition("=")
             self.exported[name] = value.strip("'\"")
             return ""
+        if alone := re.fullmatch(r"(cd|unset) (\S+)", step.command):
+            self._remember(alone[1], alone[2])
+            return ""
         done = self.shell(step.command)
         output = done.stdout + done.stderr
         if done.returncode != step.code:
             return f"exits with {done.returncode}, not with {step.code}:\n{output}"
         gone = missing(step.says, output)
         return f"does not say `{gone}`, but:\n{output}" if gone else ""
+
+    def _remember(self, what: str, name: str) -> None:
+        """What the next commands find changed, too."""
+        if what == "unset":
+            self.exported.pop(name, None)
+        else:
+            self.where = self.where.parent if name == ".." else self.where / name
 
     def _begin(self, step: Step) -> str:
         with (self.folder / "background.log").open("ab") as log:
@@ -94,4 +106,6 @@ class Reader:
         if self.at_work is not None and self.at_work.poll() is None:
             os.killpg(self.at_work.pid, signal.SIGKILL)
             self.at_work.wait()
-        self.shell("rollout lab down")
+        for folder in {self.where, Path()}:
+            self.where = folder
+            self.shell("rollout lab down")

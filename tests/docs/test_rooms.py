@@ -20,6 +20,9 @@ OF_THE_WHOLE = frozenset(
         "house",
         "incidents",
         "benchmarks",
+        "examples",
+        "first_hour",
+        "release",
     }
 )
 """Folders of no single package: tests of the whole product, test machines, programs that make or count its tables."""

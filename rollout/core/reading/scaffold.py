@@ -21,21 +21,22 @@ settings:
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """What a project is made of. ``kubeconfig`` is ``""`` if there is none."""
+    """What a project is made of. ``kubeconfig`` and ``ssh_config`` are ``""`` if there is none."""
 
     cluster: str
     api_server: str
     found: FoundNodes
     kubeconfig: str = ""
+    ssh_config: str = ""
 
 
 def project_texts(made: NewProject) -> dict[str, str]:
     """Each file's text by its path. ``rollout.toml`` is last: with it the folder is a project."""
-    kubeconfig = f"kubeconfig = {json.dumps(made.kubeconfig)}\n" if made.kubeconfig else ""
+    said = (("cluster", made.cluster), ("kubeconfig", made.kubeconfig), ("ssh_config", made.ssh_config))
     return {
         f"inventories/{made.cluster}.yaml": "".join(f"{line}\n" for line in _inventory(made)),
         "playbooks/parallel-pulls.yaml": PLAYBOOK,
-        "rollout.toml": f"cluster = {json.dumps(made.cluster)}\n{kubeconfig}",
+        "rollout.toml": "".join(f"{key} = {json.dumps(value)}\n" for key, value in said if value),
     }
 
 
