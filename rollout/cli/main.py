@@ -39,6 +39,7 @@ COMMANDS = {
     "config": Listed("config:config", "Show what rollout.toml, variables and options set."),
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
+    "engine": Listed("engine:engine", "Reach nodes through workers of regions: certificates, workers."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
     "explain": Listed("explain:explain", "Explain a setting: effect, versions, defaults, traps, home."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),

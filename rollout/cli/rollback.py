@@ -102,6 +102,7 @@ def rollback(
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
+    session = session.in_emergency()
     return _emergency(
         session, whole, EmergencyTerminal(session, inventory, partial(typed_confirmation, yes=yes)), names
     )
