@@ -15,7 +15,8 @@ from tempfile import mkstemp
 from threading import Lock
 
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem, StateError
+from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.kubelet.agent.sudo import Secret
 
 # Traces of internal errors on one node's content: kept in one file, for bug reports.
 
@@ -114,3 +115,50 @@ def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) ->
         raise StateError("state-not-private", f"{shown} belongs to another user (uid {found.st_uid})", hint=hint)
     if found.st_mode & 0o002:
         raise StateError("state-not-private", f"{shown} is writable by everybody", hint=f"chmod o-w {shown}")
+
+
+# The sudo password of the nodes, from a private file.
+
+
+LONGEST_PASSWORD = 1024
+
+
+def read_password(file: Path) -> Secret:
+    """The sudo password in a file. Raises ``UsageError``."""
+    return usable_password(_password_text(file), str(file))
+
+
+def _password_text(file: Path) -> str:
+    """Checks the open file, so that nobody can replace the file after the check."""
+    try:
+        with file.open("rb", buffering=0) as stream:
+            _check_private(os.fstat(stream.fileno()), file)
+            return _all(stream.read).decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise UsageError("password-unreadable", f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError("password-unusable", f"{file} is not text in UTF-8") from None
+
+
+def _all(read: Callable[[int], bytes | None]) -> bytes:
+    """Read until the end, or until the text is longer than any password. A pipe may return less than requested."""
+    found = b""
+    while len(found) <= LONGEST_PASSWORD and (more := read(LONGEST_PASSWORD + 1)):
+        found += more
+    return found
+
+
+def _check_private(status: os.stat_result, file: Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        return
+    if status.st_mode & 0o077 or status.st_uid not in (os.geteuid(), 0):
+        hint = f"chmod 600 {file}"
+        raise UsageError("password-not-private", f"other users can read {file}, or you do not own it", hint=hint)
+
+
+def usable_password(word: str, where: str) -> Secret:
+    if not word or len(word) > LONGEST_PASSWORD or any(char in word for char in "\n\r\0"):
+        raise UsageError(
+            "password-unusable", f"{where} is not a usable password: empty, too long, or more than one line"
+        )
+    return Secret(word)

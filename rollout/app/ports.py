@@ -22,12 +22,13 @@ from rollout.core.text.documents import Moment
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address of a node for SSH. ``ssh_config`` may map it further."""
+    """The address of a node for SSH. ``ssh_config`` may map it further. ``zone``: of the inventory."""
 
     name: str
     address: str
     user: str | None = None
     port: int | None = None
+    zone: str = ""
 
 
 class Nodes(Protocol):

@@ -29,7 +29,7 @@ def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Nod
     chosen = [inventory.nodes[name] for name in names]
     return NodeAccess(
         program=program,
-        targets={node.name: Target(node.name, node.address, node.user, node.port) for node in chosen},
+        targets={node.name: Target(node.name, node.address, node.user, node.port, node.zone) for node in chosen},
         sudo={node.name: node.through_sudo for node in chosen},
     )
 

@@ -51,6 +51,9 @@ class ConfigDocument:
 @project_option("state")
 @project_option("journal", metavar="URL")
 @project_option("ssh_config")
+@project_option("engine")
+@project_option("scheduler", metavar="ADDRESS")
+@project_option("certificates")
 @project_option("kubeconfig")
 @output_option
 @click.pass_context

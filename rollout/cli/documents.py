@@ -13,6 +13,7 @@ from rollout.cli.check_kubelet import KubeletCheckDocument
 from rollout.cli.config import ConfigDocument
 from rollout.cli.control import RequestDocument
 from rollout.cli.cordons import CordonsDocument
+from rollout.cli.engine import RegionWorkersDocument
 from rollout.cli.lab import LabFaultsDocument, LabStatusDocument
 from rollout.cli.runs import RecoverDocument
 from rollout.cli.upkeep import ForgetDocument, UnlockDocument
@@ -48,7 +49,7 @@ DOCUMENTS: tuple[type, ...] = (
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
-    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, ReportDocument, RequestDocument, RunsDocument,
+    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,
     SequenceDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
     WaitingDocument,
 )  # fmt: skip

@@ -43,6 +43,7 @@ COMMANDS = {
     "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
     "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
     "doctor": Listed("doctor:doctor", "Check the way in to nodes, and what fixes it; changes nothing."),
+    "engine": Listed("engine:engine", "Reach nodes through workers of regions: certificates, workers."),
     "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
     "explain": Listed("explain:explain", "Explain a setting, or the [reference] of a message."),
     "export": Listed("export:export", "Export what keeps other tools from undoing a change."),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -14,9 +12,10 @@ from typing import Any
 
 import click
 
+from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
-from rollout.composition.wiring import Session, shared_journal
+from rollout.composition.wiring import DaskEngine, Session, shared_journal
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
@@ -50,8 +49,6 @@ def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
 # The sudo password of the nodes: typed, or from a private file. Never an argument, never the environment.
 
 
-_LONGEST = 1024
-
 sudo_options: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option("--ask-sudo-password", is_flag=True, help="Ask once for the sudo password of the nodes."),
     click.option(
@@ -68,8 +65,8 @@ def given_password(file: Path | None, *, ask: bool) -> Secret | None:
     if ask and file is not None:
         raise UsageError("two-passwords", "use --ask-sudo-password or --sudo-password-file, not both")
     if file is not None:
-        return _checked(_read(file), str(file))
-    return _checked(_typed(), "the typed text") if ask else None
+        return read_password(file)
+    return usable_password(_typed(), "the typed text") if ask else None
 
 
 def _typed() -> str:
@@ -79,46 +76,13 @@ def _typed() -> str:
     return str(click.prompt("sudo password", hide_input=True, err=True))
 
 
-def _read(file: Path) -> str:
-    """Checks the open file, so that nobody can replace the file after the check."""
-    try:
-        with file.open("rb", buffering=0) as stream:
-            _private(os.fstat(stream.fileno()), file)
-            return _all(stream.read).decode("utf-8").removesuffix("\n").removesuffix("\r")
-    except OSError as error:
-        raise UsageError("password-unreadable", f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("password-unusable", f"{file} is not text in UTF-8") from None
-
-
-def _all(read: Callable[[int], bytes | None]) -> bytes:
-    """Read until the end, or until the text is longer than any password. A pipe may return less than requested."""
-    found = b""
-    while len(found) <= _LONGEST and (more := read(_LONGEST + 1)):
-        found += more
-    return found
-
-
-def _private(status: os.stat_result, file: Path) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        return
-    if status.st_mode & 0o077 or status.st_uid not in (os.geteuid(), 0):
-        hint = f"chmod 600 {file}"
-        raise UsageError("password-not-private", f"other users can read {file}, or you do not own it", hint=hint)
-
-
-def _checked(word: str, where: str) -> Secret:
-    if not word or len(word) > _LONGEST or any(char in word for char in "\n\r\0"):
-        raise UsageError(
-            "password-unusable", f"{where} is not a usable password: empty, too long, or more than one line"
-        )
-    return Secret(word)
-
-
 _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     project_option("ssh_config"),
     click.option("--accept-new", is_flag=True, help="Trust and store unknown host keys."),
     *sudo_options,
+    project_option("engine"),
+    project_option("scheduler", metavar="ADDRESS"),
+    project_option("certificates"),
     project_option("kubeconfig"),
     project_option("state"),
     project_option("journal", metavar="URL"),
@@ -161,9 +125,10 @@ def session_options(
     def call(ssh_config: Path | None, accept_new: bool, state: Path, output: str, **rest: Any) -> Any:  # noqa: FBT001 (click)
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
         kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
+        engine = _given_engine(rest.pop("engine"), rest.pop("scheduler"), rest.pop("certificates"))
         session = Session(
             state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal),
-            project_here().folder,
+            project_here().folder, engine=engine,
         )  # fmt: skip
         rest.pop("reason", None)
         return command(session, **rest)
@@ -172,6 +137,15 @@ def session_options(
     for add in (output, *_SHARED[::-1]):
         decorated = add(decorated)
     return decorated
+
+
+def _given_engine(engine: str, scheduler: str, certificates: Path | None) -> DaskEngine | None:
+    """``None``: this process reaches the nodes."""
+    if engine != "dask":
+        return None
+    if not scheduler:
+        raise UsageError("no-scheduler", "--engine dask needs --scheduler ADDRESS", hint="such as tls://host:8786")
+    return DaskEngine(scheduler, certificates)
 
 
 def typed_confirmation(cluster: str, what: str, *, yes: bool) -> None:

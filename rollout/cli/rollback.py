@@ -108,6 +108,7 @@ def rollback(
     patience = _patience(asked)
     _say_closed(session, inventory.calendar)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
+    session = session.in_emergency()
     return _emergency(
         session, whole, EmergencyTerminal(session, inventory, partial(typed_confirmation, yes=yes)), names
     )

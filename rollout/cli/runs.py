@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -60,9 +59,6 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
-
-if TYPE_CHECKING:
-    from rollout.adapters.ssh import SshNodes
 
 # A plan file that is named on the command line.
 
@@ -151,7 +147,7 @@ def apply(
         return _applied(session, nodes, plan, inventory, yes=yes, fresh=plan_file is None)
 
 
-def _applied(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory, *, yes: bool, fresh: bool) -> int:
+def _applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, *, yes: bool, fresh: bool) -> int:
     """``fresh``: the plan was made just now over these connections."""
     preflight = check_preflight(plan)
     if preflight.refused:
@@ -171,7 +167,7 @@ def _applied(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory
     return exit_code(state) or 0
 
 
-def _apply_fresh(session: Session, nodes: SshNodes, plan: Plan, inventory: Inventory) -> int:
+def _apply_fresh(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory) -> int:
     return _applied(session, nodes, plan, inventory, yes=True, fresh=False)
 
 

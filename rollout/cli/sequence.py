@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +15,7 @@ from rollout.adapters.clock import SystemClock
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.plan import check_preflight
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
@@ -35,9 +34,6 @@ from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import InputError, Problem, RolloutError
 
-if TYPE_CHECKING:
-    from rollout.adapters.ssh import SshNodes
-
 JOIN_SECONDS = 0.2
 """How long the main thread waits at a time: only between waits does it take an interrupt."""
 
@@ -46,7 +42,7 @@ JOIN_SECONDS = 0.2
 class PlanRuns:
     """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``."""
 
-    apply: Callable[[Session, SshNodes, Plan, Inventory], int]
+    apply: Callable[[Session, Nodes, Plan, Inventory], int]
     resume: Callable[[Session, Journal, RunState], int]
 
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
 from rollout.app.following import last_revert_times
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, restart_pauses
 from rollout.app.rollbacks import Emergency
@@ -29,9 +29,6 @@ from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import StateError
-
-if TYPE_CHECKING:
-    from rollout.adapters.ssh import SshNodes
 
 READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
@@ -58,7 +55,7 @@ class EmergencyTerminal:
     rounds: int = 0
     journal: Journal | None = None
     interrupts: Interrupts = field(default_factory=Interrupts)
-    _nodes: SshNodes | None = None
+    _nodes: Nodes | None = None
 
     def read(self, names: Sequence[str]) -> EmergencyReadings:
         began = time.monotonic()
@@ -89,7 +86,7 @@ class EmergencyTerminal:
         return node_time(None, restart_pauses(self.session.access(self.inventory, sample), self._connections))
 
     @property
-    def _connections(self) -> SshNodes:
+    def _connections(self) -> Nodes:
         """From the first reading to the last proof."""
         self._nodes = self._nodes or self.session.nodes()
         return self._nodes

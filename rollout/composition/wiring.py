@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,17 +23,18 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import Problem, RolloutError, StateError
+from rollout.errors import Problem, RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
     from rollout.adapters.private_files import Traces
+    from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Journal, Observer, Target
+    from rollout.app.ports import ApiSources, Journal, Nodes, Observer, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.kubelet.agent.sudo import Secret
@@ -59,6 +60,15 @@ class SecondInterruptError(RolloutError):
         super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
+@dataclass(frozen=True, slots=True)
+class DaskEngine:
+    """Nodes are reached through the workers of regions. ``strict``: a region without a worker is refused at once."""
+
+    scheduler: str
+    certificates: Path | None
+    strict: bool = True
+
+
 @dataclass(frozen=True)
 class Session:
     """The options of one call about reaching nodes and keeping state."""
@@ -72,6 +82,7 @@ class Session:
     kubeconfig: str = ""  # overrides the inventory's, if that names one
     shared: PostgresUrl | None = None  # the journal, instead of a file in ``state``
     folder: Path = Path()  # the project: inventories, playbooks, templates
+    engine: DaskEngine | None = None  # ``None``: this process reaches the nodes
     label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
     interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
 
@@ -113,7 +124,42 @@ class Session:
 
         return RememberingSources(RealSources(self.kubeconfig), self.state)
 
-    def nodes(self) -> SshNodes:
+    def nodes(self) -> Nodes:
+        """How nodes are reached: over SSH from here, or through the workers of their regions."""
+        if self.engine is None:
+            return self.ssh_nodes()
+        from rollout.adapters.regions.nodes import RegionNodes
+
+        return RegionNodes(self._scheduler, self.ssh_nodes(), _say)
+
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        """One connection for a call. It ends with the process."""
+        if self.engine is None:
+            raise LookupError("no engine")
+        try:
+            from rollout.adapters.regions.scheduler import DaskScheduler
+        except ModuleNotFoundError:
+            hint = "pip install 'kubelet-rollout[dask]'"
+            raise UsageError("no-dask", "--engine dask needs the extra `dask`", hint=hint) from None
+        from rollout.adapters.regions.certificates import CertificateFiles
+
+        folder = self.engine.certificates
+        return DaskScheduler(self.engine.scheduler, CertificateFiles(folder) if folder else None)
+
+    def in_emergency(self) -> Session:
+        """The same, but it never waits for an engine that is away: then this machine's SSH is used."""
+        if self.engine is None:
+            return self
+        lenient = replace(self, engine=replace(self.engine, strict=False))
+        try:
+            lenient.nodes().close()
+        except UsageError as error:
+            _say(f"no engine ({error}); continuing over this machine's SSH")
+            return replace(self, engine=None)
+        return lenient
+
+    def ssh_nodes(self) -> SshNodes:
         from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 
         limits = within_files(SshLimits())
@@ -142,7 +188,7 @@ class Session:
         """The exit status of a login shell on a node, with this process's terminal. Raises ``RemoteError``."""
         from rollout.adapters.ssh.over_fabric import interact
 
-        nodes = self.nodes()
+        nodes = self.ssh_nodes()
         # not shutil's: LINES and COLUMNS may be those of another terminal
         size = os.get_terminal_size(sys.stdin.fileno())
         try:
@@ -190,12 +236,32 @@ class Session:
         from rollout.app.reading import access_to
 
         access = access_to(inventory, agent_program(), tuple(names))
+        if self.engine is not None:
+            self._check_regions(self.engine, access)
+            return access
         problems = refused_routes(self.resolver, access.targets.values())
         for problem in problems[:_MOST_SAID]:
             _say(str(problem))
         if len(problems) > _MOST_SAID:
             _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all")
         return access
+
+    def region_workers(self) -> tuple[RegionWorker, ...]:
+        """The workers that are connected now."""
+        from rollout.adapters.regions.workers import RegionWorkers
+
+        return RegionWorkers(self._scheduler).connected()
+
+    def _check_regions(self, engine: DaskEngine, access: NodeAccess) -> None:
+        """``UsageError`` for zones without a worker that can be used, each with the reason."""
+        from rollout.adapters.regions.workers import missing_workers
+
+        zones = sorted({target.zone for target in access.targets.values()})
+        missing = missing_workers(self._scheduler, zones) if engine.strict else {}
+        if missing:
+            said = "; ".join(f"zone {zone}: {why}" for zone, why in missing.items())
+            hint = "start a worker that is named after the zone: `dask worker … --name ZONE-1`"
+            raise UsageError("region-without-worker", f"nothing was touched: {printable(said, 800)}", hint=hint)
 
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
@@ -220,7 +286,7 @@ class Session:
         width: int,
         backends: Backends | None = None,
         interrupts: Interrupts | None = None,
-        nodes: SshNodes | None = None,
+        nodes: Nodes | None = None,
     ) -> Iterator[Tools]:
         """Everything a run needs, closed at the end. ``backends``: what its gates ask (``None``: it has no such gates).
         ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one).

@@ -32,7 +32,7 @@ def test_nodes_are_reached_as_the_inventory_defines() -> None:
     nodes[first] = replace(nodes[first], address="10.0.0.1", user="root", port=2222)
     access = reading.access_to(replace(found, nodes=nodes), "program", (second, first))
     assert list(access.targets) == [second, first], "those that were chosen, in their order"
-    assert access.targets[first] == Target(first, "10.0.0.1", "root", 2222)
+    assert access.targets[first] == Target(first, "10.0.0.1", "root", 2222, nodes[first].zone)
     assert access.sudo == {name: nodes[name].through_sudo for name in (first, second)}
 
 

@@ -42,6 +42,9 @@ def test_the_option_wins_then_the_variable_then_the_file_then_the_default(
         "state": (str(project / "kept"), "file", f"{file}:2:1"),
         "journal": (None, "default", None),
         "ssh_config": (str(project / "ssh/config"), "file", f"{file}:3:1"),
+        "engine": ("embedded", "default", None),
+        "scheduler": (None, "default", None),
+        "certificates": (None, "default", None),
         "kubeconfig": (None, "default", None),
         "output": ("json", "option", "-o"),
     }

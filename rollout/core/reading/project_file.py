@@ -53,6 +53,27 @@ PROJECT_KEYS: Mapping[str, ProjectKey] = {
             is_path=True,
         ),
         ProjectKey(
+            "engine",
+            "--engine",
+            "ROLLOUT_ENGINE",
+            "How nodes are reached: by this process, or by the workers of regions on Dask.",
+            "embedded",
+            choices=("embedded", "dask"),
+        ),
+        ProjectKey(
+            "scheduler",
+            "--scheduler",
+            "ROLLOUT_SCHEDULER",
+            "With --engine dask: the scheduler, such as tls://host:8786.",
+        ),
+        ProjectKey(
+            "certificates",
+            "--certificates",
+            "ROLLOUT_CERTIFICATES",
+            "With --engine dask: folder with ca.pem, cert.pem and key.pem of the controller.",
+            is_path=True,
+        ),
+        ProjectKey(
             "kubeconfig",
             "--kubeconfig",
             "ROLLOUT_KUBECONFIG",

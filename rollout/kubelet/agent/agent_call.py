@@ -174,7 +174,12 @@ def _command(
     request = AgentRequest(
         program, " ".join([verb, *map(_word, words)]), "".join(f"{line}\n" for line in lines).encode()
     )
-    line, alone = conversation.boot(program), conversation.alone(request)
+    return of_request(request, sudo=sudo, deadline=deadline)
+
+
+def of_request(request: AgentRequest, *, sudo: bool, deadline: float) -> RemoteCommand:
+    """The command that carries a request to a node."""
+    line, alone = conversation.boot(request.program), conversation.alone(request)
     if sudo:
         return RemoteCommand(quiet(line), alone, deadline, bare=line, request=request)
     return RemoteCommand(line, alone, deadline, request=request)

@@ -1,0 +1,133 @@
+"""``Nodes`` through the workers of regions: every verb of a node goes to one worker of its region.
+
+What is lost is LOST: the node is unknown, and its next verb goes to another worker of the region. Without one, this
+machine's own SSH carries every verb except an apply: nothing new begins in a region that is away.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from hashlib import sha256
+from threading import Lock
+
+from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions.messages import LOST, VerbCall, decode_answer, encode_call, lost
+from rollout.adapters.regions.workers import RegionWorker, RegionWorkers, Scheduler, TaskLostError
+from rollout.app.ports import Nodes, Target
+from rollout.core.model.regions import region_of_zone
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.errors import RemoteError
+
+TRAVEL = 10.0
+"""Seconds that a call may take in addition to the deadline of its verb."""
+
+NO_WORKER = "region-away"
+
+
+class RegionNodes:
+    """Implements the port ``Nodes``. ``own``: this machine's SSH. ``notice`` gets each region that goes away, once."""
+
+    def __init__(self, scheduler: Scheduler, own: Nodes, notice: Callable[[str], None]) -> None:
+        self._scheduler = scheduler
+        self._own = own
+        self._notice = notice
+        self._workers = RegionWorkers(scheduler)
+        self._lock = Lock()
+        self._of_node: dict[str, str] = {}  # node → address of the worker that holds its connection
+        self._failed: dict[str, set[str]] = defaultdict(set)  # node → addresses that lost its last call
+        self._released: dict[str, set[str]] = defaultdict(set)  # address → nodes
+        self._away: set[str] = set()
+
+    def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+        if command.request is None:
+            return self._own.run(target, command)
+        worker = self._worker_of(target)
+        if worker is None:
+            return self._without_region(target, command)
+        call = VerbCall(
+            process=worker.process,
+            nonce=secrets.token_hex(16),
+            expires=time.time() + TRAVEL,
+            target=target,
+            words=command.request.words,
+            payload=command.request.payload,
+            sudo=bool(command.bare),
+            deadline=command.deadline,
+            released=self._to_release(worker.address),
+        )
+        try:
+            data = self._scheduler.call(tasks.carry, worker.address, (encode_call(call),), command.deadline + TRAVEL)
+            answer = decode_answer(data)
+        except RemoteError:  # it was not submitted
+            return self._without_region(target, command)
+        except TaskLostError as error:
+            answer = lost(f"worker {worker.name} did not answer: {error}")
+        except (KeyError, TypeError, ValueError):
+            answer = lost(f"worker {worker.name} gave an answer that cannot be read")
+        self._remember(target, worker, answer)
+        return answer
+
+    def release(self, target: Target) -> None:
+        with self._lock:
+            address = self._of_node.pop(target.name, "")
+            self._failed.pop(target.name, None)
+            if address:
+                self._released[address].add(target.name)
+        self._own.release(target)
+
+    def close(self) -> None:
+        """Ends this machine's SSH. The connection to the scheduler is its owner's."""
+        self._own.close()
+
+    def _worker_of(self, target: Target) -> RegionWorker | None:
+        """The worker that holds the node's connection; else the same one for the same node, of those that remain."""
+        workers = self._workers.connected()
+        with self._lock:
+            failed = self._failed[target.name]
+            region = region_of_zone(target.zone, {worker.region for worker in workers if not worker.trouble})
+            able = [worker for worker in workers if worker.region == region and not worker.trouble]
+            if not able:
+                return None
+            held = next((worker for worker in able if worker.address == self._of_node.get(target.name)), None)
+            if held is not None and held.address not in failed:
+                return held
+            first = min(able, key=lambda worker: (worker.address in failed, rank(target.name, worker.name)))
+            if first.address in failed and failed >= {worker.address for worker in able}:
+                failed.clear()  # each of them is tried again
+                return None
+            return first
+
+    def _without_region(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+        with self._lock:
+            new = target.zone not in self._away
+            self._away.add(target.zone)
+        if new:
+            self._notice(f"zone {target.zone} has no worker that answers: its nodes are read over this machine's SSH")
+        if command.request is not None and command.request.words.split(" ", 1)[0] == "apply":
+            message = f"zone {target.zone} has no worker that answers; nothing is applied there"
+            return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=message)
+        return self._own.run(target, command)
+
+    def _to_release(self, address: str) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._released.pop(address, ()))
+
+    def _remember(self, target: Target, worker: RegionWorker, answer: RemoteAnswer) -> None:
+        is_lost = answer.status is None and answer.reference == LOST
+        with self._lock:
+            if is_lost:
+                self._failed[target.name].add(worker.address)
+                self._of_node.pop(target.name, None)
+                self._workers.look_again()
+            else:
+                self._away.discard(target.zone)
+                self._failed.pop(target.name, None)
+                self._of_node[target.name] = worker.address
+
+
+def rank(node: str, worker: str) -> bytes:
+    """Rendezvous hashing: most nodes keep their worker when another one comes or goes."""
+    return sha256(f"{worker} {node}".encode()).digest()

@@ -1,0 +1,163 @@
+"""The connection to a Dask scheduler. Only this module imports Dask.
+
+A task runs on one named worker or not at all (``allow_other_workers=False``, ``retries=0``), is never shared
+(``pure=False``), and its result is released at once. Dask runs a task again if a result is lost (distributed#847), and
+a lost worker's task waits: so each task has a deadline here, and a call is refused by a worker that has seen it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from ipaddress import ip_address
+from threading import Lock
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from dask.config import get as dask_setting
+from distributed import Client, Security
+
+from rollout.adapters.regions.certificates import CertificateFiles
+from rollout.adapters.regions.workers import TaskLostError
+from rollout.core.text.terminal import printable
+from rollout.errors import RemoteError, UsageError
+
+CONNECT_SECONDS = 10.0
+LOOK_TIMEOUT = 5.0
+"""Seconds for the list of workers: a scheduler that hangs must not delay those that wait for the list."""
+
+RECONNECT_SECONDS = 3.0
+AGAIN_SECONDS = 15.0
+"""Seconds between two attempts to reach a scheduler that is away."""
+
+SETTINGS: Mapping[str, object] = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.work-stealing": False,
+}
+"""What the scheduler must be started with."""
+
+VARIABLES = "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False"
+
+
+class DaskScheduler:
+    """``certificates``: required except on loopback. Thread-safe. The constructor raises ``UsageError``."""
+
+    def __init__(self, address: str, certificates: CertificateFiles | None) -> None:
+        _check_address(address, certificates)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self._address = address
+        self._security: Any = None
+        if certificates is not None:
+            certificates.check()
+            self._security = Security(  # type: ignore[no-untyped-call]
+                tls_ca_file=certificates.authority,
+                tls_client_cert=certificates.certificate,
+                tls_client_key=certificates.key,
+                require_encryption=True,
+            )
+        self._lock = Lock()
+        self._tried = monotonic()
+        try:
+            self._client = self._connected(CONNECT_SECONDS)
+            found = self._client.run_on_scheduler(scheduler_settings, tuple(SETTINGS))
+        except Exception as error:  # noqa: BLE001 - whatever Dask and its transport raise about another address
+            message = (
+                f"{address} did not answer as a Dask scheduler: {type(error).__name__}: {printable(str(error), 200)}"
+            )
+            raise UsageError("scheduler-unusable", message, hint="check --scheduler and --certificates") from None
+        wrong = [f"{name} is {found[name]}, not {value}" for name, value in SETTINGS.items() if found[name] != value]
+        if wrong:
+            self.close()
+            raise UsageError(
+                "scheduler-settings",
+                f"nothing was touched: the scheduler could repeat or move commands: {'; '.join(wrong)}",
+                hint=f"start it with {VARIABLES}",
+            )
+
+    def workers(self) -> Mapping[str, str]:
+        """Name → address of each worker. Empty while the scheduler is away."""
+        client = self._alive()
+        if client is None:
+            return {}
+        with suppress(Exception):  # Dask raises what its transport raises; a scheduler that is away has no workers
+            found = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=LOOK_TIMEOUT)["workers"]
+            return {str(each["name"]): address for address, each in found.items()}
+        return {}
+
+    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
+        """The result of a task on the worker at this address.
+
+        ``RemoteError``: it was not submitted. ``TaskLostError``: it was, and its result did not arrive in time.
+        """
+        client = self._alive()
+        if client is None:
+            raise RemoteError("scheduler-away", "the scheduler does not answer")
+        future = None
+        try:
+            future = client.submit(
+                task,
+                *data,
+                key=f"rollout-{uuid4().hex}",
+                workers=[worker],
+                allow_other_workers=False,
+                pure=False,
+                retries=0,
+            )
+            result = future.result(timeout=seconds)
+        except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the task raise
+            if future is not None:
+                with suppress(Exception):  # its scheduler may be away
+                    future.cancel()
+            raise TaskLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
+        finally:
+            if future is not None:
+                with suppress(Exception):  # what cannot be released is forgotten with the client
+                    future.release()
+        if not isinstance(result, bytes):
+            raise TaskLostError("the result is not bytes")
+        return result
+
+    def close(self) -> None:
+        with suppress(Exception):  # a scheduler that is gone needs no goodbye
+            self._client.close(timeout=1)
+
+    def _connected(self, seconds: float) -> Any:
+        return Client(self._address, security=self._security, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+
+    def _alive(self) -> Any | None:
+        """The client; a new one if the old one gave up. ``None``: the scheduler is away."""
+        if self._client.status == "running":
+            return self._client
+        with self._lock:
+            if self._client.status == "closed" and monotonic() - self._tried > AGAIN_SECONDS:
+                self._tried = monotonic()
+                with suppress(Exception):  # it is still away
+                    self._client = self._connected(RECONNECT_SECONDS)
+        return self._client if self._client.status == "running" else None
+
+
+def scheduler_settings(names: tuple[str, ...]) -> dict[str, object]:
+    """Runs on the scheduler: the settings that it was started with."""
+    return {name: dask_setting(name) for name in names}
+
+
+def _check_address(address: str, certificates: CertificateFiles | None) -> None:
+    scheme, found, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    if not found or scheme not in ("tcp", "tls") or not host:
+        hint = "such as tls://scheduler.example.net:8786"
+        raise UsageError("scheduler-address", f"{printable(address, 100)} is not the address of a scheduler", hint=hint)
+    if scheme == "tls" and certificates is None:
+        raise UsageError("engine-needs-tls", f"{address} needs certificates", hint="--certificates FOLDER")
+    if scheme == "tcp" and not _is_loopback(host):
+        message = f"nothing was touched: {printable(address, 100)} is not on this machine and not protected by TLS"
+        raise UsageError("engine-needs-tls", message, hint="use tls:// and --certificates; `rollout engine certs`")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,126 @@
+"""The workers of regions: which are connected, and whether they can be used. No Dask is imported here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import Protocol
+
+from rollout import __version__
+from rollout.adapters.agent_program import agent_program
+from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions.messages import WorkerIdentity, decode_identity
+from rollout.core.model.regions import region_of_worker, region_of_zone
+from rollout.core.text.terminal import printable
+from rollout.errors import RemoteError
+
+LOOK_SECONDS = 1.0
+"""How old the list of workers may be."""
+
+IDENTIFY_SECONDS = 30.0
+IDENTIFY_WIDTH = 32
+ASK_AGAIN = 30.0
+"""Seconds until a worker without an answer is asked again."""
+
+SKEW = 5.0
+"""Seconds that the clocks of a worker and of the controller may differ, the way of the answer included."""
+
+
+class TaskLostError(Exception):
+    """A task was submitted, and its result did not arrive: it may have run."""
+
+
+class Scheduler(Protocol):
+    """``workers``: name → address, empty while it is away. ``call`` raises ``RemoteError`` (not submitted) and ``TaskLostError``."""
+
+    def workers(self) -> Mapping[str, str]: ...
+
+    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegionWorker:
+    """A worker, and its answer. ``trouble``: why it is not used; ``""``: it is."""
+
+    name: str
+    address: str
+    process: str
+    trouble: str
+    asked: float = 0.0  # on this process's clock
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it need not be asked again: it answered, or was asked just now."""
+        return bool(self.process) or time.monotonic() - self.asked < ASK_AGAIN
+
+    @property
+    def region(self) -> str:
+        return region_of_worker(self.name)
+
+
+class RegionWorkers:
+    """The workers of a scheduler, each asked once what it is. Thread-safe."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._agent = sha256(agent_program().encode()).hexdigest()
+        self._lock = Lock()
+        self._known: dict[str, RegionWorker] = {}  # by address
+        self._looked = float("-inf")
+
+    def look_again(self) -> None:
+        """The list may have changed."""
+        self._looked = float("-inf")
+
+    def connected(self) -> tuple[RegionWorker, ...]:
+        """The workers that are connected now, including those that are not used."""
+        with self._lock:
+            if time.monotonic() - self._looked > LOOK_SECONDS:
+                found = {address: name for name, address in self._scheduler.workers().items()}
+                kept = {address: each for address, each in self._known.items() if address in found and each.is_settled}
+                new = [address for address in found if address not in kept]
+                self._known = {**kept, **self._identified_all({address: found[address] for address in new})}
+                self._looked = time.monotonic()
+            return tuple(self._known.values())
+
+    def _identified_all(self, names: Mapping[str, str]) -> Mapping[str, RegionWorker]:
+        """Address → worker. All are asked together: the first question makes a worker import rollout."""
+        if not names:
+            return {}
+        with ThreadPoolExecutor(min(IDENTIFY_WIDTH, len(names))) as pool:
+            return dict(zip(names, pool.map(self._identified, names.values(), names), strict=True))
+
+    def _identified(self, name: str, address: str) -> RegionWorker:
+        """The identity of a new worker. It is not used if its rollout, its agent or its clock differs from ours."""
+        try:
+            said = decode_identity(self._scheduler.call(tasks.identify, address, (), IDENTIFY_SECONDS))
+        except (RemoteError, TaskLostError, KeyError, TypeError, ValueError) as error:
+            trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
+            return RegionWorker(name, address, "", trouble, time.monotonic())
+        return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic())
+
+    def _trouble(self, said: WorkerIdentity) -> str:
+        if said.trouble:
+            return printable(said.trouble, 300)
+        if said.version != __version__:
+            return f"it has rollout {printable(said.version, 40)}, not {__version__}"
+        if said.agent != self._agent:
+            return f"it has another agent program ({printable(said.agent[:12], 12)}, not {self._agent[:12]})"
+        if abs(said.clock - time.time()) > SKEW:
+            return f"its clock differs by {said.clock - time.time():.0f} s"
+        return ""
+
+
+def missing_workers(scheduler: Scheduler, zones: Collection[str]) -> Mapping[str, str]:
+    """Zone → why no worker can be used for it, of these zones."""
+    workers = RegionWorkers(scheduler).connected()
+    usable = {worker.region for worker in workers if not worker.trouble}
+    refused = {worker.region: f"{worker.name}: {worker.trouble}" for worker in workers if worker.trouble}
+    without = [zone for zone in zones if not region_of_zone(zone, usable)]
+    return {zone: refused.get(region_of_zone(zone, refused), "no worker is connected") for zone in without}

@@ -1,0 +1,75 @@
+"""``rollout engine``: certificates for a scheduler and workers in a lab, and the workers that are connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from rollout.adapters.regions.certificates import make_certificates
+from rollout.cli.options import session_options
+from rollout.composition.wiring import Session
+from rollout.core.text import documents
+from rollout.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedWorker:
+    """``trouble`` ``""``: it can be used."""
+
+    name: str
+    region: str
+    address: str
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegionWorkersDocument:
+    """The workers of regions that a scheduler has now."""
+
+    scheduler: str
+    workers: tuple[ConnectedWorker, ...]
+
+
+@click.group()
+def engine() -> None:
+    """Reach nodes through the workers of regions, on Dask."""
+
+
+@engine.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    default=("localhost", "127.0.0.1"),
+    show_default=True,
+    help="Name or address that the certificates are valid for.",
+)
+def certs(folder: Path, hosts: tuple[str, ...]) -> None:
+    """Make a certificate authority for a lab, and certificates for scheduler, workers and controller.
+
+    They are valid for 30 days. The key of the authority is not kept. In production, use your own authority.
+    """
+    for made in make_certificates(folder, hosts):
+        click.echo(f"written: {made}")
+
+
+@engine.command()
+@session_options
+def workers(session: Session) -> int:
+    """List the workers of regions, and why one is not used. Exits with 4 if a worker cannot be used."""
+    if session.engine is None:
+        raise UsageError("no-scheduler", "there are no workers without --engine dask", hint="--engine dask --scheduler")
+    found = tuple(
+        ConnectedWorker(each.name, each.region, each.address, each.trouble)
+        for each in sorted(session.region_workers(), key=lambda worker: worker.name)
+    )
+    if session.output == "json":
+        click.echo(documents.page(RegionWorkersDocument(session.engine.scheduler, found)))
+    else:
+        for each in found:
+            click.echo(f"{each.name}  region {each.region}  {each.address}  {each.trouble or 'ready'}")
+        click.echo(f"{len(found)} connected to {session.engine.scheduler}")
+    return 4 if any(each.trouble for each in found) else 0

@@ -1,0 +1,195 @@
+"""Nodes through the workers of regions, with a scheduler in memory: what is lost, repeated, late or refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from rollout import __version__
+from rollout.adapters.agent_program import agent_program
+from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions.messages import (
+    LOST,
+    VerbCall,
+    WorkerIdentity,
+    decode_answer,
+    decode_call,
+    decode_identity,
+    encode_answer,
+    encode_call,
+    encode_identity,
+)
+from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
+from rollout.adapters.regions.worker import RegionStation
+from rollout.adapters.regions.workers import TaskLostError, missing_workers
+from rollout.app.ports import Target
+from rollout.core.model.regions import region_of_worker, region_of_zone
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.errors import RemoteError
+from rollout.kubelet.agent import agent_call
+from tests.app.agents import Agents
+
+PROGRAM = agent_program()
+STATUS = agent_call.status(PROGRAM, sudo=True, deadline=30.0)
+NODE = Target("n1", "10.0.0.1", "sre", 22, "eu-a")
+
+
+@dataclass
+class Fabric:
+    """A scheduler with workers in this process. ``lose``: workers with lost answers: their calls are carried out."""
+
+    stations: dict[str, RegionStation] = field(default_factory=dict)  # by name
+    identities: dict[str, WorkerIdentity] = field(default_factory=dict)  # by name, instead of the true one
+    lose: set[str] = field(default_factory=set)
+    is_away: bool = False
+    calls: list[tuple[str, VerbCall]] = field(default_factory=list)
+
+    def workers(self) -> Mapping[str, str]:
+        return {} if self.is_away else {name: f"at-{name}" for name in self.stations}
+
+    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
+        name = worker.removeprefix("at-")
+        if self.is_away:
+            raise RemoteError("scheduler-away", "away")
+        station = self.stations[name]
+        if task is tasks.identify:
+            own = WorkerIdentity(station.process, __version__, decode_identity(tasks.identify()).agent, time.time())
+            return encode_identity(self.identities.get(name, own))
+        self.calls.append((name, decode_call(data[0])))
+        answer = station.carry(data[0])
+        if name in self.lose:
+            raise TaskLostError("KilledWorker")
+        return answer
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class RegionFleet:
+    """One fleet, seen by every worker and by this machine."""
+
+    agents: Agents = field(default_factory=Agents)
+    own: Agents = field(default_factory=Agents)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fabric = Fabric({name: RegionStation(self.agents) for name in ("eu-1", "eu-2", "us-1")})
+        self.nodes = RegionNodes(self.fabric, self.own, self.said.append)
+
+    def carried(self) -> list[str]:
+        """The workers of the calls so far."""
+        return [name for name, _ in self.fabric.calls]
+
+
+@pytest.fixture
+def at() -> RegionFleet:
+    return RegionFleet()
+
+
+def test_a_nodes_zone_names_its_region() -> None:
+    assert [region_of_worker(name) for name in ("eu-1", "eu-west-2", "alone")] == ["eu", "eu-west", "alone"]
+    regions = {"eu", "eu-west", "us"}
+    found = [region_of_zone(zone, regions) for zone in ("eu", "eu-west-1a", "eu-west", "eu-a", "europe", "", "us-1")]
+    assert found == ["eu", "eu-west", "eu-west", "eu", "", "", "us"]
+
+
+def test_what_travels_is_read_back_as_it_was() -> None:
+    call = VerbCall("p", "n", 12.5, NODE, "apply tx=1", b"file \xff\n", sudo=True, deadline=3.0, released=("n2",))
+    assert decode_call(encode_call(call)) == call
+    answer = RemoteAnswer(None, b"\xff\n", b"e", started=True, truncated=True, reference=LOST, message="m")
+    assert decode_answer(encode_answer(answer)) == answer
+
+
+def test_every_verb_of_a_node_goes_to_one_worker_of_its_region(at: RegionFleet) -> None:
+    names = [f"n{number}" for number in range(1, 33)]
+    for name in (*names, *names):
+        assert at.nodes.run(replace(NODE, name=name), STATUS).status == 0
+    first, second = at.carried()[:32], at.carried()[32:]
+    assert first == second
+    assert set(first) == {"eu-1", "eu-2"}, "both workers of the region have nodes, and another region has none"
+    assert all(PROGRAM[:200].encode() not in encode_call(call) for _, call in at.fabric.calls), "no program travels"
+    assert at.own.asked == []
+
+
+def test_a_lost_call_is_lost_and_the_node_is_read_by_another_worker(at: RegionFleet) -> None:
+    at.nodes.run(NODE, STATUS)
+    (first,) = at.carried()
+    at.fabric.lose.add(first)
+    answer = at.nodes.run(NODE, STATUS)
+    assert (answer.status, answer.started, answer.reference) == (None, True, LOST)
+    assert at.nodes.run(NODE, STATUS).status == 0
+    assert at.carried()[-1] in {"eu-1", "eu-2"} - {first}
+
+
+def test_a_region_without_a_worker_is_read_from_here_and_nothing_is_applied(at: RegionFleet) -> None:
+    del at.fabric.stations["us-1"]
+    node = replace(NODE, zone="us-b")
+    assert at.nodes.run(node, STATUS).status == 0
+    assert [name for name, _ in at.own.asked] == ["n1"]
+    request = replace(STATUS.request, words="apply tx=t") if STATUS.request else None
+    applied = at.nodes.run(node, replace(STATUS, request=request))
+    assert (applied.started, applied.reference, len(at.own.asked)) == (False, NO_WORKER, 1)
+    assert len(at.said) == 1, "said once"
+
+
+def test_a_scheduler_that_is_away_keeps_no_node_from_being_read(at: RegionFleet) -> None:
+    at.nodes.run(NODE, STATUS)
+    at.fabric.is_away = True
+    assert at.nodes.run(NODE, STATUS).status == 0
+    assert len(at.own.asked) == 1
+    at.fabric.is_away = False
+    assert at.nodes.run(NODE, STATUS).status == 0
+
+
+def test_what_is_no_verb_of_the_agent_does_not_travel(at: RegionFleet) -> None:
+    with pytest.raises(AssertionError):
+        at.nodes.run(NODE, RemoteCommand("id", b"", 5.0))  # the agents in memory know only verbs
+    assert at.carried() == []
+
+
+def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(at: RegionFleet) -> None:
+    station = at.fabric.stations["eu-1"]
+    now = time.time() + 60
+    assert STATUS.request is not None
+    words = STATUS.request.words
+    call = VerbCall(station.process, "nonce", now, NODE, words, b"", sudo=False, deadline=30.0)
+    assert decode_answer(station.carry(encode_call(call))).status == 0
+    for again in (
+        call,
+        replace(call, nonce="late", expires=1.0),
+        replace(call, nonce="restarted", process="another"),
+    ):
+        answer = decode_answer(station.carry(encode_call(again)))
+        assert (answer.status, answer.started, answer.reference) == (None, True, LOST)
+    assert len(at.agents.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": "0.0.1"}, "it has rollout 0.0.1"),
+        ({"agent": "0" * 64}, "it has another agent program (000000000000"),
+        ({"clock": 1.0}, "its clock differs by"),
+        ({"trouble": "no ssh_config"}, "no ssh_config"),
+    ],
+)
+def test_a_worker_that_differs_is_not_used_and_the_reason_is_named(
+    at: RegionFleet, change: dict[str, object], said: str
+) -> None:
+    true = decode_identity(tasks.identify())
+    at.fabric.identities["us-1"] = replace(true, **change)  # type: ignore[arg-type]
+    missing = missing_workers(at.fabric, ["eu-a", "us-a", "asia"])
+    assert set(missing) == {"us-a", "asia"}
+    assert said in missing["us-a"]
+    assert missing["asia"] == "no worker is connected"
+
+
+def test_released_nodes_travel_with_the_next_call(at: RegionFleet) -> None:
+    at.nodes.run(NODE, STATUS)
+    at.nodes.release(NODE)
+    at.nodes.run(NODE, STATUS)
+    assert at.fabric.calls[-1][1].released == ("n1",)
+    assert "n1" in at.agents.released

@@ -1,0 +1,94 @@
+"""A real scheduler and real workers of regions on loopback, each a process of its own, as Dask's commands start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.controllers import until
+
+SETTINGS = {
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+    "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
+}
+PYTHON = (sys.executable, "-W", "ignore", "-m")
+
+
+@dataclass
+class Regions:
+    """``certificates``: folder of ``rollout engine certs``; ``None``: plain TCP."""
+
+    folder: Path
+    ssh_config: Path
+    certificates: Path | None = None
+    settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        found: str = json.loads((self.folder / "scheduler.json").read_text())["address"]
+        return found
+
+    def options(self) -> tuple[str, ...]:
+        """What a command of rollout takes."""
+        own = ("--certificates", str(self.certificates / "controller")) if self.certificates else ()
+        return ("--engine", "dask", "--scheduler", self.address, *own)
+
+    def start_scheduler(self, port: int = 0) -> None:
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        self._start(
+            "scheduler", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard",
+            "--no-show", "--scheduler-file", str(file), *self._tls("scheduler"),
+        )  # fmt: skip
+        until(lambda: file.exists() and file.read_text().endswith("}"), 60.0, "the scheduler serves")
+
+    def start_worker(self, name: str) -> None:
+        self._start(
+            name, "distributed.cli.dask_worker", self.address, "--name", name, "--no-nanny", "--no-dashboard",
+            "--nworkers", "1", "--nthreads", "32", "--host", "127.0.0.1", "--memory-limit", "0", "--death-timeout", "5",
+            "--local-directory", str(self.folder), *self._tls("worker"),
+        )  # fmt: skip
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        self.processes[name].send_signal(number)
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def _start(self, name: str, module: str, *words: str) -> None:
+        environment = {**os.environ, **self.settings, "ROLLOUT_SSH_CONFIG": str(self.ssh_config)}
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*PYTHON, module, *words], env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+
+    def _tls(self, role: str) -> tuple[str, ...]:
+        if self.certificates is None:
+            return ()
+        own = self.certificates / role
+        files = (("--tls-ca-file", "ca.pem"), ("--tls-cert", "cert.pem"), ("--tls-key", "key.pem"))
+        return ("--protocol", "tls", *(word for option, name in files for word in (option, str(own / name))))
+
+
+@contextmanager
+def regions_up(folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None) -> Iterator[Regions]:
+    folder.mkdir()
+    made = Regions(folder, ssh_config, certificates)
+    try:
+        made.start_scheduler()
+        for name in names:
+            made.start_worker(name)
+        yield made
+    finally:
+        made.end()
