@@ -43,7 +43,7 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
     inventory = session.inventory_or_remembered(cluster)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     chosen = selection if every else sample(inventory, selection)
-    with closing(session.nodes()) as nodes:
+    with closing(session.ssh_nodes()) as nodes:
         access = access_to(inventory, agent_program(), chosen)
         found, ways = examine_nodes(
             Visit(access, nodes, SystemClock(), _guard(session, inventory), session.traces.keep)
