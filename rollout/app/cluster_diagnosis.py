@@ -42,7 +42,7 @@ from rollout.kubelet.diagnosis.reading import FileReading
 from rollout.kubelet.intents import DEADLINE_FLAG
 from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.runtimes.known import describe
 
 WIDTH = 24
 """Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
@@ -209,13 +209,14 @@ def _deadlines(fleet: FleetSnapshot) -> Iterator[Fact]:
         except LayoutError:
             continue
         flag, value = "container-runtime", "remote"
-        if runtime is Runtime.DOCKERSHIM and isinstance(node, Snapshot):
+        own = next((row for row in describe(runtime).rows if row.key == DEADLINE_FLAG), None)
+        if own is not None and own.in_kubelet and isinstance(node, Snapshot):
             given = arguments.last(
                 node.measurement.process.command_line if node.measurement.process else (), DEADLINE_FLAG
             )
-            flag, value = DEADLINE_FLAG.removeprefix("--"), given.value if given else "1m0s"
-        elif runtime in (Runtime.CRI_DOCKERD, Runtime.UNKNOWN):
-            continue
+            flag, value = DEADLINE_FLAG.removeprefix("--"), given.value if given else own.default
+        elif own is not None or not describe(runtime).rows:
+            continue  # the deadline of another program, or nothing is known
         where = SourceLine(f"{node.node}:kubelet", 1, f"its command line: --{flag}={value}")
         yield Fact(Kind.FLAG, None, node.node, API_CLOCK, where, {"flag": flag, "value": value})
 

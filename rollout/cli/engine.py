@@ -51,6 +51,8 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
     """Make a certificate authority for a lab, and certificates for scheduler, workers and controller.
 
     They are valid for 30 days. The key of the authority is not kept. In production, use your own authority.
+
+    Example: `rollout engine certs lab-certs`
     """
     for made in make_certificates(folder, hosts):
         click.echo(f"written: {made}")
@@ -59,7 +61,10 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
 @engine.command()
 @session_options
 def workers(session: Session) -> int:
-    """List the workers of regions, and why one is not used. Exits with 4 if a worker cannot be used."""
+    """List the workers of regions, and why one is not used. Exits with 4 if a worker cannot be used.
+
+    Example: `rollout engine workers`
+    """
     if session.engine is None:
         raise UsageError("no-scheduler", "there are no workers without --engine dask", hint="--engine dask --scheduler")
     found = tuple(

@@ -27,10 +27,10 @@ class ClusterLine:
 
 @dataclass(frozen=True, slots=True)
 class StageLines:
-    """``soak``: seconds until the next stage may begin."""
+    """``soak_seconds`` must pass before the next stage may begin."""
 
     name: str
-    soak: float
+    soak_seconds: float
     clusters: tuple[ClusterLine, ...]
 
 

@@ -15,7 +15,7 @@ SIZE = 1_000_000
 
 
 class Taking:
-    """A channel whose other side takes everything."""
+    """A channel. Its other side takes everything."""
 
     def __init__(self) -> None:
         self.in_buffer, self.in_stderr_buffer = BufferedPipe(), BufferedPipe()

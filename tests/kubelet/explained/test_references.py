@@ -39,8 +39,11 @@ OTHER_WORDS = frozenset(
         "read-only-port",
         "restart-kubelet",
         "restart-runtime",
+        "rollout-lab",
         "room-kib",
+        "s-pending",
         "sk-ssh-ed25519",
+        "span-hold",
         "state-dir-fs",
         "verdict-word",
     }
