@@ -26,7 +26,10 @@ def plain(name: str) -> str:
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    entries = [*project["dependencies"], *(entry for extra in extras if extra not in ("dev", "docs") for entry in extras[extra])]
+    entries = [
+        *project["dependencies"],
+        *(entry for extra in extras if extra not in ("dev", "docs") for entry in extras[extra]),
+    ]
     return {plain(found[0]) for entry in entries if (found := _NAME.match(entry))}
 
 
