@@ -174,7 +174,10 @@ def echo_plan(made: Plan, *, whole: bool = False, context: int | None = None) ->
 @_context_option
 @_forms_option
 def show(file: Path, context: int | None, output: str) -> None:
-    """Show a saved plan: as text with all diffs, as JSON, or as Markdown for a pull request."""
+    """Show a saved plan: as text with all diffs, as JSON, or as Markdown for a pull request.
+
+    Example: `rollout plan show rno.plan.json -o markdown`
+    """
     made = plan_in(file)
     digest = plan_codec.digest(made)
     if not _shown_as_document(output, made, file, digest):
