@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate house chaos power \
+.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate simulate-regions house chaos power \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -82,6 +82,9 @@ mutants: setup ## take out one line at a time in a copy: its test must fail; wri
 
 simulate: setup ## the real machine and driver over model nodes, SEEDS drawn plays, every law checked; writes docs/simulation.md
 	$(BIN)/rollout simulate --seeds $(SEEDS) --write docs/simulation.md
+
+simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
+	$(BIN)/python -m benchmarks.regions --write docs/scale.md
 
 chaos: setup ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2)
 	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) $(if $(SEED),--seed $(SEED))
@@ -154,8 +157,8 @@ site: setup ## the documentation site, in .cache/site/html; a warning is an erro
 COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
 
 lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirements/*.in; what fits stays as it is (UPGRADE=--upgrade)
-	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page --extra postgresql pyproject.toml requirements/build.in --output-file requirements/dev.txt
-	$(COMPILE) --constraint requirements/dev.txt --extra page --extra postgresql pyproject.toml requirements/build.in --output-file requirements/run.txt
+	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page --extra postgresql --extra dask pyproject.toml requirements/build.in --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --extra page --extra postgresql --extra dask pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(COMPILE) $(UPGRADE) requirements/peers.in --output-file requirements/peers.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(COMPILE) $(UPGRADE) requirements/record.in --output-file requirements/record.txt
