@@ -25,7 +25,11 @@ def plain(name: str) -> str:
 
 def declared() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    entries = [*project["dependencies"], *project["optional-dependencies"]["page"]]
+    entries = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["page"],
+        *project["optional-dependencies"]["notices"],
+    ]
     return {plain(found[0]) for entry in entries if (found := _NAME.match(entry))}
 
 
