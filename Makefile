@@ -157,8 +157,8 @@ site: setup ## the documentation site, in .cache/site/html; a warning is an erro
 COMPILE := .cache/tools/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock'
 
 lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirements/*.in; what fits stays as it is (UPGRADE=--upgrade)
-	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page --extra postgresql --extra dask pyproject.toml requirements/build.in --output-file requirements/dev.txt
-	$(COMPILE) --constraint requirements/dev.txt --extra page --extra postgresql --extra dask pyproject.toml requirements/build.in --output-file requirements/run.txt
+	$(COMPILE) $(UPGRADE) --extra dev --extra docs --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(COMPILE) $(UPGRADE) requirements/peers.in --output-file requirements/peers.txt
 	$(COMPILE) $(UPGRADE) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(COMPILE) $(UPGRADE) requirements/record.in --output-file requirements/record.txt

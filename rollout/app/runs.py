@@ -16,11 +16,12 @@ from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker, Zones
 from rollout.core.health_gates.required_back_ends import Needs, needs_of
+from rollout.core.model.approvals import Approval
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.run.events import Resumed
+from rollout.core.run.events import Approved, Resumed
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.order import apply_order
@@ -90,7 +91,7 @@ _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
 
 
-def start_apply(plan: Plan, access: NodeAccess, tools: Tools) -> RunState:
+def start_apply(plan: Plan, access: NodeAccess, tools: Tools, approvals: Sequence[Approval] = ()) -> RunState:
     """Start a run that applies a plan."""
     check_nothing_unfinished(tools.journal, plan.cluster)
     order = apply_order(tools.new_run_id(), plan)
@@ -99,7 +100,7 @@ def start_apply(plan: Plan, access: NodeAccess, tools: Tools) -> RunState:
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
         has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep,
     )  # fmt: skip
-    return begin(order, counter, plan_codec.encode(plan), worker, tools, plan.calendars)
+    return begin(order, counter, plan_codec.encode(plan), worker, tools, plan.calendars, approvals)
 
 
 def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
@@ -111,9 +112,15 @@ def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -
 
 
 def begin(
-    order: Order, counter: int, plan: bytes, worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar] = ()
+    order: Order,
+    counter: int,
+    plan: bytes,
+    worker: Worker,
+    tools: Tools,
+    calendars: Sequence[ChangeCalendar] = (),
+    approvals: Sequence[Approval] = (),
 ) -> RunState:
-    """Journal an order and carry it out, under the cluster's lease, while each of ``calendars`` is open."""
+    """Journal an order and its ``approvals``, and carry it out under the cluster's lease while each of ``calendars`` is open."""
     with leased(tools.journal, order.cluster, order.run):
         at = tools.clock.now()
         tools.journal.begin(
@@ -131,7 +138,10 @@ def begin(
             )
         )
         state, commands = opening(order, counter, at)
-        return _driver(worker, tools, calendars).run(state, commands)
+        events = [Approved(at, each.person, each.key, each.signature) for each in approvals]
+        for event in events:
+            state, _ = step(state, event)
+        return _driver(worker, tools, calendars).run(state, commands, events)
 
 
 @contextmanager

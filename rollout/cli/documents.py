@@ -8,6 +8,7 @@ from rollout.app.prepulls import PullsDocument
 from rollout.app.remedy_verification import VerifiedDocument
 from rollout.app.run_documents import NoControllerDocument, PastRunDocument, StatusDocument
 from rollout.app.simulate import ForecastDocument
+from rollout.cli.approve import ApprovalDocument
 from rollout.cli.check import CheckDocument
 from rollout.cli.check_kubelet import KubeletCheckDocument
 from rollout.cli.config import ConfigDocument
@@ -45,7 +46,7 @@ from rollout.kubelet.restarts.pod_budget import PodBudgetDocument
 from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
 DOCUMENTS: tuple[type, ...] = (
-    *EVENT_DOCUMENTS, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
+    *EVENT_DOCUMENTS, ApprovalDocument, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,

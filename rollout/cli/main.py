@@ -36,6 +36,7 @@ class Listed(NamedTuple):
 COMMANDS = {
     "abort": Listed("control:abort", "End a run as a halt does."),
     "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
+    "approve": Listed("approve:approve", "Approve a plan as a second person, with an SSH signature."),
     "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
     "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
     "completion": Listed("completion:completion", "Print the completion script for bash, zsh or fish."),

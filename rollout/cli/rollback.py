@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rollout.adapters.zones import SystemZones
+from rollout.app.approvals import rules_for
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
@@ -26,7 +27,8 @@ from rollout.composition.emergency_io import (
     to_be_proven,
 )
 from rollout.composition.wiring import Session, new_run_id
-from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
@@ -106,7 +108,7 @@ def rollback(
     inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
-    _say_closed(session, inventory.calendar)
+    _say_passed(session, inventory, None)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
     session = session.in_emergency()
     return _emergency(
@@ -145,8 +147,13 @@ def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     return asked
 
 
-def _say_closed(session: Session, *calendars: ChangeCalendar | None) -> None:
-    for line in closed_lines(calendars, SystemZones(), PASSES):
+def _say_passed(session: Session, inventory: Inventory, plan: Plan | None) -> None:
+    """A rollback waits for nothing and nobody: it says so where a run would wait."""
+    calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
+    lines = closed_lines(calendars, SystemZones(), PASSES)
+    if rules_for(plan, inventory) or inventory.approvals is not None:
+        lines = (*lines, "plans need approvals here; a rollback needs none")
+    for line in lines:
         click.echo(line, err=session.output != "text")
 
 
@@ -166,8 +173,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
-    plan = plan_of(journal.header(source.order.run))
-    _say_closed(session, inventory.calendar, *(plan.calendars if plan is not None else ()))
+    _say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if session.output == "text":
         for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
             click.echo(line)

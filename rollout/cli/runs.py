@@ -10,10 +10,13 @@ from pathlib import Path
 
 import click
 
+from rollout.adapters.approval_files import signatures_beside
+from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
+from rollout.app.approvals import Approvals, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines
-from rollout.app.following import replay
+from rollout.app.following import plan_of, replay
 from rollout.app.load_playbook import load_policy
 from rollout.app.maintenance import held_by, set_free
 from rollout.app.plan import check_preflight
@@ -31,6 +34,7 @@ from rollout.app.runs import (
     with_pending_recovery,
 )
 from rollout.app.runs import resume as resume_run
+from rollout.cli.approve import how_to_approve
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.plan import echo_plan
@@ -38,8 +42,9 @@ from rollout.cli.sequence import PlanRuns, apply_sequence
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_over, the_playbook
-from rollout.composition.wiring import Session, operator
+from rollout.composition.wiring import Session, operator, own_logins
 from rollout.core.health_gates.required_back_ends import needs_of
+from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
@@ -54,7 +59,7 @@ from rollout.core.presentation.nothing_to_do import (
 )
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
-from rollout.core.run.state import Phase, RunState
+from rollout.core.run.state import Goal, Phase, RunState
 from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -130,7 +135,7 @@ def apply(
     if sequence is not None:
         if plan_file is not None or cluster or playbook or overrides or limit or digest:
             raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")
-        return apply_sequence(session, sequence, PlanRuns(_apply_fresh, _resume_as_is), yes=yes)
+        return apply_sequence(session, sequence, PlanRuns(_approvals, _apply_fresh, _resume_as_is), yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):
@@ -144,10 +149,33 @@ def apply(
             plan, inventory = _read_plan(session, plan_file, digest)
         else:
             plan, inventory = _plan_now(session, nodes, cluster, playbook, overrides, limit)
-        return _applied(session, nodes, plan, inventory, yes=yes, fresh=plan_file is None)
+        approvals = _approvals(session, plan, inventory, plan_file)
+        return _applied(session, nodes, plan, inventory, approvals, yes=yes, fresh=plan_file is None)
 
 
-def _applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, *, yes: bool, fresh: bool) -> int:
+def _approvals(session: Session, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
+    """The approvals beside the plan. ``InputError``: it may not be applied."""
+    rules = rules_for(plan, inventory)
+    if not rules:
+        return ()
+    if plan_file is None:
+        hint = f"`rollout plan --cluster {plan.cluster}`, then `rollout approve PLAN --key FILE`, then `rollout apply PLAN`"
+        raise UsageError("approval-missing", "a plan that needs approvals is applied from its file", hint=hint)
+    how = how_to_approve(plan_file)
+    checks = Approvals(session.files(), SshSignatures())
+    return checks.checked(plan, rules, signatures_beside(plan_file), own_logins(), how)
+
+
+def _applied(
+    session: Session,
+    nodes: Nodes,
+    plan: Plan,
+    inventory: Inventory,
+    approvals: tuple[Approval, ...],
+    *,
+    yes: bool,
+    fresh: bool,
+) -> int:
     """``fresh``: the plan was made just now over these connections."""
     preflight = check_preflight(plan)
     if preflight.refused:
@@ -163,12 +191,14 @@ def _applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, *
         click.echo("\n".join(words), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(session.journal(), plan.limits.in_flight, backends, nodes=nodes) as tools:
-            state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools)
+            state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools, approvals)
     return exit_code(state) or 0
 
 
-def _apply_fresh(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory) -> int:
-    return _applied(session, nodes, plan, inventory, yes=True, fresh=False)
+def _apply_fresh(
+    session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, approvals: tuple[Approval, ...]
+) -> int:
+    return _applied(session, nodes, plan, inventory, approvals, yes=True, fresh=False)
 
 
 def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
@@ -333,10 +363,22 @@ def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
         click.echo(f"{heading}: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
 
 
+def _check_approvals(session: Session, journal: Journal, state: RunState, inventory: Inventory) -> None:
+    """The signatures in the journal, by today's rules and signers. The person that applied does not count here either."""
+    header = journal.header(state.order.run)
+    plan = plan_of(header) if state.order.goal is Goal.APPLY else None
+    rules = rules_for(plan, inventory)
+    if plan is not None and rules:
+        how = f"correct the file of signers, or `rollout rollback {state.order.run}`"
+        applier = header.who.partition("@")[0]
+        Approvals(session.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how)
+
+
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
     inventory = session.inventory_or_remembered(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run needs it: add it again, even if it is unreachable")
+    _check_approvals(session, journal, state, inventory)
     with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} will continue{why}", yes=yes)
         if promote:  # only now: an operator who declines requests nothing

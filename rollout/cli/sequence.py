@@ -23,6 +23,7 @@ from rollout.composition.back_ends import check_backends
 from rollout.composition.planning import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
 from rollout.core.health_gates.required_back_ends import needs_of
+from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence, StagedCluster
@@ -40,14 +41,18 @@ JOIN_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PlanRuns:
-    """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``."""
+    """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``.
 
-    apply: Callable[[Session, Nodes, Plan, Inventory], int]
+    ``approvals``: those of a plan from its file, or the error that it may not be applied.
+    """
+
+    approvals: Callable[[Session, Plan, Inventory, Path], tuple[Approval, ...]]
+    apply: Callable[[Session, Nodes, Plan, Inventory, tuple[Approval, ...]], int]
     resume: Callable[[Session, Journal, RunState], int]
 
 
 def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -> int:
-    """The exit code of a whole sequence. Nothing begins before every plan and inventory is read and checked."""
+    """The exit code of a whole sequence. Nothing begins before every plan, its approvals and inventory are checked."""
     sequence, plans = _read(file)
     journal = session.past()
     found = cluster_states(journal, plans)
@@ -55,13 +60,18 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         each.cluster: _checked(session, journal, each, plans[each.cluster], found[each.cluster])
         for each in sequence.clusters
     }
+    approvals = {
+        each.cluster: runs.approvals(session, plans[each.cluster], inventories[each.cluster], file.parent / each.plan)
+        for each in sequence.clusters
+        if found[each.cluster].progress is ClusterProgress.NOT_BEGUN
+    }
     turn = next_turn(sequence, found, SystemClock().now())
     if turn.turn in (Turn.BEGIN, Turn.SOAK):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
         what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
-        turn, found = _SequenceRun(session, sequence, plans, inventories, runs).carry_out()
+        turn, found = _SequenceRun(session, sequence, plans, inventories, approvals, runs).carry_out()
     _show(session, sequence, found, turn)
     code = sequence_exit(found, turn)
     return 130 if code is None else code
@@ -115,6 +125,7 @@ class _SequenceRun:
     sequence: ClusterSequence
     plans: Mapping[str, Plan]
     inventories: Mapping[str, Inventory]
+    approvals: Mapping[str, tuple[Approval, ...]]
     runs: PlanRuns
     interrupts: Interrupts = field(default_factory=Interrupts)
     clock: SystemClock = field(default_factory=SystemClock)
@@ -137,7 +148,8 @@ class _SequenceRun:
             self.runs.resume(own, journal, resumable(journal, run))
             return
         with closing(own.nodes()) as nodes:
-            self.runs.apply(own, nodes, self.plans[cluster], self.inventories[cluster])
+            given = self.approvals.get(cluster, ())
+            self.runs.apply(own, nodes, self.plans[cluster], self.inventories[cluster], given)
         if not self._run_of(journal, cluster):
             self.applied[cluster] = self.clock.now()
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
@@ -280,6 +281,27 @@ class Session:
             yield (PlainProgress(sys.stdout),)
 
     @contextmanager
+    def notices(self, journal: Journal) -> Iterator[tuple[Observer, ...]]:
+        """The sender of notices, if there are addresses. A mistake in them is printed, and stops no run."""
+        try:
+            sender = notice_sender(journal)
+        except RolloutError as error:
+            _say(f"no notices are sent: {error}")
+            sender = None
+        if sender is None:
+            yield ()
+            return
+        why = "the controller stopped"
+        try:
+            yield (sender,)
+            why = ""
+        except RolloutError as error:
+            why = error.message
+            raise
+        finally:
+            sender.close(why)
+
+    @contextmanager
     def tools(
         self,
         journal: Journal,
@@ -306,14 +328,14 @@ class Session:
         connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
-            with self.observers() as observers:
+            with self.notices(journal) as notices, self.observers() as shown:
                 yield Tools(
                     journal=journal,
                     engine=engine,
                     nodes=connections,
                     local=LocalCommands(self.folder),
                     clock=SystemClock(),
-                    observers=observers,
+                    observers=(*shown, *notices),
                     interrupted=interrupts.asked,
                     who=operator(),
                     reason=self.reason,
@@ -329,6 +351,22 @@ class Session:
             engine.close()
             if nodes is None:
                 connections.close()
+
+
+def notice_sender(journal: Journal) -> NoticeSender | None:
+    """``None``: no addresses are set. ``UsageError``: they cannot be used."""
+    from rollout.adapters.notice_addresses import LINK_VARIABLE, addresses
+
+    urls = addresses(os.environ)
+    if not urls:
+        return None
+    try:
+        from rollout.adapters.apprise_postman import ApprisePostman
+    except ImportError as exc:
+        raise UsageError("no-apprise", "apprise is not installed", hint="pip install 'rollout[notices]'") from exc
+    from rollout.adapters.notices import NoticeSender
+
+    return NoticeSender(ApprisePostman(urls), journal, operator(), os.environ.get(LINK_VARIABLE, ""))
 
 
 def cluster_in(folder: Path, cluster: str) -> Inventory:
@@ -370,6 +408,11 @@ def _say(words: str) -> None:
 def operator() -> str:
     """The user who runs this command and the machine, for the journal."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def own_logins() -> frozenset[str]:
+    """The login names of the person that runs this command, also through sudo."""
+    return frozenset({getpass.getuser(), os.environ.get("SUDO_USER", "")} - {""})
 
 
 def new_run_id() -> str:

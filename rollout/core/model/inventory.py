@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.settings import Setting
 from rollout.errors import Place
@@ -104,4 +105,5 @@ class Inventory:
     endpoints: Endpoints = Endpoints()
     playbook: str = ""
     playbook_place: Place | None = field(default=None, compare=False)
+    approvals: ApprovalRule | None = None  # what plans for this cluster need; None: no approval
     calendar: ChangeCalendar | None = None  # when changes of this cluster may start; None: always

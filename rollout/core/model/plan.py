@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
@@ -238,6 +239,7 @@ class Plan:
     cordoned: bool = False
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()
+    approvals: tuple[ApprovalRule, ...] = ()  # of playbook and inventory: each must be kept before it is applied
     calendars: tuple[ChangeCalendar, ...] = ()  # of playbook and inventory: changes start only while each is open
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.gates import Gate
 from rollout.core.model.settings import Setting
@@ -233,6 +234,7 @@ class Policy:
     pulls: PullsInFlight = DEFAULT_PULLS
     shadowed: Shadowed = Shadowed.REFUSE
     caps: tuple[RegistryCap, ...] = ()
+    approvals: ApprovalRule | None = None
     calendar: ChangeCalendar | None = None  # when changes may start; None: always
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 

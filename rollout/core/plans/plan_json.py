@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import (
@@ -189,6 +190,7 @@ class PlanDocument:
     rehearsal: bool
     on_failure: RevertScope
     calendars: tuple[ChangeCalendar, ...]
+    approvals: tuple[ApprovalRule, ...]
 
 
 def plan_json(plan: Plan, file: str) -> PlanDocument:
@@ -220,6 +222,7 @@ def plan_json(plan: Plan, file: str) -> PlanDocument:
         rehearsal=plan.rehearsal,
         on_failure=plan.on_failure,
         calendars=plan.calendars,
+        approvals=plan.approvals,
     )
 
 

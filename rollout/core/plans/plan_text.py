@@ -177,6 +177,9 @@ def limit_lines(plan: Plan) -> Iterator[str]:
     if plan.rehearsal:
         yield f"  the first wave ({plan.waves[0].name}) is reverted once for real, then changed again"
     yield from (f"  changes start only in: {printable(line, 300)}" for line in _calendars(plan))
+    for rule in plan.approvals:
+        whose = f" by {printable(', '.join(rule.people), 200)}" if rule.people else ""
+        yield f"  needs {counted(rule.count, 'approval')}{whose} ({rule.place.file}): `rollout approve`"
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
 
 

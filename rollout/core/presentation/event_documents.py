@@ -176,10 +176,19 @@ class WindowOpenedDocument:
     step: Inline[Step]
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedDocument:
+    """A person's good signature over the plan; ``key`` is its fingerprint."""
+
+    step: Inline[Step]
+    person: str
+    key: str
+
+
 EVENT_DOCUMENTS = (
     TickedDocument, AnsweredDocument, WaveOpenedDocument, WaveJudgedDocument, SilencesLiftedDocument,
     CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
-    ResumedDocument, WindowClosedDocument, WindowOpenedDocument,
+    ResumedDocument, WindowClosedDocument, WindowOpenedDocument, ApprovedDocument,
 )  # fmt: skip
 
 
@@ -195,10 +204,8 @@ def event_document(event: Event, after: RunState) -> object:
             return _asked(step, event)
         case events.InterruptAsked():
             return InterruptAskedDocument(step)
-        case events.WindowClosed():
-            return WindowClosedDocument(step, event.why, event.opens)
-        case events.WindowOpened():
-            return WindowOpenedDocument(step)
+        case events.Approved() | events.WindowClosed() | events.WindowOpened():
+            return _of_people_and_clocks(step, event)
         case events.Resumed():
             return ResumedDocument(step, event.counter)
         case _:
@@ -253,6 +260,19 @@ def _of_time_or_lifted(
             return SilencesLiftedDocument(step, event.leftovers)
         case events.CordonsLifted():
             return CordonsLiftedDocument(step, fold(event.nodes), len(event.nodes), event.who, event.reason)
+    assert_never(event)
+
+
+def _of_people_and_clocks(
+    step: Step, event: events.Approved | events.Window
+) -> ApprovedDocument | WindowClosedDocument | WindowOpenedDocument:
+    match event:
+        case events.Approved():
+            return ApprovedDocument(step, event.person, event.key)
+        case events.WindowClosed():
+            return WindowClosedDocument(step, event.why, event.opens)
+        case events.WindowOpened():
+            return WindowOpenedDocument(step)
     assert_never(event)
 
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 
+from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory, Level, Node
@@ -191,12 +192,17 @@ class _Reading:
             playbook=written.playbook or "",
             playbook_place=self._place("playbook"),
             calendar=self._calendar(written),
+            approvals=self._approvals(written),
         )
 
     def _calendar(self, written: AnyInventory) -> ChangeCalendar | None:
         where = locate(self._root, ("changeWindows", "zone"))[0]
         said = written.change_windows
         return said.calendar(self._mistakes.place(where)) if said else None
+
+    def _approvals(self, written: AnyInventory) -> ApprovalRule | None:
+        where = locate(self._root, ("approvals", "count"))[0]
+        return written.approvals.rule(self._mistakes.place(where)) if written.approvals else None
 
     def _place(self, key: str) -> Place | None:
         entry = self._root.entries().get(key)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
+from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
 from rollout.core.reading.gate_schema import Url
 from rollout.core.reading.node_sources import NodesFrom
@@ -134,6 +135,7 @@ class _Common(Written):
     zones: dict[Name, Nodeset] = Field(default_factory=dict)
     groups: dict[Name, Group] = Field(default_factory=dict)
     change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
+    approvals: WrittenApprovals | None = None
 
 
 class FoldedInventory(_Common):

@@ -88,7 +88,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
     caps = tuple(_caps(written.registry_caps, root, mistakes))
-    calendar = written.change_windows
+    calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
     return Policy(
         name=written.name,
@@ -112,6 +112,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         shadowed=written.shadowed_by_flag,
         accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
+        approvals=approvals.rule(mistakes.place(_at(root, "approvals", "count"))) if approvals else None,
         calendar=calendar.calendar(mistakes.place(_at(root, "changeWindows", "zone"))) if calendar else None,
         digest=_digest(text, used),
     )

@@ -19,6 +19,7 @@ from rollout.core.model.playbook import (
     RevertScope,
     Shadowed,
 )
+from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
 from rollout.core.reading.gate_schema import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, one_of
@@ -229,3 +230,4 @@ class Playbook(Written):
     accept: list[Annotated[WrittenAccept, BeforeValidator(_accepted), OrName()]] = Field(default_factory=list)
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")
     change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
+    approvals: WrittenApprovals | None = None

@@ -188,6 +188,16 @@ class WindowOpened:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A person's good signature over the plan, checked before anything was touched. ``key`` is its fingerprint."""
+
+    at: float
+    person: str
+    key: str
+    signature: str
+
+
 Asked = PauseAsked | ContinueAsked | AbortAsked
 Window = WindowClosed | WindowOpened
 Event = (
@@ -201,6 +211,7 @@ Event = (
     | Asked
     | Resumed
     | Window
+    | Approved
 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from rollout.core.run.events import (
     AbortAsked,
     Answered,
+    Approved,
     ContinueAsked,
     CordonsLifted,
     Event,
@@ -39,6 +40,7 @@ EVENTS: Mapping[str, type[Event]] = {
     "ContinueAsked": ContinueAsked,
     "AbortAsked": AbortAsked,
     "Resumed": Resumed,
+    "Approved": Approved,
     "WindowClosed": WindowClosed,
     "WindowOpened": WindowOpened,
 }

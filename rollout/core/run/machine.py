@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rollout.core.model.approvals import Approval
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import drain_rounds, drains, postponed
 from rollout.core.run.capacity import burst
@@ -31,6 +32,7 @@ from rollout.core.run.events import (
     FENCES,
     AbortAsked,
     Answered,
+    Approved,
     Asked,
     ContinueAsked,
     CordonsLifted,
@@ -274,6 +276,11 @@ def _waited(builder: StateBuilder) -> None:
             builder.put(name, pulling=None, unseen=None)
 
 
+def _approved(builder: StateBuilder, event: Approved) -> None:
+    approval = Approval(event.person, event.key, event.signature)
+    builder.set(approved=(*builder.state.approved, approval))
+
+
 def _window_closed(builder: StateBuilder, event: WindowClosed) -> None:
     """Nothing is released until it opens. What a run does after a halt, and a rollback, do not depend on it."""
     state = builder.state
@@ -375,6 +382,7 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     ContinueAsked: _asked,
     AbortAsked: _asked,
     Resumed: _resumed,
+    Approved: _approved,
     WindowClosed: _window_closed,
     WindowOpened: _window_opened,
 }

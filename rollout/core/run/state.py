@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from rollout.core.model.approvals import Approval
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 
 RULES = 7
@@ -269,6 +270,7 @@ class RunState:
     * ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed.
     * ``opened``: the wave that this controller opened last; ``baselines``: the wave gates' results before each wave.
     * ``closed``: its change window is closed; a halt ends that as it ends a pause.
+    * ``approved``: the approvals that it was started with.
     * ``promoted``: the last wave with a hold that was lifted.
     * ``heard``: the number of the last request taken from another terminal.
     """
@@ -292,6 +294,7 @@ class RunState:
     leftovers: tuple[str, ...] = ()
     paused: Pause | None = None
     closed: ClosedWindow | None = None
+    approved: tuple[Approval, ...] = ()
     promoted: int = -1
     heard: int = 0
     halt: Halt | None = None

@@ -10,6 +10,7 @@ from rollout.core.presentation.event_documents import EVENT_DOCUMENTS, event_doc
 from rollout.core.run.events import (
     AbortAsked,
     Answered,
+    Approved,
     ContinueAsked,
     CordonsLifted,
     Event,
@@ -58,6 +59,7 @@ EACH: list[tuple[Event, dict[str, object]]] = [
     (Resumed(5.0, 9), {"token": 9}),
     (WindowClosed(5.0, "frozen", 9.5), {"why": "frozen", "opens": "1970-01-01T00:00:09.500Z"}),
     (WindowOpened(6.0), {}),
+    (Approved(6.0, "alice@x", "SHA256:k", "…"), {"person": "alice@x", "key": "SHA256:k"}),
 ]
 
 

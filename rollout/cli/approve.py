@@ -1,0 +1,95 @@
+"""``rollout approve``: a person's signature over a plan, beside its file."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from rollout.adapters.approval_files import keep_signature, signatures_beside
+from rollout.adapters.ssh_signatures import SshSignatures
+from rollout.app.approvals import Approvals, rules_for
+from rollout.app.runs import check_plan
+from rollout.cli.options import session_options, typed_confirmation, yes_option
+from rollout.composition.planning import plan_in
+from rollout.composition.wiring import Session
+from rollout.core.model.approvals import Approval, ApprovalRule, statement
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.plans.apply_readiness import does_lines
+from rollout.core.text import documents
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDocument:
+    """A signature that was written to ``file``. ``plan`` is the plan's digest, ``missing`` what it still lacks."""
+
+    plan: str
+    person: str
+    key: str
+    file: str
+    missing: tuple[str, ...]
+
+
+def how_to_approve(plan: Path) -> str:
+    """The command that helps when an approval is missing."""
+    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
+
+
+@click.command()
+@click.argument("plan_file", type=click.Path(path_type=Path))
+@click.option(
+    "--key", required=True, metavar="FILE", help="Your private SSH key, or the public key of one that your agent holds."
+)
+@yes_option
+@session_options
+def approve(session: Session, plan_file: Path, key: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Sign PLAN as a second person. The signature is written to PLAN.approvals/ and is valid for this plan alone."""
+    plan = plan_in(plan_file)
+    inventory = session.inventory(plan.cluster)
+    check_plan(plan, inventory, str(plan_file))
+    rules = rules_for(plan, inventory)
+    if not rules:
+        raise UsageError(
+            "no-approval-needed", f"neither the playbook nor the inventory asks for approvals of {plan_file}"
+        )
+    approvals = Approvals(session.files(), SshSignatures())
+    click.echo("\n".join(does_lines(plan)), err=session.output != "text")
+    typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
+    signature = SshSignatures().sign(str(Path(key).expanduser()), statement(plan.cluster, plan_codec.digest(plan)))
+    approval = _mine(approvals, plan, rules, signature)
+    path = keep_signature(plan_file, approval)
+    missing = _missing(approvals, plan, rules, plan_file)
+    if session.output == "json":
+        click.echo(
+            documents.page(ApprovalDocument(plan_codec.digest(plan), approval.person, approval.key, str(path), missing))
+        )
+        return 0
+    click.echo(f"approved by {printable(approval.person, 100)}: {path}")
+    click.echo("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
+    return 0
+
+
+def _mine(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], signature: str) -> Approval:
+    """Refuse a signature that no rule accepts, before it is written."""
+    text = statement(plan.cluster, plan_codec.digest(plan))
+    found = [approvals.examined(rule, text, "your key", signature) for rule in rules]
+    good = next((each.approval for each in found if each.approval is not None), None)
+    if good is None:
+        raise UsageError(
+            found[0].reference, f"nothing was written: {found[0].message}", hint="use a key of the allowed signers"
+        )
+    return good
+
+
+def _missing(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], plan_file: Path) -> tuple[str, ...]:
+    """What `rollout apply` would still refuse to any other person."""
+    try:
+        approvals.checked(plan, rules, signatures_beside(plan_file), (), how_to_approve(plan_file))
+    except InputError as error:
+        return tuple(str(problem) for problem in error.problems)
+    return ()

@@ -1,0 +1,117 @@
+"""Whether a plan has the approvals that it needs: the form of SSH signatures, and the verdict over all of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, is_by
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import Problem
+
+_BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
+_MAGIC = b"SSHSIG"
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureHead:
+    """What a signature names: its namespace, and the fingerprint of its key as OpenSSH prints it."""
+
+    namespace: str
+    key: str
+
+
+def head_of(armoured: str) -> SignatureHead | None:
+    """``None``: not an SSH signature. The format is OpenSSH's PROTOCOL.sshsig."""
+    lines = armoured.strip().splitlines()
+    if len(lines) < 3 or lines[0] != _BEGIN or lines[-1] != _END:
+        return None
+    try:
+        blob = base64.b64decode("".join(lines[1:-1]), validate=True)
+        if not blob.startswith(_MAGIC) or struct.unpack_from(">I", blob, len(_MAGIC)) != (1,):
+            return None
+        key, rest = _string(blob[len(_MAGIC) + 4 :])
+        namespace, _ = _string(rest)
+        print_ = base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+        return SignatureHead(namespace.decode(), f"SHA256:{print_}")
+    except (ValueError, struct.error, IndexError):
+        return None
+
+
+def _string(data: bytes) -> tuple[bytes, bytes]:
+    """A length and so many bytes, and the rest."""
+    (length,) = struct.unpack_from(">I", data)
+    if len(data) < 4 + length:
+        raise IndexError(length)
+    return data[4 : 4 + length], data[4 + length :]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One signature in the light of one rule. ``source`` is its file; ``approval`` ``None``: refused with ``reference``."""
+
+    source: str
+    approval: Approval | None
+    reference: str = ""
+    message: str = ""
+
+
+def form_of(armoured: str, source: str) -> SignatureHead | Examined:
+    """The head of a signature, or its refusal."""
+    head = head_of(armoured)
+    if head is None:
+        return Examined(source, None, "approval-malformed", "it is not an SSH signature")
+    if head.namespace != NAMESPACE:
+        said = printable(head.namespace, 60)
+        return Examined(source, None, "approval-malformed", f"it was made for `{said}`, not for `{NAMESPACE}`")
+    return head
+
+
+def refusals(
+    rules: Sequence[ApprovalRule], found: Sequence[Sequence[Examined]], appliers: Collection[str], how: str
+) -> tuple[Problem, ...]:
+    """Why a plan may not be applied; ``()``: it may. ``found``: per rule, every signature. ``how``: what helps."""
+    problems: dict[Problem, None] = {}
+    for examined in zip(*found, strict=True):
+        if all(each.approval is None for each in examined):
+            first = examined[0]
+            hint = f"remove it; {how}"
+            problems[Problem(first.reference, f"{printable(first.source, 200)}: {first.message}", hint=hint)] = None
+    for rule, of_rule in zip(rules, found, strict=True):
+        good = [(each.source, each.approval) for each in of_rule if each.approval is not None]
+        problems |= dict.fromkeys(_twice(good, how))
+        problems |= dict.fromkeys(_short(rule, [approval for _, approval in good], appliers, how))
+    return tuple(problems)
+
+
+def _twice(good: Sequence[tuple[str, Approval]], how: str) -> Iterator[Problem]:
+    """One person, or one key, counts once; a second signature is refused."""
+    people = Counter(approval.person for _, approval in good)
+    keys = Counter(approval.key for _, approval in good)
+    for source, approval in good[1:]:
+        if people[approval.person] > 1 or keys[approval.key] > 1:
+            message = f"{printable(source, 200)}: {printable(approval.person, 80)} approved it already"
+            yield Problem("approval-same-signer", message, hint=f"remove it; {how}")
+            return
+
+
+def _short(rule: ApprovalRule, good: Sequence[Approval], appliers: Collection[str], how: str) -> Iterator[Problem]:
+    own = [each.person for each in good if rule.besides_applier and is_by(each.person, appliers)]
+    have = len({each.person for each in good}.difference(own))
+    if have < rule.count:
+        not_own = f"; {printable(', '.join(own), 200)} applies it and does not count" if own else ""
+        whose = f" by {printable(', '.join(rule.people), 200)}" if rule.people else ""
+        message = (
+            f"the plan has {have} of {counted(rule.count, 'approval')}{whose} that {rule.place.file} asks for{not_own}"
+        )
+        yield Problem("approval-missing", message, rule.place, how)
+
+
+def all_good(found: Iterable[Sequence[Examined]]) -> tuple[Approval, ...]:
+    """Each good approval once, to be journaled."""
+    good = (each.approval for examined in found for each in examined)
+    return tuple(dict.fromkeys(approval for approval in good if approval is not None))

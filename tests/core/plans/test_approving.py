@@ -1,0 +1,121 @@
+"""Approvals without processes: the form of signatures, and which sets of them are enough."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, statement
+from rollout.core.plans.approving import Examined, SignatureHead, all_good, form_of, head_of, refusals
+from rollout.errors import Place
+
+MADE_BY_OPENSSH = """\
+-----BEGIN SSH SIGNATURE-----
+U1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAgFhOSjHX4UjRQ4K0ieADy9J6fR2
+RuERlFbEylspRkwG8AAAAVcGxhbi1hcHByb3ZhbEByb2xsb3V0AAAAAAAAAAZzaGE1MTIA
+AABTAAAAC3NzaC1lZDI1NTE5AAAAQImL25oy0tmKIU+ANyIB6IE0NysklcQw/9wqJpBJVb
+I0dQ1oE9gSXrZE3bnNCL/8DepLwb16YvOWVhhwRmmf3QA=
+-----END SSH SIGNATURE-----
+"""
+KEY = "SHA256:mofkHkJrP5birT13p5vVVuXFuNnh5uHIV18q633hvUs"
+RULE = ApprovalRule(Place("inventories/rno.yaml", 4, 10), 1, "allowed_signers")
+HOW = "another person: `rollout approve p.plan.json --key FILE`"
+
+
+def armoured(blob: bytes) -> str:
+    text = base64.b64encode(blob).decode()
+    return f"-----BEGIN SSH SIGNATURE-----\n{text}\n-----END SSH SIGNATURE-----\n"
+
+
+def string(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+def signed(person: str, key: str = "", source: str = "") -> Examined:
+    return Examined(source or f"{person}.sig", Approval(person, key or f"SHA256:{person}", "…"))
+
+
+def refused(*found: Examined, rule: ApprovalRule = RULE, appliers: tuple[str, ...] = ("carol",)) -> list[str]:
+    return [str(problem) for problem in refusals((rule,), (found,), appliers, HOW)]
+
+
+def test_a_signature_of_openssh_is_read() -> None:
+    assert head_of(MADE_BY_OPENSSH) == SignatureHead(NAMESPACE, KEY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "junk",
+        MADE_BY_OPENSSH.replace("BEGIN SSH", "BEGIN PGP"),
+        MADE_BY_OPENSSH.replace("U1NI", "é!!!"),
+        armoured(b"SSHSIG"),
+        armoured(b"SSHSIG" + struct.pack(">I", 2) + string(b"k") + string(b"n")),
+        armoured(b"SSHSIG" + struct.pack(">I", 1) + struct.pack(">I", 1 << 31)),
+        armoured(b"SSHSIG" + struct.pack(">I", 1) + string(b"k") + string(b"\xff")),
+        armoured(b"another" * 20),
+    ],
+    ids=str,
+)
+def test_what_is_no_signature_is_malformed(text: str) -> None:
+    found = form_of(text, "x.sig")
+    assert isinstance(found, Examined)
+    assert (found.reference, found.message) == ("approval-malformed", "it is not an SSH signature")
+
+
+def test_a_signature_for_another_purpose_is_malformed() -> None:
+    found = form_of(armoured(b"SSHSIG" + struct.pack(">I", 1) + string(b"k") + string(b"git") + string(b"")), "x.sig")
+    assert isinstance(found, Examined)
+    assert found.message == f"it was made for `git`, not for `{NAMESPACE}`"
+
+
+def test_the_statement_is_bound_to_cluster_and_plan() -> None:
+    assert statement("rno", "ab12") == b"I approve this plan of rollout.\ncluster: rno\nplan: ab12\n"
+
+
+def test_enough_people_may_apply() -> None:
+    assert refused(signed("alice@x")) == []
+    assert refused(signed("alice@x"), signed("bob@x"), rule=replace(RULE, count=2)) == []
+
+
+def test_too_few_are_refused_with_what_is_missing() -> None:
+    assert refused() == [
+        f"inventories/rno.yaml:4:10: the plan has 0 of 1 approval that inventories/rno.yaml asks for ({HOW}) [approval-missing]"
+    ]
+    (said,) = refused(signed("alice@x"), rule=replace(RULE, count=2, people=("alice@x", "bob@x")))
+    assert "has 1 of 2 approvals by alice@x, bob@x" in said
+
+
+@pytest.mark.parametrize("applier", ["alice", "alice@x"])
+def test_the_person_that_applies_does_not_count(applier: str) -> None:
+    (said,) = refused(signed("alice@x"), appliers=(applier, "root"))
+    assert "has 0 of 1 approval" in said
+    assert "; alice@x applies it and does not count" in said
+    assert refused(signed("alice@x"), signed("bob@x"), appliers=(applier,)) == []
+    assert refused(signed("alice@x"), rule=replace(RULE, besides_applier=False), appliers=(applier,)) == []
+
+
+@pytest.mark.parametrize(
+    "other", [signed("alice@x", "SHA256:another", "b.sig"), signed("bob@x", "SHA256:alice@x", "b.sig")]
+)
+def test_one_person_or_one_key_counts_once(other: Examined) -> None:
+    found = refused(signed("alice@x", source="a.sig"), other, rule=replace(RULE, count=2))
+    assert found[0].startswith("b.sig: ")
+    assert found[0].endswith(f"(remove it; {HOW}) [approval-same-signer]")
+
+
+def test_one_bad_signature_refuses_the_plan_even_beside_enough_good_ones() -> None:
+    bad = Examined("c.sig", None, "approval-other-plan", "carol@x signed another plan")
+    found = refused(signed("alice@x"), bad)
+    assert found == [f"c.sig: carol@x signed another plan (remove it; {HOW}) [approval-other-plan]"]
+
+
+def test_a_signature_for_one_of_two_rules_is_good() -> None:
+    bad = Examined("a.sig", None, "approval-unknown-signer", "not known")
+    found = [[signed("alice@x", source="a.sig"), replace(bad, source="b.sig")], [bad, signed("bob@x", source="b.sig")]]
+    assert refusals((RULE, replace(RULE, signers="others")), found, (), HOW) == ()
+    assert [each.person for each in all_good(found)] == ["alice@x", "bob@x"]
