@@ -64,7 +64,7 @@ def test_a_second_person_approves(asks: Path, capsys: pytest.CaptureFixture[str]
 
 def test_a_sequence_needs_the_approvals_of_each_of_its_plans(asks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(asks, SOME_CHANGE) == 0
-    Path("two.yaml").write_text(f"sequence: two\nstages:\n  - {{name: one, clusters: {{small: {PLAN}}}}}\n")
+    Path("two.yaml").write_text(f"name: two\nstages:\n  - {{name: one, clusters: {{small: {PLAN}}}}}\n")
     capsys.readouterr()
     assert run(["apply", "--sequence", "two.yaml", "--yes"]) == 2
     assert "[approval-missing]" in capsys.readouterr().err
