@@ -180,9 +180,9 @@ release-check: .cache/tools/.done ## what a release must be: two builds of one d
 
 lowest: .cache/tools/.done ## the tests inside the interpreter with the lowest versions that pyproject.toml allows
 	@rm -rf .cache/lowest && $(PYTHON) -m venv .cache/lowest
-	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --resolution lowest-direct --extra page --extra postgresql pyproject.toml requirements/build.in --output-file .cache/lowest/pins.txt
-	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
-	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement .cache/lowest/all.txt
+	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --resolution lowest-direct --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/pins.txt
+	.cache/tools/bin/uv pip compile --quiet --no-config --generate-hashes --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
+	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	ROLLOUT_TESTS=quick .cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 

@@ -48,7 +48,10 @@ def how_to_approve(plan: Path) -> str:
 @yes_option
 @session_options
 def approve(session: Session, plan_file: Path, key: str, yes: bool) -> int:  # noqa: FBT001 - click's flag
-    """Sign PLAN as a second person. The signature is written to PLAN.approvals/ and is valid for this plan alone."""
+    """Sign PLAN as a second person. The signature is written to PLAN.approvals/ and is valid for this plan alone.
+
+    Example: `rollout approve rno.plan.json --key ~/.ssh/id_ed25519`
+    """
     plan = plan_in(plan_file)
     inventory = session.inventory(plan.cluster)
     check_plan(plan, inventory, str(plan_file))

@@ -15,7 +15,8 @@ from rollout.app.operator_commands import Commanded, OperatorCommand, bounds_of,
 from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.project import cluster_option
-from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import (

@@ -11,7 +11,8 @@ from rollout.app.control import RequestStatus, ask
 from rollout.app.following import runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import known_run, reason_option, session_options
-from rollout.composition.wiring import Session, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import Session
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run.events import RequestWord
 from rollout.core.run.state import Phase

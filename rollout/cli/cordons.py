@@ -12,7 +12,8 @@ from rollout.app.draining import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
 from rollout.composition.back_ends import cluster_of
-from rollout.composition.wiring import Session, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text import documents

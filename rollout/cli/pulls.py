@@ -26,8 +26,9 @@ from rollout.app.reading import only
 from rollout.cli.commands import INTERRUPTED, told_once
 from rollout.cli.options import limit_option, reason_option, session_options
 from rollout.cli.project import cluster_option
+from rollout.composition.operators import operator
 from rollout.composition.planning import read_fleet
-from rollout.composition.wiring import Session, new_run_id, operator
+from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.text import documents, durations

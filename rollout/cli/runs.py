@@ -41,8 +41,9 @@ from rollout.cli.plan import echo_plan
 from rollout.cli.sequence import PlanRuns, apply_sequence
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
+from rollout.composition.operators import operator, own_logins
 from rollout.composition.planning import make_plan, plan_in, preflight_text, read_over, the_playbook
-from rollout.composition.wiring import Session, operator, own_logins
+from rollout.composition.wiring import Session
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory

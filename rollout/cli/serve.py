@@ -10,7 +10,8 @@ import click
 from rollout.adapters.no_journal import NoJournal
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
-from rollout.composition.wiring import Session, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import Session
 from rollout.errors import UsageError
 
 PORT = 8765

@@ -23,7 +23,8 @@ from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.cli.options import echo_lines, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
-from rollout.composition.wiring import Session, new_run_id, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import NotAsked, drift_document, drift_lines, has_drift

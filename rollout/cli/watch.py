@@ -19,7 +19,8 @@ from rollout.app.ports import Journal, Observer
 from rollout.app.run_documents import no_controller_document
 from rollout.cli.control import named_run, run_argument
 from rollout.cli.options import session_options
-from rollout.composition.wiring import Session, operator
+from rollout.composition.operators import operator
+from rollout.composition.wiring import Session
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, summary_lines
 from rollout.core.presentation.watch_keys import Keyboard, pressed

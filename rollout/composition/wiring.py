@@ -5,10 +5,8 @@ Adapters are imported where they are used: a command that only looks at a run do
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
-import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
+from rollout.composition.operators import notice_sender, operator
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError, UsageError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
-    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
@@ -353,22 +351,6 @@ class Session:
                 connections.close()
 
 
-def notice_sender(journal: Journal) -> NoticeSender | None:
-    """``None``: no addresses are set. ``UsageError``: they cannot be used."""
-    from rollout.adapters.notice_addresses import LINK_VARIABLE, addresses
-
-    urls = addresses(os.environ)
-    if not urls:
-        return None
-    try:
-        from rollout.adapters.apprise_postman import ApprisePostman
-    except ImportError as exc:
-        raise UsageError("no-apprise", "apprise is not installed", hint="pip install 'rollout[notices]'") from exc
-    from rollout.adapters.notices import NoticeSender
-
-    return NoticeSender(ApprisePostman(urls), journal, operator(), os.environ.get(LINK_VARIABLE, ""))
-
-
 def cluster_in(folder: Path, cluster: str) -> Inventory:
     """The inventory of a cluster, from the files of a project's folder."""
     from rollout.adapters.files import FolderFiles
@@ -403,16 +385,6 @@ def without_journal(why: StateError) -> Journal:
 
 def _say(words: str) -> None:
     print(printable(words, 500), file=sys.stderr)  # noqa: T201 - printed at once, for people
-
-
-def operator() -> str:
-    """The user who runs this command and the machine, for the journal."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
-
-
-def own_logins() -> frozenset[str]:
-    """The login names of the person that runs this command, also through sudo."""
-    return frozenset({getpass.getuser(), os.environ.get("SUDO_USER", "")} - {""})
 
 
 def new_run_id() -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer
+from rollout.core.text import json_text
 
 LOST = "worker-lost"
 """Reference of an answer that did not arrive: the verb may have been carried out."""
@@ -57,7 +58,7 @@ def encode_call(call: VerbCall) -> bytes:
 
 def decode_call(data: bytes) -> VerbCall:
     """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but a call."""
-    said = json.loads(data)
+    said = json_text.parse(data)
     target = Target(**said.pop("target"))
     payload = base64.b64decode(said.pop("payload"), validate=True)
     return VerbCall(**{**said, "released": tuple(said["released"])}, target=target, payload=payload)
@@ -70,7 +71,7 @@ def encode_answer(answer: RemoteAnswer) -> bytes:
 
 def decode_answer(data: bytes) -> RemoteAnswer:
     """Errors as ``decode_call``."""
-    said = json.loads(data)
+    said = json_text.parse(data)
     texts = {name: base64.b64decode(said[name], validate=True) for name in ("stdout", "stderr")}
     return RemoteAnswer(**{**said, **texts})
 
@@ -81,7 +82,7 @@ def encode_identity(identity: WorkerIdentity) -> bytes:
 
 def decode_identity(data: bytes) -> WorkerIdentity:
     """Errors as ``decode_call``."""
-    return WorkerIdentity(**json.loads(data))
+    return WorkerIdentity(**json_text.parse(data))
 
 
 def lost(message: str) -> RemoteAnswer:

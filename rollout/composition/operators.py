@@ -1,0 +1,42 @@
+"""The person that runs a command, and the people that its run informs."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from rollout.app.ports import Journal
+from rollout.errors import UsageError
+
+if TYPE_CHECKING:
+    from rollout.adapters.notices import NoticeSender
+
+
+def operator() -> str:
+    """The user who runs this command and the machine, for the journal."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def own_logins() -> frozenset[str]:
+    """The login names of the person that runs this command, also through sudo."""
+    return frozenset({getpass.getuser(), os.environ.get("SUDO_USER", "")} - {""})
+
+
+def notice_sender(journal: Journal) -> NoticeSender | None:
+    """``None``: no addresses are set. ``UsageError``: they cannot be used."""
+    from rollout.adapters.notice_addresses import LINK_VARIABLE, addresses
+
+    urls = addresses(os.environ)
+    if not urls:
+        return None
+    try:
+        from rollout.adapters.apprise_postman import ApprisePostman
+    except ImportError as exc:
+        raise UsageError(
+            "no-apprise", "apprise is not installed", hint="pip install 'kubelet-rollout[notices]'"
+        ) from exc
+    from rollout.adapters.notices import NoticeSender
+
+    return NoticeSender(ApprisePostman(urls), journal, operator(), os.environ.get(LINK_VARIABLE, ""))
