@@ -6,7 +6,6 @@ At the end the region is removed and the summary is printed.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -241,11 +240,6 @@ def _panel(keyboard: Keyboard, state: RunState, readings: Mapping[str, GateReadi
 
 EVERY = 0.5
 """Seconds between two frames."""
-
-
-def shows_live(out: TextIO) -> bool:
-    """Whether the output is a terminal that can redraw a region."""
-    return out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 class LiveDisplay:

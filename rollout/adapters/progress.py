@@ -6,6 +6,7 @@ end has the rest.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TextIO
 
@@ -16,6 +17,11 @@ from rollout.core.presentation.summary_text import SummaryDocument, summary_line
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
+
+
+def shows_live(out: TextIO) -> bool:
+    """Whether the output is a terminal that can redraw a region."""
+    return out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 class PlainProgress:

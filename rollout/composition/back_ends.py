@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rollout.app.backends import Absent, Backends
-from rollout.app.doctor import examine_back_ends
 from rollout.app.ports import Alerts, Cluster, Metrics
 from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
 from rollout.core.model.gates import GateKind
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, Policy
-from rollout.core.presentation.doctor_text import DoctorResult
 from rollout.errors import InputError, RemoteError, UsageError
+
+if TYPE_CHECKING:
+    from rollout.core.presentation.doctor_text import DoctorResult
 
 # ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
 
@@ -65,6 +67,8 @@ def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None
 
 def examined_back_ends(inventory: Inventory, kubeconfig: str) -> tuple[DoctorResult, ...]:
     """Asks each back end that is set, in a bounded time; ``--kubeconfig`` takes precedence over the inventory's."""
+    from rollout.app.doctor import examine_back_ends
+
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
         metrics, alerts = _http_back_ends(endpoints, stack)

@@ -265,14 +265,15 @@ class Session:
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:
         """The observers of a run. The live display restores the terminal however the run ends."""
-        from rollout.adapters.live import LiveProgress, shows_live
-        from rollout.adapters.progress import JsonProgress, PlainProgress
+        from rollout.adapters.progress import JsonProgress, PlainProgress, shows_live
 
         if self.output == "json":
             yield (JsonProgress(sys.stdout),)
         elif self.label:
             yield (PlainProgress(sys.stdout, f"{self.label}: "),)
         elif shows_live(sys.stdout):
+            from rollout.adapters.live import LiveProgress  # what draws takes 0.03 s to import
+
             with closing(LiveProgress(sys.stdout)) as display:
                 yield (display,)
         else:

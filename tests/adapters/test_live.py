@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rollout.adapters.live import LiveDisplay, LiveProgress, bar, counts, log_texts, screen, shows_live, watch
+from rollout.adapters.live import LiveDisplay, LiveProgress, bar, counts, log_texts, screen, watch
+from rollout.adapters.progress import shows_live
 from rollout.core.model.playbook import Cause
 from rollout.core.presentation.event_log import LogLine, Tone
 from rollout.core.presentation.view import view

@@ -60,10 +60,8 @@ def transition(
         changes |= _why(record, trigger, reference, message)
     if found.to is not record.state:
         changes |= _entering(builder, name, record, found.to)
-    if record.state in BROKEN and record.cordoned:
-        changes["uncordons"] = max(
-            record.uncordons, 1
-        )  # while it was broken, others may have got the room of its cordon
+    if record.state in BROKEN and record.cordoned:  # others may have got the room of its cordon
+        changes["uncordons"] = max(record.uncordons, 1)
     if _counts_anew(record, trigger, found.to):
         changes["since"] = builder.now
     if resolved is ResolvedTrigger.REHEARSED:
@@ -72,11 +70,6 @@ def transition(
         changes["reads"] = record.reads + 1
     builder.put(name, **changes)
     _follow(builder, name, found.then)
-
-
-def _leaving(record: NodeRecord) -> dict[str, Any]:
-    """While a node was broken, others may have got the room of its cordon: the cordon does not take it again."""
-    return {"uncordons": max(record.uncordons, 1)} if record.state in BROKEN and record.cordoned else {}
 
 
 def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:

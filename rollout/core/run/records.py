@@ -18,7 +18,7 @@ from rollout.core.run.layout import FLEET, OrderLayout
 from rollout.core.run.state import NodeRecord, Order
 
 Item = TypeVar("Item")
-_CHUNK_BITS = 8
+_CHUNK_BITS = 7
 _IN_CHUNK = (1 << _CHUNK_BITS) - 1
 
 
@@ -203,9 +203,11 @@ class Records(Mapping[str, NodeRecord]):
 
     def replaced(self, changes: Mapping[str, NodeRecord]) -> Records:
         """With these records instead."""
-        at = self.layout.positions
-        changed = {at[name]: record for name, record in changes.items()}
-        soonest = min([self._soonest, *(each.busy_until for each in changes.values() if each.busy_until > self.clock)])
+        changed, soonest = {}, self._soonest
+        for name, record in changes.items():
+            changed[self.layout.positions[name]] = record
+            if self.clock < record.busy_until < soonest:
+                soonest = record.busy_until
         return self._marked(self._records.replaced(changed), changed, self.clock, soonest)
 
     def _marked(
@@ -222,7 +224,7 @@ class Records(Mapping[str, NodeRecord]):
                 more = _counted(after & COUNTS) - _counted(before & COUNTS)
                 for place in self.layout.spots[at].places:
                     counts[place] = (counts[place] if place in counts else self._counts[place]) + more
-            for each in positions_in((before ^ after) >> len(Count)):
+            for each in _lists(before ^ after):
                 listed[each] ^= 1 << at
         return Records(
             self.layout, now, records, self._counts.replaced(counts) if counts else self._counts, tuple(listed), soonest
@@ -238,6 +240,12 @@ _MANY = 512
 def _counted(found: int) -> Counters:
     """One of each ``Count`` in these marks."""
     return sum(1 << (_WIDTH * each) for each in Count if found >> each & 1)
+
+
+@cache
+def _lists(found: int) -> tuple[int, ...]:
+    """Each ``NodeList`` in these marks."""
+    return tuple(positions_in(found >> len(Count)))
 
 
 def _set_of(found: Iterable[int], bit: int) -> Nodes:
