@@ -42,6 +42,12 @@ class NoticeSender:
             self._put(notice)
         self._record(after.order.cluster)
 
+    def tell(self, notice: Notice, state: RunState) -> None:
+        """One that no event of the run has caused."""
+        self._state = state
+        self._put(notice)
+        self._record(state.order.cluster)
+
     def on_end(self, state: RunState) -> None:
         self._state = state
 

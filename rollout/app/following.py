@@ -18,6 +18,7 @@ from rollout.core.presentation.summary import reverted
 from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
+from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.order import measured
 from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
@@ -210,7 +211,26 @@ def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
     controller = attendance(journal, state.order.cluster, run)
     alone = state.phase is not Phase.ENDED and not controller.alive
     left = silences_left(journal, run, now) if alone else ()
-    return Afterwards(now, controller, left, rolled_back_since(journal, run))
+    return Afterwards(now, controller, left, rolled_back_since(journal, run), late_of(journal, state))
+
+
+NOT_LATE = b'"late":null'
+"""In the bytes of a plan without a watch: its whole text need not be read."""
+
+
+def late_of(journal: Journal, state: RunState) -> LateStatus | None:
+    """``None``: nothing is watched after this run."""
+    if not is_watched(state) or state.order.goal is not Goal.APPLY:
+        return None
+    header = journal.header(state.order.run)
+    plan = None if NOT_LATE in header.plan else plan_of(header)
+    if plan is None or plan.late is None:
+        return None
+    return late_status(state, plan.late, late_findings(journal, state))
+
+
+def late_findings(journal: Journal, state: RunState) -> LateFindings:
+    return findings(state.order.run, ((note.at, note.text) for note in journal.notes(state.order.cluster)))
 
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:

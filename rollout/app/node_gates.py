@@ -151,7 +151,7 @@ class NodeGates:
             return Trigger.GATES_UNKNOWN, report.reference, report.message
         readings = list(self._measured(ask.node, report.measurement, change))
         if all(reading.verdict is not Verdict.FAIL for reading in readings):
-            readings += self._asked(ask, change)
+            readings += self.seen(ask, change)
         worst = max(readings, key=lambda reading: SEVERITY[reading.verdict], default=None)
         if worst is None or worst.verdict is Verdict.PASS:
             return Trigger.GATES_PASSED, "", ""
@@ -183,7 +183,8 @@ class NodeGates:
             self.backends.wait(EVERY)
         return sight
 
-    def _asked(self, ask: Ask, change: Change) -> list[Reading]:
+    def seen(self, ask: Ask, change: Change) -> list[Reading]:
+        """The gates that ask the API server; none if the plan has none."""
         gates = self._api_gates()
         if not gates:
             return []

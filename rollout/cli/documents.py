@@ -18,6 +18,7 @@ from rollout.cli.engine import RegionWorkersDocument
 from rollout.cli.lab import LabFaultsDocument, LabStatusDocument
 from rollout.cli.runs import RecoverDocument
 from rollout.cli.upkeep import ForgetDocument, UnlockDocument
+from rollout.cli.watch_late import LateWatchDocument
 from rollout.core.plans.kubeadm_patches import KubeadmPatchesDocument
 from rollout.core.plans.plan_json import PlanDocument
 from rollout.core.presentation.command_text import CommandResultDocument
@@ -48,7 +49,7 @@ from rollout.simulator.play_documents import PlayDocument, TallyDocument
 DOCUMENTS: tuple[type, ...] = (
     *EVENT_DOCUMENTS, ApprovalDocument, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
-    LabFaultsDocument, LabStatusDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
+    LabFaultsDocument, LabStatusDocument, LateWatchDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
     PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,
     SequenceDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,

@@ -68,6 +68,7 @@ COMMANDS = {
     "unlock": Listed("upkeep:unlock", "Release a cluster from a run without a controller."),
     "verify": Listed("upkeep:verify", "Compare nodes with what was last confirmed on them."),
     "watch": Listed("watch:watch", "Follow a run as its own terminal shows it."),
+    "watch-late": Listed("watch_late:watch_late", "Ask the gates of a run again after its end."),
 }
 """Only the command that is called is imported; ``rollout --help`` imports none."""
 

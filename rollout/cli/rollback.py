@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from rollout.app.approvals import rules_for
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
+from rollout.app.ports import Journal
 from rollout.app.proofs import prove
 from rollout.app.rollbacks import RunsToRevert, rollback_order
 from rollout.app.runs import highest_counter, start_revert
@@ -34,7 +35,7 @@ from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
-from rollout.core.run.state import Ending
+from rollout.core.run.state import Ending, Order, RunState
 from rollout.core.text import durations
 from rollout.core.text.nodesets import select
 from rollout.core.text.terminal import counted, printable
@@ -108,7 +109,7 @@ def rollback(
     inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
-    _say_passed(session, inventory, None)
+    say_passed(session, inventory, None)
     whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
     session = session.in_emergency()
     return _emergency(
@@ -147,7 +148,7 @@ def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     return asked
 
 
-def _say_passed(session: Session, inventory: Inventory, plan: Plan | None) -> None:
+def say_passed(session: Session, inventory: Inventory, plan: Plan | None) -> None:
     """A rollback waits for nothing and nobody: it says so where a run would wait."""
     calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
     lines = closed_lines(calendars, SystemZones(), PASSES)
@@ -173,7 +174,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
-    _say_passed(session, inventory, plan_of(journal.header(source.order.run)))
+    say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if session.output == "text":
         for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
             click.echo(line)
@@ -188,8 +189,15 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
     )
+    return revert_by_journal(session, journal, source, order, inventory, chosen)
+
+
+def revert_by_journal(
+    session: Session, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str]
+) -> int:
+    """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes; the exit code."""
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
-    with session.tools(journal, limits.in_flight) as tools:
+    with session.tools(journal, order.limits.in_flight) as tools:
         state = start_revert(order, counter, session.access(inventory, tuple(order.nodes)), tools)
         lift_those_of(session, journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
@@ -280,7 +281,7 @@ class Session:
             yield (PlainProgress(sys.stdout),)
 
     @contextmanager
-    def notices(self, journal: Journal) -> Iterator[tuple[Observer, ...]]:
+    def notices(self, journal: Journal) -> Iterator[tuple[NoticeSender, ...]]:
         """The sender of notices, if there are addresses. A mistake in them is printed, and stops no run."""
         try:
             sender = notice_sender(journal)

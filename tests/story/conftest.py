@@ -30,6 +30,7 @@ REACH = (
     "unlock",
     "recover",
     "watch",
+    "watch-late",
     "pause",
     "continue",
     "abort",

@@ -218,3 +218,26 @@ def test_a_silence_is_set_for_each_wave_and_lifted_at_the_end(few: Site) -> None
     assert [request.method for request in seen[-3:]] == ["DELETE", "DELETE", "GET"], (
         "and silences that were not journaled"
     )
+
+
+def test_harm_after_the_end_of_a_run_rolls_it_back(few: Site) -> None:
+    healthy = few.folder / "healthy"
+    healthy.touch()
+    gate = f"gates: {{wave: [{{name: late, command: [/usr/bin/test, -e, {healthy}]}}]}}"
+    policy(few, "soak: 600ms", f"soak: 600ms\n{gate}\nwatchFor: 1h\nonLateHarm: rollback")
+    plan(few, ",".join(FEW))
+    code, said = applied(few)
+    assert code == 0, said
+    assert few.rollout("watch-late", "--once").code == 0
+    assert "its gates are watched until" in few.rollout("status").out
+    healthy.unlink()
+    codes = [few.rollout("watch-late", "--once").code for _ in range(2)]
+    assert codes == [4, 3]
+    assert not any(few.is_new(name) for name in FEW)
+    run = json.loads(few.rollout("runs", "-o", "json").out)["runs"][-1]["run"]
+    late = json.loads(few.rollout("status", run, "-o", "json").out)["late"]
+    assert (late["harm"][:20], "rolled it back and ended with exit code 0" in late["ended"]) == (
+        "2 failures in a row;",
+        True,
+    )
+    nothing_left(few, *FEW)

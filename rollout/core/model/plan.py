@@ -19,6 +19,7 @@ from rollout.core.model.playbook import (
     Budget,
     Disruption,
     Drain,
+    LateWatch,
     Limits,
     PullsInFlight,
     RevertScope,
@@ -240,6 +241,7 @@ class Plan:
     consequences: tuple[Consequence, ...] = ()
     loads: tuple[RegistryLoad, ...] = ()
     approvals: tuple[ApprovalRule, ...] = ()  # of playbook and inventory: each must be kept before it is applied
+    late: LateWatch | None = None  # None: nothing is asked after the end of its run
     calendars: tuple[ChangeCalendar, ...] = ()  # of playbook and inventory: changes start only while each is open
 
     @property

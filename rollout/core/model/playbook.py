@@ -131,6 +131,21 @@ class RevertScope(StrEnum):
     RUN = "run"
 
 
+class OnLateHarm(StrEnum):
+    """What happens if the gates of a run fail after its end."""
+
+    NOTIFY = "notify"  # people are told
+    ROLLBACK = "rollback"  # and the run is rolled back within its limits
+
+
+@dataclass(frozen=True, slots=True)
+class LateWatch:
+    """For ``seconds`` after the end of a run, `rollout watch-late` asks its gates again."""
+
+    seconds: float
+    then: OnLateHarm = OnLateHarm.NOTIFY
+
+
 class Busy(StrEnum):
     """What happens to a node with image pulls that do not end in time."""
 
@@ -235,6 +250,7 @@ class Policy:
     shadowed: Shadowed = Shadowed.REFUSE
     caps: tuple[RegistryCap, ...] = ()
     approvals: ApprovalRule | None = None
+    late: LateWatch | None = None  # None: nothing is asked after the end of a run
     calendar: ChangeCalendar | None = None  # when changes may start; None: always
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 

@@ -21,7 +21,7 @@ from rollout.core.model.plan import (
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, Limits, RevertScope, Share
+from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, LateWatch, Limits, RevertScope, Share
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.text import diff, nodesets
@@ -191,6 +191,7 @@ class PlanDocument:
     on_failure: RevertScope
     calendars: tuple[ChangeCalendar, ...]
     approvals: tuple[ApprovalRule, ...]
+    late: LateWatch | None
 
 
 def plan_json(plan: Plan, file: str) -> PlanDocument:
@@ -223,6 +224,7 @@ def plan_json(plan: Plan, file: str) -> PlanDocument:
         on_failure=plan.on_failure,
         calendars=plan.calendars,
         approvals=plan.approvals,
+        late=plan.late,
     )
 
 

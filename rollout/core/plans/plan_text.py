@@ -26,7 +26,7 @@ from rollout.core.model.gates import (
     PrometheusQuery,
 )
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, Scope
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Scope
 from rollout.core.plans import estimate
 from rollout.core.plans.change_text import DiffStyle, folded, group_lines
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
@@ -180,6 +180,9 @@ def limit_lines(plan: Plan) -> Iterator[str]:
     for rule in plan.approvals:
         whose = f" by {printable(', '.join(rule.people), 200)}" if rule.people else ""
         yield f"  needs {counted(rule.count, 'approval')}{whose} ({rule.place.file}): `rollout approve`"
+    if plan.late is not None:
+        then = "people are told" + (", and it is rolled back" if plan.late.then is OnLateHarm.ROLLBACK else "")
+        yield f"  for {_time(plan.late.seconds)} after its end `rollout watch-late` asks its gates; on late harm {then}"
     yield f"  on a halt, reverts: {plan.on_failure.value}; a node not confirmed within {_time(plan.guard)} reverts itself"
 
 

@@ -218,6 +218,7 @@ def plan_of(
         zones=sizes(inventory.nodes.values(), AreaKind.ZONE),
         remarks=tuple(remarks),
         way_back=way_back,
+        late=policy.late,
         approvals=tuple(each for each in (policy.approvals, inventory.approvals) if each is not None),
         calendars=tuple(each for each in (policy.calendar, inventory.calendar) if each is not None),
     )

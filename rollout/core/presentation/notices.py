@@ -24,6 +24,8 @@ class NoticeKind(StrEnum):
     REVERTS = "reverts"
     ENDED = "ended"
     CONTROLLER_LOST = "controller-lost"
+    LATE_HARM = "late-harm"
+    LATE_UNKNOWN = "late-unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,17 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
 def lost(state: RunState, why: str) -> Notice:
     """Its controller stops before the run has ended."""
     return _notice(NoticeKind.CONTROLLER_LOST, state, "has no controller", why, f"rollout resume {state.order.run}")
+
+
+def late_harm(state: RunState, said: str, *, rolls_back: bool) -> Notice:
+    """Its gates fail after its end."""
+    what = "does harm after its end, and is rolled back" if rolls_back else "does harm after its end"
+    return _notice(NoticeKind.LATE_HARM, state, what, said, f"rollout rollback {state.order.run}")
+
+
+def late_unknown(state: RunState, said: str) -> Notice:
+    """Its gates cannot be judged after its end, so that harm would not be seen."""
+    return _notice(NoticeKind.LATE_UNKNOWN, state, "cannot be watched", said)
 
 
 def _notice(kind: NoticeKind, state: RunState, what: str, said: str, command: str = "") -> Notice:

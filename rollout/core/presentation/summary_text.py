@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from rollout.core.model.pods import BY_HAND
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import Summary
+from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
-from rollout.core.text.documents import Inline, Moment
+from rollout.core.text.documents import Inline, Moment, instant
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -144,6 +145,7 @@ class Afterwards:
     controller: Attendance = field(default_factory=lambda: Attendance(alive=True))
     silences: tuple[LeftSilence, ...] = ()
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    late: LateStatus | None = None
 
 
 NOTHING_SINCE = Afterwards()
@@ -153,7 +155,27 @@ def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
     """For people, on a terminal and on the page."""
     yield from attendance_lines(summary, after.controller)
     yield from left_silences_lines(after.silences, summary.run, after.now)
+    yield from late_lines(after.late, summary.run, after.now)
     yield from since_lines(after.rolled_back)
+
+
+def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
+    """What is watched after the end of the run, and until when; nothing for a run that is not watched."""
+    if late is None:
+        return
+    if late.ended:
+        yield f"  its watch has ended: {printable(late.ended, 400)}"
+    elif late.harm:
+        yield f"  late harm: {printable(late.harm, 400)}"
+        yield f"  To undo: rollout rollback {run}"
+    elif now >= late.until:
+        yield f"  its watch is over since {instant(late.until)}: `rollout watch-late {run} --once` records how it ended"
+    else:
+        yield f"  its gates are watched until {instant(late.until)}; on late harm: {late.on_harm}"
+    if late.verdict is not None and late.since is not None and not late.ended:
+        yield f"  late gates: {late.verdict} since {instant(late.since)}: {printable(late.evidence, 300)}"
+    elif late.verdict is None and not late.ended:
+        yield f"  late gates: not asked yet: `rollout watch-late {run}`"
 
 
 # For programs.
@@ -192,11 +214,12 @@ class SinceThen:
     controller: ControllerPart | None
     silences: tuple[LeftSilence, ...]
     rolled_back: tuple[RolledBack, ...]
+    late: LateStatus | None
 
 
 def since_then(summary: Summary, after: Afterwards) -> SinceThen:
     controller = controller_of(summary, after.controller, after.now)
-    return SinceThen(controller, after.silences, rolled_back(after.rolled_back))
+    return SinceThen(controller, after.silences, rolled_back(after.rolled_back), after.late)
 
 
 def controller_of(summary: Summary, found: Attendance, now: float) -> ControllerPart | None:

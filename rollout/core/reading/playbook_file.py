@@ -10,13 +10,15 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from rollout.core.model.gates import DEFAULT_GATES, Gate, GateScope
+from rollout.core.model.gates import DEFAULT_GATES, ApiCheck, Gate, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     Budget,
     Cause,
     Drain,
+    LateWatch,
     Limits,
+    OnLateHarm,
     Policy,
     PullsInFlight,
     RegistryCap,
@@ -87,6 +89,9 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if isinstance(said_waves, list) and len(waves) == len(said_waves):
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
+    if written.watch_for and not any(gate.scope is GateScope.WAVE or isinstance(gate.asks, ApiCheck) for gate in gates):
+        hint = "add a wave gate, or a node gate of the API server such as nodeReady"
+        mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
@@ -113,6 +118,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         accepted={each.setting: each.reason for each in written.accept},
         caps=caps,
         approvals=approvals.rule(mistakes.place(_at(root, "approvals", "count"))) if approvals else None,
+        late=LateWatch(written.watch_for, written.on_late_harm or OnLateHarm.NOTIFY) if written.watch_for else None,
         calendar=calendar.calendar(mistakes.place(_at(root, "changeWindows", "zone"))) if calendar else None,
         digest=_digest(text, used),
     )

@@ -16,6 +16,7 @@ from rollout.core.model.playbook import (
     Cause,
     Disruption,
     EvictToo,
+    OnLateHarm,
     RevertScope,
     Shadowed,
 )
@@ -28,6 +29,7 @@ from rollout.core.reading.value_types import Duration, Name, Percent, Registry, 
 
 _WAVES = ("canary", "perRack", "upTo", "rest")
 _DAY = 86_400.0
+_MONTH = 30 * _DAY
 _MOST_ASKED = 10_000_000
 
 DISRUPTIONS = tuple(kind.value for kind in Disruption)
@@ -61,6 +63,10 @@ def _disruption(value: object) -> Disruption:
 
 def _shadowed(value: object) -> Shadowed:
     return Shadowed(choice(value, tuple(member.value for member in Shadowed)))
+
+
+def _on_late_harm(value: object) -> OnLateHarm:
+    return OnLateHarm(choice(value, tuple(member.value for member in OnLateHarm)))
 
 
 def _busy(value: object) -> Busy:
@@ -231,3 +237,11 @@ class Playbook(Written):
     registry_caps: list[WrittenCap] = Field(default_factory=list, alias="registryCaps")
     change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
     approvals: WrittenApprovals | None = None
+    watch_for: Annotated[Duration, between(60, _MONTH, "between 1m and 720h")] | None = Field(None, alias="watchFor")
+    on_late_harm: Annotated[OnLateHarm, BeforeValidator(_on_late_harm)] | None = Field(None, alias="onLateHarm")
+
+    @model_validator(mode="after")
+    def _watched(self) -> Self:
+        if self.on_late_harm is not None and self.watch_for is None:
+            raise wrong("bad-late-harm", "`onLateHarm` needs `watchFor`", "watchFor: 72h")
+        return self

@@ -1,0 +1,207 @@
+"""Watches a run after its end: asks its gates again, and keeps what it finds as notes in the journal.
+
+Everything that a round depends on is in the journal, so that any later process goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from rollout.app.following import late_findings, plan_of, replay
+from rollout.app.journal_away import AWAY
+from rollout.app.node_gates import AGAIN_READY, NodeGates
+from rollout.app.ports import Clock, Journal, Note, Zones
+from rollout.app.runs import last_that_acted
+from rollout.app.wave_gates import WaveGates, worst
+from rollout.core.model.gates import ApiCheck
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import LateWatch
+from rollout.core.model.verdict import SEVERITY, SHOWN, Reading, Verdict
+from rollout.core.run.commands import Ask, JudgeWave
+from rollout.core.run.late_watch import (
+    WORD_OF,
+    LateFindings,
+    LateNote,
+    LateWord,
+    changed_nodes,
+    ends_at,
+    is_watched,
+    judge_nodes,
+    worth_a_note,
+)
+from rollout.core.run.state import NodeState, RunState, Verb
+from rollout.core.text.documents import instant
+from rollout.core.text.terminal import counted
+from rollout.errors import StateError
+
+HEARTBEAT = 10.0
+"""Seconds between two heartbeats of a watch."""
+
+
+def watched_run(journal: Journal, run: str) -> tuple[RunState, Plan, LateWatch]:
+    """``StateError``: this run is not watched."""
+    state = replay(journal, run)
+    if not is_watched(state):
+        raise StateError("not-done", f"run {run} has not ended as done: {state.ending or state.phase}")
+    plan = plan_of(journal.header(run))
+    if plan is None or plan.late is None:
+        raise StateError("not-watched", f"the playbook of run {run} has no `watchFor`")
+    return state, plan, plan.late
+
+
+@contextmanager
+def watching(journal: Journal, run: str) -> Iterator[None]:
+    """The lease of one watch. The cluster itself stays free. ``StateError`` ``watched-already``: another process has it."""
+    try:
+        journal.acquire(_lease(run), run)
+    except StateError as error:
+        if error.reference != "locked":
+            raise
+        holder = journal.holder(_lease(run))
+        where = f" on {holder.host}, last heartbeat {holder.silent:.0f} s ago" if holder else ""
+        raise StateError("watched-already", f"run {run} is watched by another process{where}") from None
+    try:
+        yield
+    finally:
+        with suppress(StateError):  # it expires without heartbeats
+            journal.release(_lease(run), run)
+
+
+def _lease(run: str) -> str:
+    """No cluster has a name with a space."""
+    return f"late watch of {run}"
+
+
+@dataclass(frozen=True, slots=True)
+class LateRound:
+    """``harm``: this round made it harm, and nobody acted on it yet. ``ended``: the watch is over; why."""
+
+    verdict: Verdict | None
+    evidence: str
+    changed: bool = False
+    harm: str = ""
+    ended: str = ""
+
+
+@dataclass(slots=True)
+class LateWatcher:
+    """The rounds of one watch, under its lease. ``wait`` sleeps."""
+
+    journal: Journal
+    clock: Clock
+    run: str
+    plan: Plan
+    watch: LateWatch
+    wave_gates: WaveGates
+    node_gates: NodeGates
+    zones: Zones  # the end of a watch is a time of the wall clock, also after a suspend
+    wait: Callable[[float], None]
+    who: str
+    looked: bool = field(default=False, init=False)
+
+    def round(self) -> LateRound:
+        """Ask every gate once, unless the watch is over."""
+        state = replay(self.journal, self.run)
+        found = late_findings(self.journal, state)
+        if found.ended is not None:
+            return LateRound(None, "", ended=found.ended.said)
+        if over := self._over(state, found):
+            return self.end(over)
+        if found.harm is not None:  # a process before this one found it and stopped
+            return LateRound(Verdict.FAIL, found.harm.said, harm=found.harm.said)
+        if not is_watched(state):
+            return LateRound(Verdict.UNKNOWN, "the run goes on: its gates are asked by its controller")
+        verdict, said = self._judged(state)
+        self.heartbeat()
+        changed = found.last is None or found.last.word is not WORD_OF[verdict]
+        if worth_a_note(found, verdict):
+            self._note(WORD_OF[verdict], said)
+        failures = found.failures + 1 if verdict is Verdict.FAIL else 0
+        if failures < self.plan.passes:
+            return LateRound(verdict, said, changed)
+        harm = f"{counted(failures, 'failure')} in a row; {said}"
+        self._note(LateWord.HARM, harm)
+        return LateRound(verdict, said, changed, harm)
+
+    def end(self, why: str) -> LateRound:
+        self._note(LateWord.ENDED, why)
+        return LateRound(None, "", ended=why)
+
+    def pause(self, seconds: float) -> None:
+        """Wait until the next round, or until the watch ends, with heartbeats."""
+        until = self.clock.now() + seconds
+        ends = ends_at(replay(self.journal, self.run), self.watch)
+        while (left := min(until - self.clock.now(), ends - self.zones.wall_seconds())) > 0:
+            self.wait(min(left, HEARTBEAT))
+            self.heartbeat()
+
+    def heartbeat(self) -> None:
+        """``StateError`` ``lease-lost``: another process watches this run now. A journal that is away may come back."""
+        try:
+            self.journal.renew(_lease(self.run), self.run)
+        except StateError as error:
+            if error.reference != AWAY:
+                raise
+
+    def _over(self, state: RunState, found: LateFindings) -> str:
+        newest = last_that_acted(self.journal, state.order.cluster, or_else=self.run).order.run
+        if newest != self.run:
+            return f"run {newest} followed, and its nodes are no longer only of this run"
+        until = ends_at(state, self.watch)
+        if self.zones.wall_seconds() < until or found.harm is not None:
+            return ""
+        last = found.last
+        if last is None:
+            return f"its time was over at {instant(until)}, and its gates were never asked"
+        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(last.at)}"
+
+    def _judged(self, state: RunState) -> tuple[Verdict, str]:
+        readings = [*self._of_waves(state), *self._of_nodes(state)]
+        verdict = worst(readings)
+        those = [f"{reading.gate}: {reading.evidence}" for reading in readings if reading.verdict is verdict]
+        return verdict, "; ".join(those[:SHOWN]) + (f" and {len(those) - SHOWN} more" if len(those) > SHOWN else "")
+
+    def _of_waves(self, state: RunState) -> Iterator[Reading]:
+        """The wave gates of each wave. All its nodes are changed, so it is compared with itself before the change."""
+        for wave, ordered in enumerate(state.order.waves):
+            touched = tuple(name for name in ordered.nodes if state.nodes[name].state is NodeState.CONFIRMED)
+            if not touched or not state.order.wave_gates:
+                continue
+            judged = self.wave_gates.judge(JudgeWave(wave, state.baselines.get(wave, ""), touched))
+            said = judged.evidence or "its gates pass"
+            yield Reading(f"wave {ordered.name}", judged.verdict, said)
+            self.heartbeat()
+
+    def _of_nodes(self, state: RunState) -> Iterator[Reading]:
+        """The gates of the API server. A lease shows that it is renewed only from the second look on."""
+        checks = [gate for gate in self.plan.gates if isinstance(gate.asks, ApiCheck)]
+        names = changed_nodes(state)
+        if not checks or not names:
+            return
+        if not self.looked:
+            self._look(state, names)
+            settle = max(group.change.settle for group in self.plan.groups)
+            self.wait(max(AGAIN_READY, settle + 1.0))
+            self.looked = True
+        verdict, said = judge_nodes(state, self._look(state, names))
+        yield Reading("nodes", verdict, said)
+
+    def _look(self, state: RunState, names: tuple[str, ...]) -> dict[str, Reading]:
+        """The worst reading of each node."""
+        changes = {group.name: group.change for group in self.plan.groups}
+        found: dict[str, Reading] = {}
+        beat = self.clock.now()
+        for name in names:
+            ask = Ask(name, Verb.MEASURE, 0, state.transaction(name), state.counter, state.nodes[name].baseline)
+            readings = self.node_gates.seen(ask, changes[self.plan.nodes[name].group])
+            found[name] = max(readings, key=lambda reading: SEVERITY[reading.verdict])
+            if self.clock.now() - beat >= HEARTBEAT:
+                self.heartbeat()
+                beat = self.clock.now()
+        return found
+
+    def _note(self, word: LateWord, said: str) -> None:
+        at = self.zones.wall_seconds()
+        self.journal.note(self.plan.cluster, Note(at, self.who, LateNote(at, word, said).text(self.run)))

@@ -1,0 +1,186 @@
+"""Late harm: what the watch after a run has found, from notes in the journal alone, and the verdict over its nodes.
+
+A note says that the verdict changed; each failure has a note of its own, so that a later process can count them. The
+run's own events stay as they are: a watch is no part of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rollout.core.model.playbook import Cause, LateWatch, OnLateHarm
+from rollout.core.model.verdict import Judged, Reading, Verdict
+from rollout.core.run.budgets import distances
+from rollout.core.run.state import Ending, NodeRecord, NodeState, Order, Phase, RunState, altered
+from rollout.core.text.documents import Moment
+from rollout.core.text.message_folding import folded
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+
+LONGEST = 600
+"""Characters of a note."""
+
+
+class LateWord(StrEnum):
+    """What a note of the watch says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    HARM = "harm"  # so many failures in a row as a soak needs passes
+    ENDED = "ended"
+
+
+WORD_OF = {Verdict.PASS: LateWord.PASSED, Verdict.FAIL: LateWord.FAILED, Verdict.UNKNOWN: LateWord.UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class LateNote:
+    """``at``: seconds since the epoch."""
+
+    at: Moment
+    word: LateWord
+    said: str
+
+    def text(self, run: str) -> str:
+        """As the journal keeps it, among the notes on the cluster."""
+        return f"{_beginning(run)}{self.word}: {printable(self.said, LONGEST)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LateFindings:
+    """The watch of one run so far. ``failures``: in a row; an UNKNOWN neither ends the row nor counts."""
+
+    failures: int = 0
+    last: LateNote | None = None  # the newest verdict
+    harm: LateNote | None = None
+    ended: LateNote | None = None
+
+
+def findings(run: str, notes: Iterable[tuple[float, str]]) -> LateFindings:
+    """``notes``: time and text of each note on the cluster, the oldest first."""
+    found = LateFindings()
+    for note in _notes(run, notes):
+        found = _after(found, note)
+    return found
+
+
+def worth_a_note(found: LateFindings, verdict: Verdict) -> bool:
+    """Whether a verdict says something new."""
+    return verdict is Verdict.FAIL or found.last is None or found.last.word is not WORD_OF[verdict]
+
+
+def is_watched(state: RunState) -> bool:
+    """Whether a run has ended in a way that leaves its change on nodes, with nothing to be resumed."""
+    return state.phase is Phase.ENDED and state.ending is Ending.DONE
+
+
+def _beginning(run: str) -> str:
+    return f"late watch of {run}: "
+
+
+def _notes(run: str, notes: Iterable[tuple[float, str]]) -> Iterator[LateNote]:
+    beginning = _beginning(run)
+    for at, text in notes:
+        word, colon, said = text.removeprefix(beginning).partition(": ")
+        if text.startswith(beginning) and colon and word in set(LateWord):
+            yield LateNote(at, LateWord(word), said)
+
+
+def _after(found: LateFindings, note: LateNote) -> LateFindings:
+    match note.word:
+        case LateWord.PASSED:
+            return replace(found, failures=0, last=note)
+        case LateWord.FAILED:
+            return replace(found, failures=found.failures + 1, last=note)
+        case LateWord.UNKNOWN:
+            return replace(found, last=note)
+        case LateWord.HARM:
+            return replace(found, harm=note)
+        case LateWord.ENDED:
+            return replace(found, ended=note)
+
+
+# The nodes.
+
+
+def changed_nodes(state: RunState) -> tuple[str, ...]:
+    return tuple(name for name, record in state.nodes.items() if record.state is NodeState.CONFIRMED)
+
+
+def judge_nodes(state: RunState, readings: Mapping[str, Reading]) -> Judged:
+    """The verdict over the worst reading of each changed node: the budgets of the run decide how many may fail.
+
+    A node that could not be judged makes it UNKNOWN, unless the nodes that fail are too many already.
+    """
+    sick = {name: reading for name, reading in readings.items() if reading.verdict is Verdict.FAIL}
+    unknown = {name: reading for name, reading in readings.items() if reading.verdict is Verdict.UNKNOWN}
+    order = state.order
+    spent = next(_spent(order, _charged(state, sick)), "")
+    if spent:
+        return Verdict.FAIL, f"{spent}: {_shown(sick)}"
+    if unknown:
+        return Verdict.UNKNOWN, f"{counted(len(unknown), 'node')} could not be judged: {_shown(unknown)}"
+    if sick:
+        return Verdict.PASS, f"{counted(len(sick), 'node')} within the budgets: {_shown(sick)}"
+    return Verdict.PASS, f"{counted(len(readings), 'node')} healthy"
+
+
+def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeRecord]:
+    """The nodes of the run, with no other failures than the late ones."""
+    return {
+        name: altered(
+            record,
+            state=NodeState.FAILED if name in sick else NodeState.CONFIRMED,
+            cause=Cause.UNHEALTHY if name in sick else None,
+            accepted=False,
+        )
+        for name, record in state.nodes.items()
+    }
+
+
+def _spent(order: Order, nodes: Mapping[str, NodeRecord]) -> Iterator[str]:
+    for wave in range(len(order.waves)):
+        yield from (str(found) for found in distances(order, nodes, wave) if found.wrong and not found.left)
+
+
+def _shown(readings: Mapping[str, Reading]) -> str:
+    first = next(iter(folded({name: f"{each.gate}: {each.evidence}" for name, each in readings.items()}).items()))
+    why, names = first
+    return printable(f"{fold(names)}: {why}", 300)
+
+
+# For people and programs.
+
+
+@dataclass(frozen=True, slots=True)
+class LateStatus:
+    """``until``: when the watch ends, seconds since the epoch. ``ended``: how it did; ``""``: it has not."""
+
+    until: Moment
+    on_harm: OnLateHarm
+    verdict: LateWord | None  # the newest one; ``None``: its gates were not asked yet
+    since: Moment | None
+    evidence: str
+    harm: str
+    ended: str
+
+
+def late_status(state: RunState, watch: LateWatch, found: LateFindings) -> LateStatus:
+    last = found.last
+    return LateStatus(
+        until=ends_at(state, watch),
+        on_harm=watch.then,
+        verdict=last.word if last else None,
+        since=last.at if last else None,
+        evidence=last.said if last else "",
+        harm=found.harm.said if found.harm else "",
+        ended=found.ended.said if found.ended else "",
+    )
+
+
+def ends_at(state: RunState, watch: LateWatch) -> float:
+    """The time of the run's last event, and so long after."""
+    return state.now + watch.seconds
