@@ -13,6 +13,8 @@ from rollout.adapters.new_files import write_new
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load_playbook import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
+from rollout.cli.lab import LAB_FOLDER, SSH_CONFIG, serve_all
+from rollout.composition.wiring import cluster_in
 from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE
 from rollout.core.text.nodesets import is_name
@@ -30,7 +32,7 @@ _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 @click.option("--nodes", "nodeset", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
 @click.option("--cluster", metavar="NAME", default="", help="The cluster's name (default: the folder's name).")
 @click.option("--api-server", metavar="VERSION", default="", help="The API server's version, such as v1.34.2.")
-@click.option("--ssh-config", metavar="FILE", default="", help="Write this SSH configuration into rollout.toml.")
+@click.option("--lab", is_flag=True, help="Serve the nodes on this machine's loopback, to try rollout without nodes.")
 @click.option("--templates", is_flag=True, help="Also copy the shipped templates, to change them.")
 def init(
     names: str,
@@ -39,7 +41,7 @@ def init(
     nodeset: str,
     cluster: str,
     api_server: str,
-    ssh_config: str,
+    lab: bool,  # noqa: FBT001 - click's flag
     templates: bool,  # noqa: FBT001 - click's flag
 ) -> None:
     """Make a project in the current folder: inventories/, playbooks/ and rollout.toml. Overwrites nothing.
@@ -51,6 +53,9 @@ def init(
     given = {"--names": names, "--kubeconfig": kubeconfig, "--ansible": ansible, "--nodes": nodeset}
     if len([value for value in given.values() if value]) != 1:
         raise UsageError("which-nodes", f"give one of {', '.join(given)}", hint="such as --nodes 'node-[001-060]'")
+    if lab and kubeconfig:
+        hint = "use --nodes, --names or --ansible"
+        raise UsageError("which-nodes", "--lab does not serve the Nodes of an API server", hint=hint)
     name = cluster or Path.cwd().name
     if not is_name(name):
         raise UsageError("bad-cluster-name", f"`{printable(name, 60)}` is no name for a cluster", hint="use --cluster")
@@ -58,10 +63,12 @@ def init(
     if there:
         hint = "use an empty folder"
         raise UsageError("project-exists", f"nothing was written: {', '.join(there)} is already here", hint=hint)
-    made = drafted(name, _found(given), api_server, kubeconfig, ssh_config)
+    made = drafted(name, _found(given), api_server, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
     write_new(Path(), {**(_templates() if templates else {}), **made.texts})
     click.echo("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
     click.echo(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
+    if lab:
+        serve_all(cluster_in(Path(), name))
     click.echo("next: `rollout doctor`, `rollout plan`")
 
 

@@ -20,7 +20,9 @@ from rollout.errors import UsageError
 from rollout.lab import api, control, faults, launch
 from rollout.lab.spec import LabSpec, NodeSpec, addresses
 
-DEFAULT = Path(".rollout/lab")
+LAB_FOLDER = Path(".rollout/lab")
+"""In the project's folder."""
+SSH_CONFIG = "ssh_config"
 API = "api"
 """Names the API server in place of a nodeset."""
 
@@ -28,8 +30,8 @@ _directory = click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: project_here().folder / DEFAULT,
-    show_default=str(DEFAULT),
+    default=lambda: project_here().folder / LAB_FOLDER,
+    show_default=str(LAB_FOLDER),
     help="Folder of the lab.",
 )
 
@@ -61,14 +63,24 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     inventory = cluster_in(project_here().folder, cluster)
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
-    config = directory / "ssh_config"
-    click.echo(f"{len(names):,} nodes of {cluster} serve on loopback.")
+    config = directory / SSH_CONFIG
+    click.echo(_serves(len(names), cluster))
     only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
     click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
     click.echo(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
-    where = "" if directory == project_here().folder / DEFAULT else f" --dir {directory}"
+    where = "" if directory == project_here().folder / LAB_FOLDER else f" --dir {directory}"
     click.echo(f"  rollout lab status{where}; rollout lab down{where}")
+
+
+def serve_all(inventory: Inventory) -> None:
+    """Start a lab of all nodes of a cluster in the current folder, a project's. Its kubelets restart after 1 s."""
+    launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
+    click.echo(_serves(len(inventory.nodes), inventory.cluster))
+
+
+def _serves(nodes: int, cluster: str) -> str:
+    return f"{nodes:,} nodes of {cluster} serve on loopback."
 
 
 @lab.command()

@@ -44,7 +44,7 @@ def test_a_frame_shows_the_run_its_progress_and_its_duration() -> None:
     assert re.search(r"time +75 s so far, about \d+ min( \d0 s)? left", text)
     assert re.search(r"▶ canary +2 ▒{30} 2 applying", text)
     assert re.search(r"  rest +38 ·{30} 38 pending", text)
-    assert "waits for 2 nodes of 2 racks: 2 applying" in text
+    assert re.search(r"waits for +2 nodes of 2 racks: 2 applying", text)
     assert "budgets   wave 'canary' 0 of 1 · " in text
 
 
@@ -55,7 +55,7 @@ def test_a_narrow_screen_loses_nothing_but_the_ends_of_bars() -> None:
 
 def test_a_halted_frame_has_the_reason_and_the_failed_nodes() -> None:
     text = frame(states.halted())
-    assert "halted    1 of 40 nodes of the fleet failed" in text
+    assert re.search(r"halted +1 of 40 nodes of the fleet failed", text)
     assert re.search(r"■ rest", text)
     assert "wrong" in text
     assert re.search(r"1 reverted b-7: .*", text)

@@ -30,9 +30,8 @@ nodes:
   tess-node-[0001-0012]:
     labels: {kubeletVersion: v1.35.1, containerRuntime: containerd}
 """
-SHORT_SOAK = {"soak: 60s": "soak: 400ms\npasses: 2\nguard: 60s"}
 HURRIED = {
-    **SHORT_SOAK,
+    "soak: 60s": "soak: 400ms\npasses: 2\nguard: 60s",
     "  - perRack: 1\n": "",
     "perRack: 10%": "perRack: 50%",
     "perZone: 5%": "perZone: 50%",
@@ -40,6 +39,7 @@ HURRIED = {
     "rack: 2": "rack: 3",
     "fleet: 2%": "fleet: 2",
 }
+MAKE_THEIR_PROJECT = ("README.md", "first-rollout.md", "project.md")
 RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -len(steps(page)))
 """The longest first, because pages run in parallel."""
 LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md", "first-rollout.md")]
@@ -51,12 +51,12 @@ DRAWN_PAGES = [*sample("long pages", LONG, 1), *(page for page in RUN_PAGES if p
 def reader(tmp_path: Path, page: Path) -> Iterator[Reader]:
     """A reader in a folder with the shipped templates, a fast variant of the shipped playbook, and cluster rno.
 
-    The lab already serves twelve nodes of rno. The README's reader has the shipped inventories instead. Pages that
-    begin with their own lab start without one, and the tutorial begins in an empty folder.
+    The lab already serves twelve nodes of rno. Pages that begin with their own lab start without one. Pages that
+    make a project begin in an empty folder.
     """
     with in_memory(tmp_path) as folder:
         found = Reader(folder)
-        if page.name != "first-rollout.md":
+        if page.name not in MAKE_THEIR_PROJECT:
             furnish(found, page)
         try:
             yield found
@@ -68,18 +68,14 @@ def furnish(reader: Reader, page: Path) -> None:
     folder = reader.folder
     (folder / "playbooks").mkdir()
     text = (ROOT / "playbooks/parallel-pulls.yaml").read_text()
-    for old, new in (SHORT_SOAK if page.name == "README.md" else HURRIED).items():
+    for old, new in HURRIED.items():
         assert old in text, old
         text = text.replace(old, new)
     (folder / "playbooks/parallel-pulls.yaml").write_text(text)
     (folder / "templates").symlink_to(ROOT / "templates")
-    if page.name == "README.md":
-        (folder / "inventories").symlink_to(ROOT / "inventories")
-        (folder / "playbooks/image-pulls.yaml").symlink_to(ROOT / "playbooks/image-pulls.yaml")
-    else:
-        (folder / "inventories").mkdir()
-        (folder / "inventories/rno.yaml").write_text(INVENTORY)
-        reader.exported["ROLLOUT_SSH_CONFIG"] = ".rollout/lab/ssh_config"
+    (folder / "inventories").mkdir()
+    (folder / "inventories/rno.yaml").write_text(INVENTORY)
+    reader.exported["ROLLOUT_SSH_CONFIG"] = ".rollout/lab/ssh_config"
     if not any("rollout lab up" in step.command for step in steps(page)):
         up = reader.shell("rollout lab up --cluster rno --restart-sec 0.3")
         assert up.returncode == 0, up.stderr

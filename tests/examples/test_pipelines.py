@@ -98,9 +98,9 @@ def test_github_plans_on_a_pull_request_applies_on_merge_and_verifies(runner: Ru
     for name, script in steps("plan").items():
         assert runner.step(script) == 0, f"{name}: {runner.said}"
     posted = runner.file("posted.md")
-    assert posted.startswith("<details><summary>4 nodes to change")
+    assert posted.startswith("### Plan for `small`: 4 nodes to change")
     assert "+serializeImagePulls: false" in posted
-    assert posted.rstrip().endswith("</details>")
+    assert posted.count("<details>") == posted.count("</details>") > 1
     digest = re.fullmatch(r"digest=(\S+)\n", runner.file("outputs"))
     assert digest
     apply = steps("apply")
@@ -121,7 +121,7 @@ def test_gitlab_does_the_same(runner: Runner) -> None:
     playbook = runner.site.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text().replace("5m", "6m"))
     assert runner.step(lines("plan"), CI_MERGE_REQUEST_IID="7", COMMENT_TOKEN="t") == 0, runner.said  # noqa: S106
-    assert runner.file("posted.md").startswith("<details><summary>4 nodes to change")
+    assert runner.file("posted.md").startswith("### Plan for `small`: 4 nodes to change")
     digest = runner.file("plan.env").removeprefix("DIGEST=").strip()
     assert runner.step(lines("apply"), DIGEST=digest) == 0, runner.said
     assert runner.step("\n".join(GITLAB["apply"]["after_script"])) == 0, runner.said
