@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.notices import Notice, NoticeKind, lost, notices_of
+from rollout.core.presentation.notices import Notice, NoticeKind, late_harm, late_unknown, lost, notices_of
 from rollout.core.run.events import PauseAsked, WindowClosed
 from rollout.core.run.state import Goal, NodeState
 from tests.orders import make_order
@@ -90,3 +90,15 @@ def test_a_lost_controller_is_told_with_the_command_that_continues() -> None:
     assert (found.title, found.kind) == ("test: run r1 has no controller", K.CONTROLLER_LOST)
     assert "\x1b" not in found.lines[0]
     assert found.body("http://127.0.0.1:8700/") == f"{found.lines[0]}\nrollout resume r1\nhttp://127.0.0.1:8700/"
+
+
+def test_late_harm_is_told_with_the_command_that_undoes_it() -> None:
+    play = Play(make_order({"a": 3}, WAVES))
+    play.run()
+    found = late_harm(play.state, "2 failures in a row", rolls_back=False)
+    assert (found.title, found.lines) == (
+        "test: run r1 does harm after its end",
+        ("2 failures in a row", "rollout rollback r1"),
+    )
+    assert "is rolled back" in late_harm(play.state, "", rolls_back=True).title
+    assert late_unknown(play.state, "away").lines == ("away", "rollout status r1")
