@@ -178,13 +178,14 @@ release-check: .cache/tools/.done ## what a release must be: two builds of one d
 	$(PYTHON) -m tests.hostile.parts $(PARTS) requirements/run.txt
 	tests/release/check.sh .cache/tools/bin .cache/release
 
-lowest: .cache/tools/.done ## the tests inside the interpreter with the lowest versions that pyproject.toml allows
+lowest: .cache/tools/.done ## the tests inside the interpreter, and the journal on PostgreSQL, with the lowest versions that pyproject.toml allows
 	@rm -rf .cache/lowest && $(PYTHON) -m venv .cache/lowest
 	.cache/tools/bin/uv pip compile --quiet --no-config --python .cache/lowest/bin/python --resolution lowest-direct --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/pins.txt
 	.cache/tools/bin/uv pip compile --quiet --no-config --generate-hashes --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	ROLLOUT_TESTS=quick .cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
+	.cache/lowest/bin/pytest -q tests/adapters/journal/test_contract.py
 
 first-hour: .cache/tools/.done ## from an empty Debian with Python to a finished rollout on the lab, by the README's words; counted and timed (root)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }

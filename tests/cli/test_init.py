@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rollout.adapters.kubernetes import cluster, credentials
 from rollout.app.load_playbook import shipped_templates
 from rollout.cli.main import run
 
@@ -80,12 +81,6 @@ def test_an_ansible_inventory_gives_ssh_racks_zones_and_groups_and_nothing_else(
     assert run(["check"]) == 0
 
 
-def test_the_ssh_configuration_is_part_of_the_project(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["init", "--nodes", "n1", "--ssh-config", ".rollout/lab/ssh_config"]) == 0
-    assert (empty / "rollout.toml").read_text() == 'cluster = "edge"\nssh_config = ".rollout/lab/ssh_config"\n'
-    assert "`rollout doctor`" in capsys.readouterr().out
-
-
 def test_templates_are_copied_when_asked_for(empty: Path) -> None:
     assert run(["init", "--nodes", "n1", "--templates"]) == 0
     for name, text in shipped_templates().items():
@@ -117,6 +112,7 @@ def test_a_link_that_points_nowhere_is_not_written_through(empty: Path) -> None:
     [
         ([], "which-nodes"),
         (["--nodes", "n1", "--names", "x"], "which-nodes"),
+        (["--kubeconfig", "k", "--lab"], "which-nodes"),
         (["--nodes", "n1", "--cluster", "a/b"], "bad-cluster-name"),
         (["--nodes", "a b"], "bad-nodeset"),
         (["--nodes", "# none"], "no-nodes"),
@@ -132,3 +128,39 @@ def test_what_cannot_become_a_project_is_refused_with_a_reference(
     assert run(["init", *words]) == 2
     assert f"[{reference}]" in capsys.readouterr().err
     assert written(empty) == []
+
+
+PLUGIN = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+
+
+@pytest.mark.process
+def test_a_plugin_that_hangs_is_named_and_ended_by_init_and_by_doctor(
+    empty: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is less than that of the request that needs it: else it would go on after the command."""
+    assert cluster.REVIEW_SECONDS > credentials.PLUGIN_SECONDS < cluster.LIST_SECONDS
+    monkeypatch.setattr(credentials, "PLUGIN_SECONDS", 1.0)
+    pids = empty.parent / "pids"
+    hangs = empty.parent / "hangs"
+    hangs.write_text(f"#!/bin/sh\necho $$ >>{pids}\nexec sleep 3600\n")
+    hangs.chmod(0o700)
+    config = empty.parent / "kubeconfig"
+    config.write_text(PLUGIN % hangs)
+    assert run(["init", "--kubeconfig", str(config)]) == 4
+    assert "the plugin hangs did not end in 1 s" in capsys.readouterr().err
+    assert written(empty) == []
+    assert run(["init", "--nodes", "n1", "--api-server", "v1.33.2"]) == 0
+    inventory = empty / "inventories/edge.yaml"
+    inventory.write_text(inventory.read_text().replace("{}", "{address: 127.0.0.1, port: 1}"))
+    capsys.readouterr()
+    assert run(["doctor", "--kubeconfig", str(config)]) == 4
+    assert "the plugin hangs did not end in 1 s" in capsys.readouterr().out
+    for pid in pids.read_text().split():
+        assert not Path("/proc", pid).exists(), "it goes on"

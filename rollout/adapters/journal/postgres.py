@@ -37,8 +37,8 @@ _Result = TypeVar("_Result")
 class _Bounded(psycopg.Connection[Any]):
     """A connection that closes itself when an answer takes longer than ``ANSWER_SECONDS``."""
 
-    def wait(self, gen: PQGen[_Result], interval: float = 0.1, timeout: float | None = None) -> _Result:
-        return super().wait(self._in_time(gen), interval, timeout)
+    def wait(self, gen: PQGen[_Result], *limits: Any, **named: Any) -> _Result:
+        return super().wait(self._in_time(gen), *limits, **named)
 
     def _in_time(self, gen: PQGen[_Result]) -> PQGen[_Result]:
         deadline = time.monotonic() + ANSWER_SECONDS

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from rollout.adapters.http import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
+from rollout.adapters.kubernetes.credentials import PLUGIN_SECONDS
 from rollout.adapters.kubernetes.drains import Cordons, Evictions
 from rollout.adapters.kubernetes.objects import lease, live_node, pod
 from rollout.adapters.kubernetes.pods import leaving_pod, over, placed_pod, planned_pod
@@ -26,7 +27,8 @@ FEW_NODES = 20
 
 T = TypeVar("T")
 NOT_OVER = "status.phase!=Succeeded,status.phase!=Failed"
-REVIEW_SECONDS = 15.0
+REVIEW_SECONDS = PLUGIN_SECONDS + 15.0
+"""A plugin that hangs is ended before: otherwise it would go on after the command."""
 Right = tuple[str, str, str, str]
 """Verb, group, resource, namespace (``""``: all)."""
 NEEDED: tuple[Right, ...] = (
