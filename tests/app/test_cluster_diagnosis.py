@@ -122,7 +122,7 @@ LAYER = 'kube_docker_client.go:345] "Pulling image" image="10.8.2.9:9083/ais/pla
 
 
 def running(runtime: str, *logged: str, now: float = 7200.0) -> Finding:
-    """The queue on a node whose agent lists one running pull, with this journal and pods that wait behind the pull."""
+    """The queue on a node with this journal. Its agent lists one running pull, and pods wait behind it."""
     known = inventory(1)
     (name,) = known.nodes
     node = kubeadm(name, version="1.33.4" if runtime == "containerd" else "1.21.14", runtime=runtime)
