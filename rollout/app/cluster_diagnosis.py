@@ -26,8 +26,8 @@ from rollout.errors import RemoteError
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead, diagnosed
 from rollout.kubelet.diagnosis.event_lists import event_facts
 from rollout.kubelet.diagnosis.facts import API_CLOCK, MOST_FACTS, Fact, Facts, Kind, SourceLine
-from rollout.kubelet.diagnosis.finding import ProposalTarget, merged
-from rollout.kubelet.diagnosis.hanging_pulls import tagged
+from rollout.kubelet.diagnosis.finding import ProposalTarget, merged, time_text
+from rollout.kubelet.diagnosis.hanging_pulls import least_text, tagged
 from rollout.kubelet.diagnosis.node_journals import (
     MOST_OF_NODE,
     NodeJournal,
@@ -47,6 +47,10 @@ from rollout.kubelet.runtimes.known import describe
 WIDTH = 24
 """Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
 JOURNAL_SECONDS = 90.0
+UNNAMED = "(unnamed)"
+"""The agent's word for a pull that it sees by the runtime's files only."""
+PROGRESS_GAP = 15.0
+"""Seconds between two progress lines of one pull: dockershim and cri-dockerd print one every 10 s."""
 FEW_NODES = 20
 """Up to this many nodes, their pods are listed one node at a time."""
 
@@ -164,7 +168,7 @@ def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> 
     target = replace(target, now=found.now)
     journals = [journal for journal in found.journals if not journal.why]
     facts = Facts(max(MOST_FACTS, MOST_OF_NODE * len(journals)))
-    shown = chain(_running_pulls(found.fleet, journals), _deadlines(found.fleet))
+    shown = chain(_running_pulls(found.fleet, journals, found.now), _deadlines(found.fleet))
     for fact in chain(found.api.facts, *(journal.facts for journal in journals), shown):
         facts.add(fact)
     facts.left_out += sum(journal.facts.left_out for journal in journals)
@@ -183,19 +187,49 @@ def diagnose_cluster(found: Symptoms, target: ProposalTarget, pod: str = "") -> 
     )
 
 
-def _running_pulls(fleet: FleetSnapshot, journals: Iterable[NodeJournal]) -> Iterator[Fact]:
-    """Running pulls by the agent that the node's journal does not show: they began before it, and dockershim logs none at ``-v=1``."""
-    shown = {
-        (journal.node, tagged(fact["image"]))
-        for journal in journals
-        for fact in journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED)
-    }
+def _running_pulls(fleet: FleetSnapshot, journals: Iterable[NodeJournal], now: float) -> Iterator[Fact]:
+    """Running pulls by the agent, without those of which the node's journal has the beginning. Each with its least age.
+
+    The agent names a pull by a line of the runtime or of the kubelet since the kubelet's start, which may be older than
+    what was read of the journal here.
+    """
+    by_node = {journal.node: journal for journal in journals}
     for node in fleet.nodes.values():
+        journal = by_node.get(node.node)
+        logged = journal.facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED) if journal else ()
+        shown = {tagged(fact["image"]) for fact in logged}
         for image in (node.measurement.pulls or ()) if isinstance(node, Snapshot) else ():
-            if (node.node, tagged(image)) in shown:
+            if tagged(image) in shown:
                 continue
-            where = SourceLine(f"{node.node}:agent", 1, f"pull under way: {image}")
-            yield Fact(Kind.RUNTIME_STARTED, None, node.node, API_CLOCK, where, {"image": image})
+            before, why = _began_before(image, journal)
+            age = f"for at least {least_text(now - before)}" if before is not None else "its age is not known"
+            where = SourceLine(f"{node.node}:agent", 1, f"pull under way: {image}, {age}: {why}")
+            fields = {"image": image} | ({"before": str(before)} if before is not None else {})
+            yield Fact(Kind.RUNTIME_STARTED, None, node.node, API_CLOCK, where, fields)
+
+
+def _began_before(image: str, journal: NodeJournal | None) -> tuple[float | None, str]:
+    """A time at which this pull was under way, and what shows it. ``None``: nothing does, for the reason given."""
+    if journal is None:
+        return None, "the journal was not read"
+    if image == UNNAMED:
+        return None, "no line names it"
+    if seen := _progress_since(image, journal.facts.of(Kind.PROGRESS)):
+        return seen, f"its progress is in the journal from {time_text(seen)} on"
+    if journal.pulls_since is not None:
+        return journal.pulls_since, f"the journal from {time_text(journal.pulls_since)} on does not have its beginning"
+    return None, "the journal has no line of containerd or CRI-O, and no progress of this pull"
+
+
+def _progress_since(image: str, progress: Iterable[Fact]) -> float | None:
+    """The begin of the last unbroken series of progress lines of this image. ``None``: it has none."""
+    times = [fact.at for fact in progress if fact.at is not None and tagged(fact["image"]) == tagged(image)]
+    since = None
+    for at in reversed(times):
+        if since is not None and since - at > PROGRESS_GAP:
+            break
+        since = at
+    return since
 
 
 def _deadlines(fleet: FleetSnapshot) -> Iterator[Fact]:

@@ -16,7 +16,7 @@ from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Unread
 from rollout.errors import RemoteError
-from rollout.kubelet.diagnosis.finding import ProposalTarget
+from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget
 from rollout.kubelet.diagnosis.node_journals import journal_of
 from rollout.kubelet.diagnosis.pod_status import pod_facts
 from tests.kubelet.diagnosis.logs import BEGIN, NODE, event, pulls
@@ -116,23 +116,70 @@ def test_silent_nodes_are_folded_by_their_reason_and_nothing_read_is_known() -> 
     assert not Symptoms(fleet(known, silent), (), read_api(State(), [], ""), 0.0).nothing
 
 
-def test_the_agents_list_has_a_pull_that_began_before_the_journal() -> None:
-    """The journal of two hours shows other pulls, and not the one in front: it began three hours ago."""
-    known, slow = inventory(1), "10.8.2.9:9083/ais/platform:1"
+SLOW = "10.8.2.9:9083/ais/platform:1"
+OTHER = 'time="2026-11-20T09:00:03Z" level=info msg="PullImage \\"web:1\\" returns image reference \\"sha256:0f\\""'
+LAYER = 'kube_docker_client.go:345] "Pulling image" image="10.8.2.9:9083/ais/platform:1" progress="0f1e: Downloading [=>  ]"'
+
+
+def running(runtime: str, *logged: str, now: float = 7200.0) -> Finding:
+    """The queue on a node with this journal. Its agent lists one running pull, and pods wait behind it."""
+    known = inventory(1)
     (name,) = known.nodes
-    node = kubeadm(name, version="1.33.4", runtime="containerd")
-    node = replace(node, measurement=replace(node.measurement, pulls=(slow, "web:1")))
-    done = 'time="2026-11-20T09:00:03Z" level=info msg="PullImage \\"web:1\\" returns image reference \\"sha256:0f\\""'
-    output = f"2026-11-20T09:00:03+0000 {name} containerd[7]: {done}\n\n-- journalctl ended 0\n".encode()
-    journal = journal_of(name, output, "", BEGIN + timedelta(days=1))
-    pods = [waiting(f"web-{number}", f"r.example/web:{number}", 60.0 * number) for number in range(3)]
+    node = kubeadm(name, version="1.33.4" if runtime == "containerd" else "1.21.14", runtime=runtime)
+    node = replace(node, measurement=replace(node.measurement, pulls=(SLOW, "web:1")))
+    output = "".join(f"2026-11-20T{each.replace('NODE', name)}\n" for each in logged) + "\n-- journalctl ended 0\n"
+    journal = journal_of(name, output.encode(), "", BEGIN + timedelta(days=1))
+    images = [SLOW, *(f"r.example/web:{number}" for number in range(3))]
+    pods = [waiting(f"web-{number}", image, 60.0 * number) for number, image in enumerate(images)]
     pods = [{**pod, "spec": {**pod["spec"], "nodeName": name}} for pod in pods]
     facts = tuple(fact for number, pod in enumerate(pods) for fact in pod_facts(pod, "pods", number))
-    read = Symptoms(fleet(known, {name: node}), (journal,), FromApi(facts), BEGIN.timestamp() + 7200)
-    (queue,) = diagnose_cluster(read, ProposalTarget("rno")).findings
+    read = Symptoms(fleet(known, {name: node}), (journal,), FromApi(facts), BEGIN.timestamp() + now)
+    (queue,) = [
+        each for each in diagnose_cluster(read, ProposalTarget("rno")).findings if each.id == "serial-pull-queue"
+    ]
+    return queue
+
+
+def test_a_pull_that_the_journal_does_not_show_began_before_it() -> None:
+    """The journal shows another pull, and not the one in front: it may have begun three hours ago."""
+    queue = running("containerd", f"09:00:03+0000 NODE containerd[7]: {OTHER}")
     assert queue.cause.startswith(
-        f"3 pods wait in one queue behind the pull of {slow}, which the runtime received and has not ended."
+        f"3 pods wait in one queue behind the pull of {SLOW}, which the runtime received at least 1 h 59 min ago and has not ended."
     )
+    (agent,) = [line.text for line in queue.evidence if line.file.endswith(":agent")]
+    assert agent == (
+        f"pull under way: {SLOW}, for at least 1 h 59 min: "
+        "the journal from 2026-11-20T09:00:03Z on does not have its beginning"
+    )
+
+
+def test_dockershims_progress_lines_show_the_least_age_of_a_pull() -> None:
+    """Only those of an unbroken series: an older pull of the same image had ended."""
+    times = ("00:00", "30:00", "30:10", "30:20")
+    done = f"09:00:03+0000 NODE dockerd[7]: {OTHER}"
+    queue = running(
+        "dockershim", done, *(f"09:{at}+0000 NODE kubelet[3]: I1120 09:{at}.000000 3 {LAYER}" for at in times)
+    )
+    assert f"behind the pull of {SLOW}, which the runtime received at least 1 h 30 min ago and" in queue.cause
+    assert any("its progress is in the journal from 2026-11-20T09:30:00Z on" in line.text for line in queue.evidence)
+
+
+def test_where_no_log_shows_the_age_of_a_pull_its_pod_does() -> None:
+    """Lines of the kubelet alone do not show since when another unit's log would have it."""
+    queue = running("containerd", f"09:00:03+0000 NODE kubelet[7]: {OTHER}")
+    assert f"behind the pull of {SLOW}, which the runtime received, for which a pod has waited 2 h, and" in queue.cause
+    assert any("its age is not known: the journal has no line of containerd" in line.text for line in queue.evidence)
+
+
+def test_running_pulls_are_named_with_their_ages_where_no_one_is_in_front() -> None:
+    begun = [f'time="2026-11-20T0{hour}:00:00Z" level=info msg="PullImage \\"db:{hour}\\""' for hour in (9, 10)]
+    queue = running(
+        "containerd",
+        *(f"{at}:00:00+0000 NODE containerd[7]: {line}" for at, line in zip(("09", "10"), begun, strict=True)),
+    )
+    assert (queue.confidence, queue.proposal) == ("unknown", "")
+    told = queue.cause.partition("The runtime received, with no end in the log: ")[2]
+    assert told.startswith(f"{SLOW} at least 2 h ago, web:1 at least 2 h ago, db:9 2 h ago and 1 more.")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Kind(StrEnum):
     BACK_OFF = auto()  # pod, container, image
     PULL_CUT = auto()  # image, deadline, progress, by: a program cancelled a pull without progress
     PROGRESS = auto()  # image, progress: the state of a pull, printed every 10 s by dockershim
-    RUNTIME_STARTED = auto()  # image: the runtime received the pull
+    RUNTIME_STARTED = auto()  # image: the runtime received it; before: it had by then (s since 1970), no ``at``
     RUNTIME_ENDED = auto()  # image, took, size, error: the runtime ended it
     DELETED = auto()  # pod: the kubelet received the deletion
     REMOVED = auto()  # pod: the pod left the API

@@ -21,6 +21,8 @@ _FETCH = (
     "the node's list of running pulls and their ages; a pull of a small image from each registry through the node's "
     "own runtime (rollout diagnose probe); the value of serializeImagePulls in /configz"
 )
+_NAMED = 3
+"""Running pulls that a cause names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,13 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, ta
             return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, "")
         cause = (
             f"{counted(len(hung), 'pull')} began and did not end, the first of them {hung[0].image}, "
-            f"{seconds_text(last - hung[0].start)} before the last line. A pull that hangs, one queue and a slow registry would all look so."
+            f"{seconds_text(last - hung[0].start)} before the last line. A pull that hangs, one queue and a slow registry would all look so.{_under_way(runtime or {}, last)}"
         )
-        return queue_finding(Confidence.UNKNOWN, _lines(hung), cause, target, _FETCH, registries)
+        lines = [*(runtime or {}).values(), *_lines(hung)]
+        return queue_finding(Confidence.UNKNOWN, lines, cause, target, _FETCH, registries)
     certain = front.at is not None and sum(each.queued for each in behind) >= BEHIND
-    since = f" {seconds_text(last - front.at)} ago" if front.at is not None else ""
     cause = (
-        f"{counted(len(behind), 'pod')} wait in one queue behind the pull of {front['image']}, which the runtime received{since} "
+        f"{counted(len(behind), 'pod')} wait in one queue behind the pull of {front['image']}, which the runtime received{_ago(front, last, hung)} "
         f"and has not ended. The runtime has received none of the others. "
     )
     fetch = (
@@ -135,8 +137,32 @@ def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, ta
     return queue_finding(sure, [front, *_lines(behind)], cause, target, fetch, registries)
 
 
+def _ago(front: Fact, last: float, hung: Iterable[_Open] = ()) -> str:
+    """How long the runtime has had the pull: by its line, at least, or else how long a pod has waited for it."""
+    if front.at is not None:
+        return f" {seconds_text(last - front.at)} ago"
+    if front["before"]:
+        return f" at least {least_text(last - float(front['before']))} ago"
+    first = min((each.start for each in hung if tagged(each.image) == tagged(front["image"])), default=None)
+    return "" if first is None else f", for which a pod has waited {seconds_text(last - first)},"
+
+
+def _under_way(runtime: Mapping[str, Fact], last: float) -> str:
+    """The pulls that the runtime has, with their ages."""
+    if not runtime:
+        return ""
+    named = [f"{fact['image']}{_ago(fact, last)}" for fact in list(runtime.values())[:_NAMED]]
+    more = f" and {len(runtime) - _NAMED} more" if len(runtime) > _NAMED else ""
+    return f" The runtime received, with no end in the log: {', '.join(named)}{more}."
+
+
+def least_text(seconds: float) -> str:
+    """A length of time that is at least so long: whole minutes, rounded down."""
+    return seconds_text(seconds // 60 * 60 if seconds >= 60 else seconds // 1)
+
+
 def _front(runtime: dict[str, Fact], last: float) -> Fact | None:
-    """The only pull that the runtime has had for minutes; ``at`` ``None``: by the agent, which knows no age."""
+    """The only pull that the runtime has had for minutes; ``at`` ``None``: by the agent, which knows no beginning."""
     running = [fact for fact in runtime.values() if fact.at is None or last - fact.at >= HUNG]
     return running[0] if len(running) == 1 else None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rollout.core.text.terminal import counted, printable
-from rollout.kubelet.diagnosis.facts import API_CLOCK, Facts
+from rollout.kubelet.diagnosis.facts import API_CLOCK, Facts, Kind
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.reading import FileReading
 
@@ -23,6 +23,8 @@ MOST_OF_NODE = 1000
 MOST_SHOWN = 3
 """Unreadable lines of all nodes that are shown."""
 _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
+_LOGS_STARTS = re.compile(rb"^\S+ \S+ (?:containerd|crio)\[\d+\]: ", re.MULTILINE)
+"""A line of a runtime that logs each pull when it receives it. Dockershim and cri-dockerd log only the progress."""
 
 
 def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) -> str:
@@ -37,7 +39,8 @@ def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) 
 class NodeJournal:
     """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was.
 
-    ``begins``: the time of its first line if older ones were cut off; ``None``: it is whole.
+    ``begins``: the time of its first line if older ones were cut off; ``None``: it is whole. ``pulls_since``: every pull
+    that containerd or CRI-O received since then is in ``facts``; ``None``: it has no line of them.
     """
 
     node: str
@@ -45,6 +48,7 @@ class NodeJournal:
     reading: FileReading
     why: str = ""
     begins: float | None = None
+    pulls_since: float | None = None
 
 
 def unread_journal(node: str, why: str) -> NodeJournal:
@@ -68,7 +72,19 @@ def journal_of(node: str, output: bytes, error: str, latest: datetime, most: int
         reading.notes = (*reading.notes, f"only the newest {most // 1024} KiB were read, since {_first_time(text)}")
     elif not text.strip():
         reading.notes = ("it has no line of this time",)
-    return NodeJournal(node, facts, reading, begins=moment(_first_time(text)) if cut else None)
+    first = moment(_first_time(text))
+    return NodeJournal(
+        node, facts, reading, begins=first if cut else None, pulls_since=_pulls_since(text, facts, reading, first)
+    )
+
+
+def _pulls_since(text: bytes, facts: Facts, reading: FileReading, first: float | None) -> float | None:
+    """The time of the journal's first line; of the oldest pull that was kept, if older facts were left out."""
+    if not _LOGS_STARTS.search(text):
+        return None
+    if facts.left_out or reading.left_out:
+        return next((fact.at for fact in facts.of(Kind.RUNTIME_STARTED)), None)
+    return first
 
 
 def _file(node: str) -> str:

@@ -98,7 +98,9 @@ def _cgroup(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     for lines in _by_node(facts.of(Kind.CGROUP_V1)):
         nodes = nodes_of(lines)
         cause = (
-            "the kubelet refuses to run because the node uses cgroup v1. From 1.35 on failCgroupV1 is true by default."
+            "the kubelet refuses to run because the node uses cgroup v1. From 1.35 on failCgroupV1 is true by default. "
+            "A plan leaves a node alone while its kubelet does not run [kubelet-not-running]. On such a node, "
+            "write `failCgroupV1: false` into the kubelet's file by hand and start it. The plan is for the nodes that run."
         )
         risk = "the kubelet runs on cgroup v1, which later versions remove; boot the nodes with cgroup v2 instead where you can."
         proposal = target.plan(nodes, "failCgroupV1=false")

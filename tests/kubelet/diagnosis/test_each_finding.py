@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from rollout.cli.plan import plan
-from rollout.core.reading.precedence import parse_override
-from rollout.kubelet import fields, values
+from rollout.kubelet import values
 from rollout.kubelet.diagnosis.diagnosis import IDS
 from rollout.kubelet.diagnosis.finding import Finding
-from rollout.kubelet.intents import INTENTS
 from tests.kubelet.diagnosis.logs import NODE, event, event_list, found, klog, lines, pulls
 from tests.kubelet.diagnosis.test_endings import POD, ending
 from tests.kubelet.diagnosis.test_node_starts import BAD, CGROUP, OUT, PLEG, YET, looped
@@ -110,19 +106,3 @@ def test_a_node_shows_it_and_one_that_looks_alike_does_not(id_: str) -> None:
 
 def test_every_finding_is_here() -> None:
     assert sorted({*LOGS, *NODES}) == sorted(IDS)
-
-
-def test_every_proposal_is_a_command_that_rollout_has() -> None:
-    """With settings that a kubelet or an intent has. The pages of `docs/` run some of them."""
-    proposals = [
-        finding.proposal for shows, _ in LOGS.values() for finding in found(shows).values() if finding.proposal
-    ]
-    proposals += [finding.proposal for shows, _ in NODES.values() for finding in shows() if finding.proposal]
-    for proposal in proposals:
-        program, command, *words = shlex.split(proposal)
-        assert (program, command) == ("rollout", plan.name)
-        given = plan.make_context(command, words).params
-        assert given["cluster"] == "rno"
-        for setting in map(parse_override, given["overrides"]):
-            assert setting.name in INTENTS or fields.field(setting.name), setting.name
-    assert len(proposals) > 5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Kind
-from rollout.kubelet.diagnosis.node_journals import journal_command, journal_of, summed
+from rollout.kubelet.diagnosis.node_journals import MOST_OF_NODE, journal_command, journal_of, summed
 from tests.kubelet.diagnosis.logs import BEGIN, NODE, klog, lines
 
 LATEST = datetime(2026, 11, 21, tzinfo=UTC)
@@ -86,3 +86,18 @@ def test_many_journals_are_one_line() -> None:
     assert (whole.read, whole.unread.lines, len(whole.unread.examples)) == (0, 5, 3)
     assert whole.unread.examples[0].file == "n0:journal"
     assert whole.notes == ("no line of it is of a form that is known (5 nodes)",)
+
+
+def test_since_when_a_journal_has_every_pull() -> None:
+    """From its first line on, if it has lines of a runtime that logs its pulls; from the oldest pull that was kept."""
+    kubelet = short_iso(klog(0, DELETE), "09:00:00+0000")
+    clocks = [f"09:{at // 60:02}:{at % 60:02}" for at in range(MOST_OF_NODE + 2)]
+    pulls = [
+        short_iso(
+            f'time="2026-11-20T{clock}Z" level=info msg="PullImage \\"web:1\\""', f"{clock}+0000", "containerd[9]"
+        )
+        for clock in clocks
+    ]
+    journals = [kubelet], [kubelet, pulls[0]], [kubelet, *pulls]
+    since = [journal_of(NODE, read(lines(*text)), "", LATEST).pulls_since for text in journals]
+    assert since == [None, BEGIN.timestamp(), BEGIN.timestamp() + 2]
