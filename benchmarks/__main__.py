@@ -27,6 +27,7 @@ from benchmarks.programs import programs
 from benchmarks.real_nodes import APPLY, EMERGENCY, FLOOR
 
 HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,7 @@ def write(sizes: Sizes, began: str, parts: Sequence[Part]) -> None:
         title, turns = first
         bars = [Bar(tool, wall) for tool in turns.turns if (wall := turns.wall(tool)) is not None]
         (HERE / "results.svg").write_text(chart(f"{title}, wall time", sorted(bars, key=lambda bar: bar.seconds)))
+        README.write_text(front_page(README.read_text(), title, turns))
     tools = "\n".join(f"## {title}\n\n{_tools(turns)}" for title, turns in compared.items())
     (HERE / "results.md").write_text(f"""\
 # Measured
@@ -232,6 +234,22 @@ units, reload, restart, wait, health and disarming, without fencing, journal and
 emergency rollback over one connection, and does nothing else. pyinfra and ansible-core have no guard and no way back.
 """)
     (HERE / "results.json").write_text(json.dumps(document(rows), indent=1, ensure_ascii=False) + "\n")
+
+
+def front_page(text: str, title: str, turns: Turns) -> str:
+    """The README with these figures between its two marks."""
+    begin, end = "<!-- bench -->\n", "<!-- /bench -->"
+    before, _, rest = text.partition(begin)
+    shown = [tool for tool in turns.turns if turns.wall(tool) is not None]
+    rows = (
+        ("", *shown),
+        ("---", *("---:" for _ in shown)),
+        ("wall", *(f"{turns.wall(tool):.1f} s" for tool in shown)),
+        ("controller's CPU a node", *(f"{turns.cpu(tool):.1f} ms" for tool in shown)),
+    )
+    lines = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+    words = f"Measured on {title} by `make bench`, which has the settings and what must be reached: [results](benchmarks/results.md)."
+    return f"{before}{begin}{words}\n\n{lines}\n{end}{rest.partition(end)[2]}"
 
 
 def _tools(turns: Turns) -> str:

@@ -26,6 +26,8 @@ def compared(_sizes: bench.Sizes) -> bench.Part:
 def test_a_part_that_fails_costs_its_own_rows_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     last = bench.Part((Row("the last", 1.0, 2.0, "s"),))
     monkeypatch.setattr(bench, "HERE", tmp_path)
+    monkeypatch.setattr(bench, "README", tmp_path / "README.md")
+    (tmp_path / "README.md").write_text("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n")
     monkeypatch.setattr(bench, "PARTS", {"compared": compared, "broken": broken, "last": lambda _: last})
     bench.measure_all(SIZES)
     written = (tmp_path / "results.md").read_text()
@@ -36,6 +38,11 @@ def test_a_part_that_fails_costs_its_own_rows_only(monkeypatch: pytest.MonkeyPat
     assert "| pyinfra | - | - | - | pyinfra failed in round 1: no / route |" in written
     assert len(json.loads((tmp_path / "results.json").read_text())) == len(compared(SIZES).rows) + 2
     assert "safe floor" in (tmp_path / "results.svg").read_text()
+    front = (tmp_path / "README.md").read_text()
+    assert front.startswith("before\n<!-- bench -->\nMeasured on 4 real nodes")
+    assert front.endswith("<!-- /bench -->\nafter\n")
+    assert "|  | safe floor |\n| --- | ---: |\n| wall | 2.0 s |\n| controller's CPU a node | 100.0 ms |\n" in front
+    assert "old" not in front
 
 
 @pytest.mark.process
