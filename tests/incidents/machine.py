@@ -141,12 +141,16 @@ class Machine:
         return done.stdout
 
     def change(self, settings: str) -> str:
-        """The ordinary path: plan, apply. Returns what apply printed."""
+        """The ordinary path: plan, apply. Returns what apply printed. A plan leaves a node alone until its kubelet answers."""
+        until("the kubelet answers", lambda: "200 OK" in self.node.exec("bash", "-c", _HEALTHZ, check=False))
         way = ("--ssh-config", str(self.bed.ssh_config))
         (self.folder / "playbooks/incidents.yaml").write_text(PLAYBOOK.replace("SETTINGS", settings))
         (self.folder / "p.json").unlink(missing_ok=True)
         self.rollout("plan", "--cluster", "real", "--out", "p.json", *way)
         return self.rollout("apply", "p.json", "--yes", *way)
+
+
+_HEALTHZ = "exec 3<>/dev/tcp/127.0.0.1/10248; printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
 
 
 def until(what: str, holds: Callable[[], object]) -> float:
