@@ -50,7 +50,7 @@ class Turns:
 
 
 class FailedError(Exception):
-    """A command failed: its figures say nothing. The message ends with what it printed."""
+    """A command failed: its figures say nothing. The message ends with the last line that it printed."""
 
 
 def measured(words: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Measured:
@@ -67,5 +67,9 @@ def measured(words: Sequence[str], folder: Path, environment: Mapping[str, str] 
     said = log.read_text(errors="replace")
     process.returncode = code = os.waitstatus_to_exitcode(status)  # waited for
     if code:
-        raise FailedError(f"{' '.join(words)[:200]} ended with {code}: {said[-1500:]}")
+        raise FailedError(f"ended with {code}: {_last_line(said)}")
     return Measured(wall, used.ru_utime + used.ru_stime, said)
+
+
+def _last_line(said: str) -> str:
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no output")
