@@ -231,7 +231,7 @@ Real nodes are systemd in nspawn with OpenSSH and sudo; cheap nodes are a folder
 {tools}
 The safe floor is one hand-written script over one connection and one sudo: the same copies, syncs, receipt, boot unit, transient
 units, reload, restart, wait, health and disarming, without fencing, journal and protocol. The agent's floor sends the agent the verbs of an
-emergency rollback over one connection, and does nothing else. pyinfra and ansible-core have no guard and no way back.
+emergency rollback over one connection, and does nothing else. pyinfra and ansible-core have no guard and no rollback.
 """)
     (HERE / "results.json").write_text(json.dumps(document(rows), indent=1, ensure_ascii=False) + "\n")
 
