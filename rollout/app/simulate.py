@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
+from rollout.core.model.calendar import joined
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.nodesets import fold
@@ -128,17 +129,6 @@ def _peak(
 ) -> Peak:
     most, at = most_at_once([span for node in names for span in joined(away.get(node, ()))])
     return Peak(kind, name, most, limit, at)
-
-
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """Joins overlapping times: one node counts once, whatever the reasons."""
-    found: list[Span] = []
-    for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((begin, end))
-    return found
 
 
 def most_at_once(spans: Sequence[Span]) -> tuple[int, float]:

@@ -13,8 +13,9 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
-from rollout.app.simulate import Forecast, joined, most_at_once
+from rollout.app.simulate import Forecast, most_at_once
 from rollout.cli.simulate import _names, simulate
+from rollout.core.model.calendar import joined
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertScope

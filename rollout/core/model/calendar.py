@@ -107,7 +107,7 @@ def _within(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float, days:
 
 def _open_spans(calendar: ChangeCalendar, zone: tzinfo, horizon: Span) -> list[Span]:
     """When it is open within the horizon, joined and in order."""
-    open_ = [horizon] if not calendar.windows else _joined(_windows(calendar, zone, horizon))
+    open_ = [horizon] if not calendar.windows else joined(_windows(calendar, zone, horizon))
     for freeze in calendar.freezes:
         open_ = list(_without(open_, _frozen(freeze, zone)))
     return open_
@@ -155,7 +155,8 @@ def _change_between(before: float, after: float, zone: tzinfo) -> float:
     return float(high)
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Joins overlapping times, in order."""
     found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
