@@ -77,6 +77,8 @@ OPEN = CalendarAnswer(is_open=True, until=None)
 _DAY = 86_400.0
 _AHEAD = (8, 400)
 """Days to look ahead for the next change: mostly a week is enough."""
+_FIRST, _LAST = date.min + timedelta(days=2), date.max - timedelta(days=2)
+"""Python computes no instants beyond, in some zones; people write 9999-12-31 for a freeze without an end."""
 
 
 def answer(calendars: Sequence[tuple[ChangeCalendar, tzinfo]], at: float) -> CalendarAnswer:
@@ -129,7 +131,7 @@ def _windows(calendar: ChangeCalendar, zone: tzinfo, horizon: Span) -> Iterator[
 
 
 def _frozen(freeze: Freeze, zone: tzinfo) -> Span:
-    first, last = date.fromisoformat(freeze.first), date.fromisoformat(freeze.last)
+    first, last = max(date.fromisoformat(freeze.first), _FIRST), min(date.fromisoformat(freeze.last), _LAST)
     return _instant(first, 0, zone, last=False), _instant(last, DAY_MINUTES, zone, last=True)
 
 

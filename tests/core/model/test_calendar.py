@@ -145,3 +145,14 @@ def test_an_answer_holds_until_it_says() -> None:
         for part in (0.0, 0.5, 0.99):
             assert answer([(found, ZURICH)], now + (said.until - now) * part).is_open == said.is_open
         now = said.until
+
+
+@given(
+    st.sampled_from(("0001-01-01", "0001-01-02", "1900-01-01", "2026-12-20")),
+    st.sampled_from(("2027-01-04", "2999-12-31", "9999-12-30", "9999-12-31")),
+    st.sampled_from(("UTC", "Europe/Zurich", "Pacific/Kiritimati", "Etc/GMT+12", "Africa/Monrovia")),
+)
+@settings(max_examples=examples(40))
+def test_a_freeze_may_have_no_beginning_and_no_end(first: str, last: str, zone: str) -> None:
+    found = answer([(calendar(freezes=(Freeze(first, last, ""),)), ZoneInfo(zone))], at("2026-12-25"))
+    assert (found.is_open, found.until is None) == (False, last != "2027-01-04")
