@@ -56,22 +56,16 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
     sequence, plans = _read(file)
     journal = session.past()
     found = cluster_states(journal, plans)
-    inventories = {
-        each.cluster: _checked(session, journal, each, plans[each.cluster], found[each.cluster])
-        for each in sequence.clusters
-    }
-    approvals = {
-        each.cluster: runs.approvals(session, plans[each.cluster], inventories[each.cluster], file.parent / each.plan)
-        for each in sequence.clusters
-        if found[each.cluster].progress is ClusterProgress.NOT_BEGUN
-    }
+    for each in sequence.clusters:
+        if found[each.cluster].progress is ClusterProgress.NOT_BEGUN:
+            _checked(session, journal, each, plans[each.cluster], file, runs)
     turn = next_turn(sequence, found, SystemClock().now())
     if turn.turn in (Turn.BEGIN, Turn.SOAK):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
         what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
-        turn, found = _SequenceRun(session, sequence, plans, inventories, approvals, runs).carry_out()
+        turn, found = _SequenceRun(session, sequence, plans, file, runs).carry_out()
     _show(session, sequence, found, turn)
     code = sequence_exit(found, turn)
     return 130 if code is None else code
@@ -103,18 +97,18 @@ def _plan(path: Path, each: StagedCluster) -> Plan:
     return plan
 
 
-def _checked(session: Session, journal: Journal, each: StagedCluster, plan: Plan, state: SequencedCluster) -> Inventory:
-    """The inventory of a cluster, after the checks that ``apply`` makes before it contacts a node."""
+def _checked(
+    session: Session, journal: Journal, each: StagedCluster, plan: Plan, file: Path, runs: PlanRuns
+) -> tuple[Inventory, tuple[Approval, ...]]:
+    """The inventory and the approvals of a cluster, after the checks that ``apply`` makes before it contacts a node."""
     inventory = session.inventory(each.cluster)
-    if state.progress is not ClusterProgress.NOT_BEGUN:
-        return inventory
     preflight = check_preflight(plan)
     if preflight.refused:
         raise InputError((Problem("preflight", f"nothing was touched: {preflight_text(preflight)}", each.place),))
     check_plan(plan, inventory, each.plan)
     check_nothing_unfinished(journal, each.cluster)
     check_backends(inventory, needs_of(plan), session.kubeconfig)
-    return inventory
+    return inventory, runs.approvals(session, plan, inventory, file.parent / each.plan)
 
 
 @dataclass(slots=True)
@@ -124,8 +118,7 @@ class _SequenceRun:
     session: Session
     sequence: ClusterSequence
     plans: Mapping[str, Plan]
-    inventories: Mapping[str, Inventory]
-    approvals: Mapping[str, tuple[Approval, ...]]
+    file: Path
     runs: PlanRuns
     interrupts: Interrupts = field(default_factory=Interrupts)
     clock: SystemClock = field(default_factory=SystemClock)
@@ -140,16 +133,21 @@ class _SequenceRun:
             raise SecondInterruptError from None
 
     def _one(self, cluster: str) -> None:
-        """Apply a cluster's plan or resume its run, to its end."""
+        """Apply a cluster's plan or resume its run, to its end.
+
+        Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
+        """
         own = replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
         journal = own.journal()
         run = self._run_of(journal, cluster)
         if run:
             self.runs.resume(own, journal, resumable(journal, run))
             return
+        each = next(each for each in self.sequence.clusters if each.cluster == cluster)
+        plan = self.plans[cluster]
+        inventory, approvals = _checked(own, journal, each, plan, self.file, self.runs)
         with closing(own.nodes()) as nodes:
-            given = self.approvals.get(cluster, ())
-            self.runs.apply(own, nodes, self.plans[cluster], self.inventories[cluster], given)
+            self.runs.apply(own, nodes, plan, inventory, approvals)
         if not self._run_of(journal, cluster):
             self.applied[cluster] = self.clock.now()
 
