@@ -278,8 +278,16 @@ def _path(folder: Path, kubeconfig: str, context: str) -> Path:
 
 
 def _read(path: Path) -> _Kept | None:
+    """``None``: there is none. Another version of rollout may have written more or fewer fields of a node."""
     try:
-        kept: _Kept = json_text.decode(_Kept, json_text.parse(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        data = json_text.parse(path.read_text(encoding="utf-8"))
+        nodes = [{key: node.get(key, empty) for key, empty in _EMPTY.items()} for node in data["nodes"]]
+        kept: _Kept = json_text.decode(_Kept, {"taken": data["taken"], "nodes": nodes})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return kept
+
+
+_EMPTY = json_text.encode(
+    LiveNode("", "", "", (), {}, unschedulable=False, taints=(), kubelet_version="", runtime="", os_image="", ready="")
+)

@@ -184,6 +184,9 @@ def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str,
     if isinstance(snapshot, Unread):
         left = ExcludedNode(node.name, node.rack, Standing.UNREACHABLE, snapshot.reference, snapshot.message)
         return _Seen(left, foresight.pulls_as_before(node))
+    if why := history.another_machine(node.name, snapshot, foresight.live):
+        left = ExcludedNode(node.name, node.rack, Standing.REFUSED, "another-machine", why)
+        return _Seen(left, foresight.pulls_as_before(node))
     found, asking = _decide(foresight, alike, node, settings, snapshot)
     return _Seen(found, asking, tuple(fitness.remarks(snapshot, foresight.assumed)), managers.remarks(snapshot))
 

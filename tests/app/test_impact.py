@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from rollout.app.plan import build_plan
 from rollout.core.model.inventory import Inventory
@@ -25,6 +28,7 @@ from rollout.errors import InputError
 from rollout.kubelet.restarts.termination import budget
 from tests.documents import as_printed
 from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, settings
+from tests.sampling import examples
 
 ROOM = (("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
 FOUND = inventory(4, per_rack=2)
@@ -292,3 +296,22 @@ def test_json_tells_each_groups_consequences() -> None:
     (group,) = as_printed(plan_json(plan(around()), "f"))["groups"]
     assert {each["reference"] for each in group["consequences"]} >= {"not-ready-flip", "sessions-break"}
     assert all(each["count"] == 4 for each in group["consequences"])
+
+
+MACHINES = tuple(f"{at:032x}" for at in range(1, 5))
+
+
+@given(st.permutations(MACHINES), st.sets(st.sampled_from(MACHINES)))
+@hypothesis_settings(max_examples=examples(12))
+def test_a_node_behind_the_address_of_another_is_refused(behind: list[str], told: set[str]) -> None:
+    """Drains and gates act on the Node of a name, the change on the machine behind its address. ``told``: by the API."""
+    registered = dict(zip(NAMES, MACHINES, strict=True))
+    live = tuple(replace(node(name), machine_id=mine if mine in told else "") for name, mine in registered.items())
+    snapshots = {
+        name: replace(kubeadm(name, "1.30.4", "containerd"), machine_id=found)
+        for name, found in zip(NAMES, behind, strict=True)
+    }
+    made = plan(replace(around(), live=live), snapshots=snapshots)
+    wrong = {name for name, mine in registered.items() if mine in told and snapshots[name].machine_id != mine}
+    assert {(left.name, left.reference) for left in made.left} == {(name, "another-machine") for name in wrong}
+    assert made.nodes.keys() == registered.keys() - wrong

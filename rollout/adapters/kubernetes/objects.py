@@ -44,6 +44,7 @@ def live_node(document: object) -> LiveNode:
         capacity=pairs(status, "capacity"),
         allocatable=pairs(status, "allocatable"),
         cordoned_by=printable(mark(node), 100) if spec.get("unschedulable") is True else "",
+        machine_id=_word(info, "machineID"),
     )
 
 

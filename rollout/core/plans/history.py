@@ -13,6 +13,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan, Remark
 from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.text.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,21 @@ def seen_in(plans: Sequence[Plan]) -> KnownNodes | None:
 def cordoned(live: Iterable[LiveNode] | None) -> Mapping[str, str]:
     """The nodes that are unschedulable in the API, with the run that cordoned them (``""``: no run of rollout)."""
     return {node.name: node.cordoned_by for node in live or () if node.unschedulable}
+
+
+def another_machine(name: str, snapshot: Snapshot, live: Mapping[str, LiveNode]) -> str:
+    """Why this snapshot is not of the Node of this name, or ``""``: as far as is known, it is.
+
+    Drains and gates act on the Node, everything else on the machine that its address leads to.
+    """
+    here, there = snapshot.machine_id, live[name].machine_id if name in live else ""
+    if not here or not there or here == there:
+        return ""
+    owner = next((each.name for each in live.values() if each.machine_id == here), "")
+    whose = f", which is that of Node {printable(owner, 60)}" if owner else ""
+    return (
+        f"its address leads to the machine {here}{whose}; the kubelet of Node {name} registered {printable(there, 60)}"
+    )
 
 
 def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:
