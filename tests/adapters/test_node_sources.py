@@ -46,7 +46,7 @@ class Api:
 
 
 def recalled(
-    folder: Path, changed: Mapping[str, object] | None = None, without: frozenset[str] = frozenset()
+    folder: Path, changed: dict[str, int] | None = None, without: frozenset[str] = frozenset()
 ) -> tuple[LiveNode, ...]:
     RememberingSources(Api(), folder).live("k", "")
     (kept,) = folder.glob("nodes-*.json")
