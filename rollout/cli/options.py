@@ -38,7 +38,10 @@ def echo_lines(lines: Iterable[str]) -> None:
 def known_run(session: Session, headers: Sequence[RunHeader], run: str) -> str:
     """The named run, or else the newest."""
     if not headers:
-        raise UsageError("no-runs", f"the journal in {session.place} holds no run yet")
+        hint = (
+            "`rollout config` shows which journal is read; `rollout rollback --cluster CLUSTER --emergency` needs none"
+        )
+        raise UsageError("no-runs", f"the journal in {session.place} holds no run yet", hint=hint)
     names = [header.run for header in headers]
     if run and run not in names:
         hint = did_you_mean(run, names) or f"the newest is {names[0]}"

@@ -15,7 +15,7 @@ from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.presentation.waiting import extended, waits_for
 from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger, WaveJudged, WaveOpened
-from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.run.state import Goal, NodeState, Phase, RunState, WaveOrder
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -127,7 +127,7 @@ class EventLog:
             )
         if after.wave != before.wave and after.wave > 0:
             self.wave_began = after.now
-            yield LogLine(f"wave {order.waves[before.wave].name}: passed", Tone.GOOD)
+            yield _wave_over(order.waves[before.wave], after)
         if (
             self.details
             and after.phase is Phase.RUNNING
@@ -152,6 +152,17 @@ class EventLog:
             yield LogLine(
                 f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
             )
+
+
+def has_changed(state: RunState, wave: WaveOrder) -> bool:
+    """Whether a node of the wave is changed. After a resume, none may be left that could have passed a gate."""
+    return any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes)
+
+
+def _wave_over(wave: WaveOrder, after: RunState) -> LogLine:
+    if has_changed(after, wave):
+        return LogLine(f"wave {wave.name}: passed", Tone.GOOD)
+    return LogLine(f"wave {wave.name}: over, none of its nodes is changed", Tone.PLAIN)
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.presentation.event_log import has_changed
 from rollout.core.presentation.summary import exit_code
 from rollout.core.presentation.waiting import waits_for
 from rollout.core.run.events import Event, Resumed
@@ -50,11 +51,12 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
         verb = "reverts" if after.order.goal is Goal.REVERT else "changes"
         waves = counted(len(after.order.waves), "wave")
         yield _notice(NoticeKind.STARTED, after, "started", f"it {verb} {counted(len(after.nodes), 'node')} in {waves}")
-    if before.reached == 0 < after.reached:
+    if before.reached == 0 < after.reached and has_changed(after, after.order.waves[0]):
         done = f"wave {after.order.waves[0].name} has passed its gates"
         yield _notice(NoticeKind.CANARY_DONE, after, "canary done", done)
     if after.waits and (before.paused, before.closed) != (after.paused, after.closed):
-        yield _notice(NoticeKind.WAITS, after, "waits", waits_for(after, after.now), f"rollout continue {run}")
+        command = f"rollout continue {run}" if after.paused is not None else ""  # it opens no window
+        yield _notice(NoticeKind.WAITS, after, "waits", waits_for(after, after.now), command)
     if after.halt is not None and before.halt is None:
         yield _notice(NoticeKind.HALTED, after, "halted", f"{after.halt.message} [{after.halt.reference}]")
         back = sum(record.want_back for record in after.nodes.values())

@@ -71,7 +71,7 @@ class RunFilter:
 
 def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
     if not runs:
-        yield "no such run"
+        yield "no such run in this journal; `rollout config` shows which journal is read"
     for each in runs:
         what = "rollback" if each.goal == Goal.REVERT else "run"
         code = "" if each.exit_code is None else f", exit code {each.exit_code}"

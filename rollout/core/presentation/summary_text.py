@@ -23,10 +23,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(str(summary.halt), 400)}"
-    if summary.paused:
-        yield f"  waits: {printable(str(summary.paused), 300)}; `rollout continue {summary.run}` continues it, `rollout abort {summary.run}` ends it"
-    if summary.window:
-        yield f"  waits: {printable(str(summary.window), 400)}; it goes on by itself while its controller lives"
+    yield from _held_back(summary)
     if summary.draining:
         yield f"  waits: {printable(str(summary.draining), 500)}"
     if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
@@ -117,6 +114,21 @@ def _how_to_go_on(summary: Summary) -> Iterator[str]:
         yield f"  To continue: rollout resume {summary.run}"
         if summary.goal is not Goal.REVERT:
             yield f"  To undo: rollout rollback {summary.run}"
+
+
+def _held_back(summary: Summary) -> Iterator[str]:
+    """A pause, or a closed window: what ends it. A run that has ended waits for nothing before it is resumed."""
+    run, paused, window = summary.run, printable(str(summary.paused), 300), printable(str(summary.window), 400)
+    if summary.paused and summary.ending:
+        yield f"  waits after a resume: {paused}; `rollout resume {run} --promote` lifts it"
+    elif summary.paused:
+        yield f"  waits: {paused}; `rollout continue {run}` continues it, `rollout abort {run}` ends it"
+    if summary.window and summary.ending:
+        yield f"  waits after a resume: {window}"
+    elif summary.window and summary.window.opens is None:
+        yield f"  waits: {window}; `rollout abort {run}` ends it"
+    elif summary.window:
+        yield f"  waits: {window}; it goes on by itself while its controller lives"
 
 
 def _where(summary: Summary) -> str:

@@ -49,7 +49,10 @@ def waits_for(state: RunState, now: float) -> str:
 
 def _closed(closed: ClosedWindow, state: RunState, said: str) -> str:
     moving = f"; {said}" if _moving(state) else ""
-    return f"change window closed: {printable(closed.why, 300)}; the run goes on by itself{moving}"
+    then = (
+        "the run goes on by itself" if closed.opens is not None else f"`rollout abort {state.order.run}` ends the run"
+    )
+    return f"change window closed: {printable(closed.why, 300)}; {then}{moving}"
 
 
 def standing(state: RunState) -> str:

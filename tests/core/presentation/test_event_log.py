@@ -5,8 +5,10 @@ from __future__ import annotations
 from rollout.core.presentation.event_log import MOST_OF_A_KIND, EventLog, LogLine, Tone
 from rollout.core.presentation.summary import WITH_OTHERS, troubles
 from rollout.core.run.machine import opening, step
+from rollout.core.run.state import Ending
 from tests.core.presentation import journals
-from tests.plays import Drive
+from tests.orders import make_order
+from tests.plays import Drive, Play
 
 
 def told(play: Drive) -> list[LogLine]:
@@ -52,3 +54,15 @@ def test_the_culprit_is_listed_before_the_many_that_were_reverted_with_it() -> N
     assert others == sorted(others)
     assert others[-1]
     assert found[-1].count > found[0].count
+
+
+def test_a_wave_without_a_changed_node_has_not_passed() -> None:
+    """After a resume, a wave may have no node left to change."""
+    play = Play(make_order({"a": 3, "b": 3}, (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))))
+    play.sicken("a-1")
+    assert play.run().ending is Ending.HALTED
+    play.resume()
+    play.go_on()
+    lines = [line.text for line in told(play)]
+    assert "wave canary: over, none of its nodes is changed" in lines
+    assert "wave canary: passed" not in lines

@@ -69,6 +69,18 @@ def test_waits_are_told_once_with_their_reason() -> None:
         "change window closed",
         "paused by ops (lunch)",
     ]
+    assert [each.lines[1] for each in found if each.kind is K.WAITS] == ["rollout status r1", "rollout continue r1"]
+
+
+def test_a_canary_without_a_changed_node_is_not_done() -> None:
+    play = Play(make_order({"a": 3}, WAVES))
+    play.sicken("a-1")
+    found = told(play)
+    play.run()
+    play.resume()
+    play.go_on()
+    kinds = [each.kind for each in found]
+    assert (kinds.count(K.ENDED), kinds.count(K.CANARY_DONE)) == (2, 0)
 
 
 def test_a_rollback_and_a_new_controller_are_starts() -> None:

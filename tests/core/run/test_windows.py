@@ -10,8 +10,9 @@ from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.presentation.waiting import waits_for
-from rollout.core.run.events import ContinueAsked, PauseAsked, WindowClosed, WindowOpened
+from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked, WindowClosed, WindowOpened
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from rollout.simulator.machine import NEW
@@ -30,6 +31,10 @@ def states(state: RunState) -> Counter[NodeState]:
 
 def in_flight(state: RunState) -> bool:
     return any(record.state in IN_MOTION for record in state.nodes.values())
+
+
+def shown(play: Play) -> list[str]:
+    return list(summary_lines(summarize(play.state)))
 
 
 def close(play: Play, opens: float | None = 1_800_072_000.0) -> None:
@@ -168,11 +173,30 @@ def test_status_and_watch_say_that_the_window_is_closed_and_when_it_opens() -> N
     close(play)
     since = play.state.now
     wait(play, 600)
-    close(play, None)  # the calendar was written anew
     assert waits_for(play.state, play.now) == f"change window closed: {WHY}; the run goes on by itself"
+    assert f"  waits: the change window is closed: {WHY}; it goes on by itself while its controller lives" in shown(
+        play
+    )
+    close(play, None)  # the calendar was written anew
+    assert waits_for(play.state, play.now) == f"change window closed: {WHY}; `rollout abort r1` ends the run"
+    assert f"  waits: the change window is closed: {WHY}; `rollout abort r1` ends it" in shown(play)
     found = summarize(play.state).window
     assert found is not None
     assert (found.why, found.at, found.opens) == (WHY, since, None)
+
+
+@pytest.mark.parametrize("opens", [None, 1_800_072_000.0])
+def test_a_run_that_was_stopped_outside_its_window_does_not_go_on_by_itself(opens: float | None) -> None:
+    play = Play(make_order(RACKS, limits=LIMITS))
+    play.run(until=lambda s: s.phase is Phase.RUNNING)
+    close(play, opens)
+    play.feed(PauseAsked(play.now, "ops", "lunch", 1))
+    play.feed(InterruptAsked(play.now))
+    assert play.go_on().ending is Ending.INTERRUPTED
+    assert [line for line in shown(play) if "waits" in line] == [
+        "  waits after a resume: paused by ops: lunch; `rollout resume r1 --promote` lifts it",
+        f"  waits after a resume: the change window is closed: {WHY}",
+    ]
 
 
 def test_a_window_that_opens_without_having_closed_changes_nothing() -> None:
