@@ -115,8 +115,8 @@ is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the
 
 read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the journal. STARTED is in microseconds since boot
   is_number "${2:-}" && [ -n "$logs" ] || return 0
-  clock
-  first=$((($(date +%s) - now / 1000 + $2 / 1000000 - 2) * 1000))
+  date_boot
+  first=$((booted + $2 / 1000 - 2000))
   for log in $logs; do
     said=0
     IFS=$NL

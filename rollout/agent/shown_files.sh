@@ -2,12 +2,27 @@ encode() { # FILE: base64 on one line, into `code`
   code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
 }
 
+date_boot() { # into `booted`: the boot by the clock of file times, in milliseconds since 1970. A write gives a pipe its time; no program
+  # starts between the two clocks: on a busy node it waits long, and each process would seem to have started that much earlier
+  booted=$(
+    clock
+    for _ in 1 2 3 4 5 6 7 8 9; do # this shell may have to wait, too
+      before=$now
+      echo
+      clock
+      [ $((now - before)) -gt 20 ] || break
+    done
+    stat -L -c "$now %.9Y" /proc/self/fd/1 2>/dev/null || echo "$now 0" # then every file counts as changed
+  )
+  booted=${booted##*"$NL"}
+  file_time "${booted#* }"
+  booted=$((moment - ${booted%% *}))
+}
+
 date_starts() { # into `starts`: UNIT:MILLISECONDS, the start of each unit's process by the clock of file times
   starts=' '
-  booted=$(date +%s%3N)
-  clock
-  is_number "$booted" || booted=$(date +%s)000
-  booted=$((booted - now)) dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
+  date_boot
+  dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
   for served in $begun; do
     began=$((booted + ${served#*:} / 1000)) dated=${dates%%"$NL"*} dates=${dates#*"$NL"}
     # if the clock was set since then, the earlier of both misses no edit

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -28,10 +29,12 @@ class Times:
 
     def stale(self, set_forth: float = 0.0) -> dict[str, tuple[str, bool]]:
         """Path → (its reader, whether it was edited), read now. The clock was set forward by this many seconds since the start."""
-        now = time.time()
-        self.node.standin("unit", f"started={round((self.node.now() - (now - self.began)) * 1e6)}\n{dated(self.began)}")
-        wall(self.node, now + set_forth)
-        found = self.node.snapshot()
+        with self.node.on_real_time():
+            age = time.time() - self.began
+            self.node.standin(
+                "unit", f"started={round((self.node.now() - age + set_forth) * 1e6)}\n{dated(self.began)}"
+            )
+            found = self.node.snapshot()
         assert isinstance(found, Snapshot)
         return {entry.path: (entry.unit, entry.edited) for entry in found.stale}
 
@@ -41,9 +44,11 @@ def dated(at: float) -> str:
     return f"dated='{datetime.fromtimestamp(at, UTC):%a %Y-%m-%d %H:%M:%S} UTC'\n"
 
 
-def wall(node: Node, now: float) -> None:
-    program = node.bin / "date"
-    program.write_text(f'#!/bin/sh\ncase $* in +%s%3N) echo {round(now * 1000)} ;; *) exec /bin/date "$@" ;; esac\n')
+def wait_in(program: Path) -> None:
+    """It runs as on a busy node: it has to wait for the processor before and after its work."""
+    program.write_text(
+        f'#!/bin/sh\n/usr/bin/sleep {2 * STEP}\n/usr/bin/{program.name} "$@"\nstatus=$?\n/usr/bin/sleep {2 * STEP}\nexit $status\n'
+    )
     program.chmod(0o755)
 
 
@@ -56,6 +61,15 @@ def kubelet(node: Node) -> Times:
 
 
 def test_nothing_is_stale_under_a_kubelet_that_started_after_its_files(kubelet: Times) -> None:
+    assert kubelet.stale() == {}
+
+
+def test_a_busy_node_does_not_make_a_file_stale(node: Node) -> None:
+    """The node's two clocks were read by two programs, and the second one had to wait: 1 of 100 nodes was refused."""
+    node.write(CONFIG, b"written right before the start\n")
+    kubelet = Times(node, time.time())
+    for name in ("date", "stat"):
+        wait_in(node.bin / name)
     assert kubelet.stale() == {}
 
 
@@ -113,7 +127,8 @@ def test_a_runtimes_files_are_compared_with_its_own_process(kubelet: Times) -> N
     node = kubelet.node
     node.serve("containerd.service", "/usr/bin/containerd")
     node.write("/etc/containerd/config.toml", b"version = 2\n")
-    node.standin("unit.containerd.service", f"started={round(node.now() * 1e6)}\n")
+    with node.on_real_time():
+        node.standin("unit.containerd.service", f"started={round(node.now() * 1e6)}\n")
     assert kubelet.stale() == {}, "it has just started"
     node.standin("unit.containerd.service", "started=1000\n")
     assert kubelet.stale() == {"/etc/containerd/config.toml": ("containerd.service", True)}
