@@ -98,6 +98,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         token=reading.token,
         healthy=reading.healthy[0] if reading.healthy else None,
         measurement=reading.measurement(),
+        log=reading.log,
         leftovers=tuple(reading.left),
         seconds=seconds,
     )

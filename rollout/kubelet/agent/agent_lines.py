@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from rollout.core.model.report import RemoteAnswer
+from rollout.core.model.report import LastLog, RemoteAnswer
 from rollout.core.model.snapshot import (
     FileState,
     Measurement,
@@ -27,6 +27,7 @@ from rollout.core.model.snapshot import (
     UnitState,
 )
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected
+from rollout.core.text.redaction import without_secrets
 
 # What was read so far of one agent's answer, line by line, and its measurement.
 
@@ -43,6 +44,7 @@ class AgentReading:
     receipt: Receipt | None = None
     history: list[Receipt] = field(default_factory=list)
     healthy: tuple[bool, str] | None = None
+    log: LastLog | None = None
     facts: dict[str, str] = field(default_factory=dict)
     unit: str = ""
     properties: dict[str, str] = field(default_factory=dict)
@@ -86,10 +88,13 @@ MAX_TOTAL = 8 * 1024 * 1024
 MAX_LINES = 2_000
 MAX_TEXT = 2_000
 MAX_OUTPUT = 200
+MAX_LOG_LINES = 20
+MAX_LOG = 4_096
 
 _REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _KIND = re.compile(r"regular|absent|directory|symlink|other")
+_EXIT = re.compile(r"code=(?:exited|killed|dumped), status=[0-9A-Za-z/-]{1,60}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
@@ -206,6 +211,20 @@ def _healthy(reading: AgentReading, rest: str) -> None:
     ill = reading.healthy is not None and not reading.healthy[0]
     words = reading.healthy[1] if ill and reading.healthy else printable(text)  # the reason of the revert stays
     reading.healthy = (answer == "yes", words)
+
+
+def _exited(reading: AgentReading, rest: str) -> None:
+    """Before the ``log`` line, if there is one."""
+    reading.log = LastLog(_match(_EXIT, rest))
+
+
+def _log(reading: AgentReading, rest: str) -> None:
+    """Secrets are removed before the lines are recorded anywhere."""
+    text = _decoded(rest)
+    if len(text) > MAX_LOG:
+        raise ValueError("longer than the agent sends")
+    lines = text.decode("ascii", "replace").splitlines()[-MAX_LOG_LINES:]
+    reading.log = replace(reading.log or LastLog(), lines=tuple(without_secrets(printable(line)) for line in lines))
 
 
 def _fact(reading: AgentReading, rest: str) -> None:
@@ -347,6 +366,8 @@ READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
     "receipt": _receipt,
     "history": _history,
     "healthy": _healthy,
+    "exited": _exited,
+    "log": _log,
     "fact": _fact,
     "unit": _unit,
     "process": _process,
