@@ -1,4 +1,4 @@
-"""Controllers that died and could tell nobody: whoever reads the journal finds a late heartbeat, and tells people once."""
+"""Controllers that died without telling anybody: a reader of the journal finds their late heartbeat and tells people once."""
 
 from __future__ import annotations
 

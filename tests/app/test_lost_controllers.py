@@ -1,4 +1,4 @@
-"""Controllers that died and could tell nobody: people are told once of each death, by any reader of the journal."""
+"""Controllers that died without telling anybody: a reader of the journal tells people once of each death."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN = "r20261124-lost"
 
 
 def running(folder: Path, events: int | None = 200) -> SqlJournal:
-    """A run in the middle (``None``: at its end) whose controller, this process, holds the lease."""
+    """A run in the middle (``None``: at its end). This process is its controller and holds the lease."""
     plan, play = journals.halted(120)
     journal = keep(folder, RUN, plan, play, events)
     if events is None:
