@@ -85,6 +85,7 @@ verb_apply() {
   apply_locked 9>&-
   exec 9>&- # the checks below change nothing
   allow $((longest / 900 + 20)) # the controller waits no longer
+  tell_last_log $((r_deadline - guard * 1000))
   [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
   read_token
   say "token $k_counter $k_run $k_state"

@@ -55,6 +55,7 @@ verb_revert() {
   unwatched=0
   revert_locked 9>&-
   exec 9>&- # the next caller need not wait for the checks of the old files
+  [ "$evidence" != 1 ] || tell_last_log 0
   [ "$unwatched" = 0 ] || tell_health
   show_receipt receipt "$tx"
 }

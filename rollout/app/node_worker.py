@@ -220,6 +220,7 @@ class NodeWorker:
             left = (f"{still}; once it answers, `rollout unlock` ends the claim on it",)
         return Answered(
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
+            log=report.log,
             newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
         )  # fmt: skip
 
@@ -274,7 +275,7 @@ class NodeWorker:
                 )  # fmt: skip
             case Verb.REVERT:
                 return agent_call.revert(
-                    program, tx=ask.tx, run=self.run, counter=ask.counter, force=self.force,
+                    program, tx=ask.tx, run=self.run, counter=ask.counter, force=self.force, evidence=ask.evidence,
                     sudo=sudo, deadline=REVERT_SECONDS,
                 )  # fmt: skip
             case Verb.CLEAN:

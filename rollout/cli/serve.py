@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import Event, Thread
 
 import click
 
 from rollout.adapters.no_journal import NoJournal
+from rollout.app.lost_controllers import watch_controllers
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.composition.operators import operator
@@ -26,6 +30,8 @@ PORT = 8765
 def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - click's flag
     """Show runs in a browser, live, from the journal alone. Only this machine can reach it, with the printed token.
 
+    With addresses for notices it also tells people of a run whose controller has died.
+
     Example: `rollout serve`
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
@@ -37,8 +43,23 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
     journal()  # so that the first page does not wait for it
     click.echo("Open one of these addresses in a browser on this machine; Ctrl-C ends it:")
     who = operator() if control else ""
-    serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who)
+    with _telling(session, journal):
+        serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who)
     return 0
+
+
+@contextmanager
+def _telling(session: Session, journal: Callable[[], Journal]) -> Iterator[None]:
+    """Tells people of controllers that die, if there are addresses."""
+    stop = Event()
+    with session.notices(journal()) as senders:
+        for sender in senders:
+            arguments = (journal, sender.tell, operator(), time.time, stop.wait)
+            Thread(target=watch_controllers, args=arguments, daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
 
 
 def opening(session: Session) -> Callable[[], Journal]:

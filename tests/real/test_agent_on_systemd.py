@@ -91,6 +91,9 @@ def test_the_agent_reverts_a_kubelet_that_becomes_unhealthy(on_node: OnNode, bad
     assert report.healthy is not None, report
     assert report.receipt is not None
     assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "health"), report
+    assert report.log is not None, "the kubelet's last lines before the revert"
+    assert any(line.startswith("kubelet[") for line in report.log.lines), report.log
+    assert report.log.exited == ("" if b"noSuchField" in bad else "code=exited, status=1/FAILURE"), report.log
     assert on_node.read(CONFIG_PATH) == CONFIG
     assert on_node.node.exec("systemctl", "is-active", "kubelet").strip() == "active"
 

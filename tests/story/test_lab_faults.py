@@ -71,6 +71,10 @@ def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None
         "small-061": ("reverted", "not-confirmed-in-time"),
         "small-062": ("reverted", "unhealthy"),
     }
+    logs = {entry["nodes"]: entry["log"] for entry in where(few)["troubles"]}
+    assert logs["small-062"]["node"] == "small-062"
+    assert logs["small-062"]["lines"]
+    assert logs["small-061"] is None, "its guard reverted it, and nobody asked for its log"
     assert [few.is_new(name) for name in FEW] == [True, False, False, False, False, True]
     assert where(few)["counts"] == {"confirmed": 2, "refused": 2, "reverted": 2}
     assert "left behind: small-003" in done.out, "a read-only disk cannot be cleaned up, and that is reported"

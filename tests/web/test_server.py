@@ -17,6 +17,8 @@ from rollout.core.presentation.pages.story import Past, tell
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import NodeRecord
 from rollout.web.gatekeeper import MOST_FAILURES
+from tests.adapters.test_notices import serving as answering
+from tests.app.test_lost_controllers import die
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.core.presentation.journals import Told
@@ -138,11 +140,18 @@ def test_an_empty_journal_shows_how_to_begin_and_the_first_run_appears(tmp_path:
         assert RUN in found.ask("/").text
 
 
-def test_a_run_without_its_controller_is_said_with_the_command_that_continues_it(tmp_path: Path) -> None:
+def test_a_run_without_its_controller_is_said_with_the_command_that_continues_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, play = journals.stopped(lambda state: state.wave == 2)
-    journal = keep(tmp_path, RUN, plan, play, len(play.journal))
-    journal.release(plan.cluster, RUN)
-    journal.close()
+    keep(tmp_path, RUN, plan, play, len(play.journal)).close()
+    die(tmp_path)
+    with answering() as people:
+        monkeypatch.setenv("ROLLOUT_NOTICES", f"json://127.0.0.1:{people.port}/team")
+        with serving(tmp_path) as found:
+            until(lambda: people.heard, PATIENCE, "a notice")
+            assert people.heard[0]["title"] == f"rno: run {RUN} has no controller"
+            assert f"rollout resume {RUN}" in people.heard[0]["message"]
     with serving(tmp_path) as found:
         page = found.ask(f"/runs/{RUN}").text
         assert "no controller is at work on this run" in page

@@ -68,12 +68,24 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LastLog:
+    """The last lines of a kubelet, or of the runtime that failed, before its change was reverted: the oldest first, without secrets.
+
+    ``exited`` is how systemd reported the last exit of its process in them (``code=exited, status=1/FAILURE``); ``""``: none.
+    """
+
+    exited: str = ""
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
     ``healthy`` is what the agent itself found after a restart: true, false, or ``None`` for not checked.
     ``reference`` with ``DONE``: why a revert cannot complete; ``message`` is the text.
+    ``log`` (apply, revert) is the log before a revert; ``None``: not reverted, not requested, or not readable.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     """
 
@@ -87,6 +99,7 @@ class Report:
     token: Token | None = None
     healthy: bool | None = None
     measurement: Measurement | None = None
+    log: LastLog | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
 

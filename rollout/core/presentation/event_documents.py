@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from rollout.core.model.playbook import RevertScope
+from rollout.core.model.report import LastLog
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.presentation.summary import HaltSummary, halt_summary
 from rollout.core.run import events
@@ -43,7 +44,7 @@ class AnsweredDocument:
 
     ``token`` is the highest counter that it knows, ``serial`` the number of the request, ``seconds`` how long it took.
     ``pulls``: images that it pulled right before its change. A drain is asked again in ``again_seconds``.
-    ``newer``: a later transaction that a rollback found.
+    ``log``: the last lines before it reverted its change. ``newer``: a later transaction that a rollback found.
     """
 
     step: Inline[Step]
@@ -59,6 +60,7 @@ class AnsweredDocument:
     leftovers: tuple[str, ...]
     pulls: tuple[str, ...]
     again_seconds: float
+    log: LastLog | None
     newer: str
 
 
@@ -237,6 +239,7 @@ def _answered(step: Step, event: events.Answered, after: RunState) -> AnsweredDo
         leftovers=event.leftovers,
         pulls=event.pulls,
         again_seconds=event.again,
+        log=event.log,
         newer=event.newer,
     )
 

@@ -32,14 +32,36 @@ WITH_OTHERS = "taken-back-with-others"
 
 
 @dataclass(frozen=True, slots=True)
+class FailureLog:
+    """The last log lines of ``node`` before its change was reverted, the oldest first; see ``LastLog``."""
+
+    node: str
+    exited: str
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        exited = f"its process exited ({self.exited}); " if self.exited else ""
+        return f"{self.node}: {exited}the last log lines before its revert:"
+
+
+def failure_log(state: RunState, names: Iterable[str]) -> FailureLog | None:
+    """Of the first of these nodes that has one."""
+    for name in names:
+        if (log := state.nodes[name].log) is not None:
+            return FailureLog(name, log.exited, log.lines)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
-    """Nodes that share a state and a message, folded into one nodeset."""
+    """Nodes that share a state and a message, folded into one nodeset. ``log``: of the first of them that has one."""
 
     state: NodeState
     reference: str
     message: str
     nodes: str
     count: int
+    log: FailureLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +276,7 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
             message = record.message or ("reverted with the run" if record.cause is None else "")
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
-        Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes))
+        Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes), failure_log(state, nodes))
         for (s, ref, message), nodes in together.items()
     )
     return tuple(sorted(folded, key=lambda each: (each.reference == WITH_OTHERS, -each.count, each.nodes)))

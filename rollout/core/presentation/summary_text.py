@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from rollout.core.model.pods import BY_HAND
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
-from rollout.core.presentation.summary import Summary
+from rollout.core.presentation.summary import FailureLog, Summary
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.text.documents import Inline, Moment, instant
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
+MOST_LOG_LINES = 6
 _RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
 
@@ -85,6 +86,14 @@ def _troubles(summary: Summary) -> Iterator[str]:
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
         yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no message'}{reference}"
+    yield from _log(next((trouble.log for trouble in summary.troubles if trouble.log), None))
+
+
+def _log(log: FailureLog | None) -> Iterator[str]:
+    """Of one node only: the report and the node's page have the others."""
+    if log is not None:
+        yield f"  {printable(str(log), 200)}"
+        yield from (f"      {printable(line, 200)}" for line in log.lines[-MOST_LOG_LINES:])
 
 
 def _not_done(summary: Summary) -> Iterator[str]:

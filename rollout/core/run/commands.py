@@ -13,7 +13,7 @@ class Ask:
 
     ``baseline`` (measure only) is from the answer to the apply; ``since`` is when the node entered its state.
     ``regardless`` (apply only): the node is changed even if it pulls. ``left`` (drain only): the seconds that its pods
-    still have; ``0``: none.
+    still have; ``0``: none. ``evidence`` (revert only): the node failed itself, so its log is worth a look.
     """
 
     node: str
@@ -25,6 +25,7 @@ class Ask:
     since: float = 0.0
     regardless: bool = False
     left: float = 0.0
+    evidence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.model.playbook import RevertScope
-from rollout.core.model.report import Outcome, Report
+from rollout.core.model.report import LastLog, Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.run.state import Verb
@@ -66,6 +66,7 @@ class Answered:
     * ``baseline`` (apply only): the API's answer on the node right before.
     * ``pulls`` (apply only): the images that it pulled right before, whether it was changed anyway or not.
     * ``again`` (drain only): the seconds after which to ask again.
+    * ``log`` (apply, revert): the last lines before the node reverted its change; ``None``: none were read.
     * ``newer`` (a rollback's read only): a transaction later than the one asked about.
     """
 
@@ -82,6 +83,7 @@ class Answered:
     baseline: str = ""
     pulls: tuple[str, ...] = ()
     again: float = 0.0
+    log: LastLog | None = None
     newer: str = ""
 
 

@@ -201,7 +201,9 @@ _WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
 
 
 def _remember(builder: StateBuilder, event: Answered) -> None:
-    """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline."""
+    """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline, its log."""
+    if event.log is not None:
+        builder.put(event.node, log=event.log)
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(builder, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:

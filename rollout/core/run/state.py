@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from rollout.core.model.approvals import Approval
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
+from rollout.core.model.report import LastLog
 
-RULES = 7
+RULES = 8
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
@@ -187,6 +188,7 @@ class NodeRecord:
     * ``cordoned``: it may have a cordon of ours, from before the first request until it is known to have none.
       ``uncordons`` counts failed attempts in a row to lift it. From the first one on the cordon takes no room from
       nodes that must be reverted. A cordon of a node that was broken begins with one.
+    * ``log``: the last lines before its change was reverted, the last time that it was.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
@@ -219,6 +221,7 @@ class NodeRecord:
     cordoned: bool = False
     uncordons: int = 0
     drained_seconds: float = 0.0
+    log: LastLog | None = None
     tx: str = ""
 
 

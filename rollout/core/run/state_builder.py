@@ -83,9 +83,13 @@ def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
     left = (
         drains.left(builder.state.order.nodes[name], builder.record(name), builder.now) if verb is Verb.DRAIN else 0.0
     )
+    evidence = verb is Verb.REVERT and record.cause is not None
     builder.commands.append(
-        Ask(name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left)
-    )
+        Ask(
+            name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left,
+            evidence,
+        )
+    )  # fmt: skip
 
 
 def did_not_restart(builder: StateBuilder, name: str) -> None:

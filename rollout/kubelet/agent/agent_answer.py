@@ -10,7 +10,8 @@ import re
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
-from rollout.kubelet.agent.agent_lines import MAX_TEXT, AgentReading, BadLineError, printable, read
+from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
+from rollout.kubelet.agent.agent_reading import AgentReading
 
 TORN = "torn-program"
 """The node received another program, and ran nothing: no verb began, so none ends."""
@@ -98,6 +99,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         token=reading.token,
         healthy=reading.healthy[0] if reading.healthy else None,
         measurement=reading.measurement(),
+        log=reading.log,
         leftovers=tuple(reading.left),
         seconds=seconds,
     )

@@ -153,9 +153,19 @@ def confirm(program: str, *, tx: str, run: str, counter: int, keep: int, sudo: b
 
 
 def revert(
-    program: str, *, tx: str, run: str, counter: int, force: bool = False, sudo: bool, deadline: float
+    program: str,
+    *,
+    tx: str,
+    run: str,
+    counter: int,
+    force: bool = False,
+    evidence: bool = False,
+    sudo: bool,
+    deadline: float,
 ) -> RemoteCommand:
+    """``evidence``: the answer has the kubelet's last log lines before the revert."""
     words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), *(["force=1"] if force else [])]
+    words += ["evidence=1"] if evidence else []
     return _command(program, "revert", words, (), sudo=sudo, deadline=deadline)
 
 

@@ -12,84 +12,33 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from rollout.core.model.report import RemoteAnswer
+from rollout.core.model.report import LastLog, RemoteAnswer
 from rollout.core.model.snapshot import (
     FileState,
-    Measurement,
     Process,
     Receipt,
     ReceiptState,
-    Service,
     Stale,
     Token,
-    UnitState,
 )
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected
-
-# What was read so far of one agent's answer, line by line, and its measurement.
-
-
-@dataclass
-class AgentReading:
-    """What was read so far of one answer."""
-
-    refused: tuple[str, str] | None = None
-    failed: tuple[str, str] | None = None
-    ended: str = ""
-    said: list[str] = field(default_factory=list)
-    token: Token | None = None
-    receipt: Receipt | None = None
-    history: list[Receipt] = field(default_factory=list)
-    healthy: tuple[bool, str] | None = None
-    facts: dict[str, str] = field(default_factory=dict)
-    unit: str = ""
-    properties: dict[str, str] = field(default_factory=dict)
-    process: Process | None = None
-    services: dict[str, dict[str, str]] = field(default_factory=dict)
-    serving: dict[str, Process] = field(default_factory=dict)
-    pulls: tuple[str, ...] | None = None
-    healthz: str | None = None
-    lenient: int | None = None
-    files: dict[str, FileState] = field(default_factory=dict)
-    promised: list[FileState] = field(default_factory=list)
-    commands: dict[str, int] = field(default_factory=dict)
-    outputs: dict[str, str] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    expected: list[Expected] = field(default_factory=list)
-    stale: list[Stale] = field(default_factory=list)
-    binary: Binary | None = None
-    age: int | None = None
-
-    def measurement(self) -> Measurement | None:
-        if not (self.unit or self.process or self.healthz or self.files or self.commands):
-            return None
-        return Measurement(
-            unit=UnitState(self.unit, dict(self.properties)) if self.unit else None,
-            process=self.process,
-            healthz=self.healthz,
-            lenient=self.lenient,
-            files=dict(self.files),
-            commands=dict(self.commands),
-            outputs=dict(self.outputs),
-            services={
-                name: Service(UnitState(name, dict(found)), self.serving.get(name))
-                for name, found in self.services.items()
-            },
-            pulls=self.pulls,
-        )
-
+from rollout.core.text.redaction import without_secrets
+from rollout.kubelet.agent.agent_reading import AgentReading
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
 MAX_LINES = 2_000
 MAX_TEXT = 2_000
 MAX_OUTPUT = 200
+MAX_LOG_LINES = 20
+MAX_LOG = 4_096
 
 _REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _KIND = re.compile(r"regular|absent|directory|symlink|other")
+_EXIT = re.compile(r"code=(?:exited|killed|dumped), status=[0-9A-Za-z/-]{1,60}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
@@ -206,6 +155,20 @@ def _healthy(reading: AgentReading, rest: str) -> None:
     ill = reading.healthy is not None and not reading.healthy[0]
     words = reading.healthy[1] if ill and reading.healthy else printable(text)  # the reason of the revert stays
     reading.healthy = (answer == "yes", words)
+
+
+def _exited(reading: AgentReading, rest: str) -> None:
+    """Before the ``log`` line, if there is one."""
+    reading.log = LastLog(_match(_EXIT, rest))
+
+
+def _log(reading: AgentReading, rest: str) -> None:
+    """Secrets are removed before the lines are recorded anywhere."""
+    text = _decoded(rest)
+    if len(text) > MAX_LOG:
+        raise ValueError("longer than the agent sends")
+    lines = text.decode("ascii", "replace").splitlines()[-MAX_LOG_LINES:]
+    reading.log = replace(reading.log or LastLog(), lines=tuple(without_secrets(printable(line)) for line in lines))
 
 
 def _fact(reading: AgentReading, rest: str) -> None:
@@ -347,6 +310,8 @@ READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
     "receipt": _receipt,
     "history": _history,
     "healthy": _healthy,
+    "exited": _exited,
+    "log": _log,
     "fact": _fact,
     "unit": _unit,
     "process": _process,

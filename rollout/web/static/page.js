@@ -7,6 +7,7 @@
   if (!run) return;
   const byId = (id) => document.getElementById(id);
   const SIDE = 11, STEP = 13, ACROSS = 12, ROW = 28, SPARE = 8;
+  const SLICE = 8, MANY = 500; // milliseconds, and nodes, after which a key or a click may come between
   const nodes = new Map(); // name -> {name, rack, wave, state, message, charged, owed, low}
   const racks = new Map(); // key -> {key, label, names, button, counts, canvas, stale}
   const filter = { rack: "", text: "", state: "" };
@@ -23,9 +24,26 @@
   function take(found) {
     if (found.layout) layout(found.layout);
     if (found.nodes) update(found.nodes);
-    // a task each, so that none keeps a key or a click waiting
-    for (const [name, text] of Object.entries(found.parts || {})) setTimeout(replace, 0, name, text);
-    standing(found.standing, found.standing === "no controller");
+    for (const [name, text] of Object.entries(found.parts || {})) soon(() => replace(name, text));
+    soon(() => standing(found.standing, found.standing === "no controller"));
+  }
+
+  // Jobs, in their order and in short slices.
+
+  const jobs = [];
+
+  function soon(job) {
+    jobs.push(job);
+    if (jobs.length === 1) setTimeout(slice);
+  }
+
+  function slice() {
+    const end = performance.now() + SLICE;
+    try {
+      while (jobs.length && performance.now() < end) jobs.shift()();
+    } finally {
+      if (jobs.length) setTimeout(slice);
+    }
   }
 
   function standing(words, broken) {
@@ -48,28 +66,35 @@
   // The map: a button for each rack, a square for each node.
 
   function layout(found) {
-    ({ states, charged, waves } = found);
-    nodes.clear();
-    racks.clear();
-    order = [];
     const place = byId("racks");
-    place.replaceChildren();
+    soon(() => {
+      ({ states, charged, waves } = found);
+      nodes.clear();
+      racks.clear();
+      order = [];
+      place.replaceChildren();
+    });
     let last = null;
     for (const [zone, name, names] of found.racks) {
-      if (zone !== last && zone) {
-        const title = document.createElement("h3");
-        title.textContent = `zone ${zone}`;
-        place.append(title);
-      }
+      const title = zone !== last ? zone : "";
       last = zone;
-      const rack = cell(`${zone}/${name}`, name, names);
-      place.append(rack.button);
-      for (const node of names) {
-        nodes.set(node, { name: node, rack, wave: "", state: "pending", message: "", charged: 0, owed: 0, low: node.toLowerCase() });
-        order.push(node);
-      }
+      soon(() => add(place, title, `${zone}/${name}`, name, names));
     }
-    choose();
+    soon(choose);
+  }
+
+  function add(place, zone, key, name, names) {
+    if (zone) {
+      const title = document.createElement("h3");
+      title.textContent = `zone ${zone}`;
+      place.append(title);
+    }
+    const rack = cell(key, name, names);
+    place.append(rack.button);
+    for (const node of names) {
+      nodes.set(node, { name: node, rack, wave: "", state: "pending", message: "", charged: 0, owed: 0, low: node.toLowerCase() });
+      order.push(node);
+    }
   }
 
   function cell(key, name, names) {
@@ -104,15 +129,21 @@
   }
 
   function update(rows) {
-    for (const [name, wave, state, message, wrong, owed] of rows) {
-      const node = nodes.get(name);
-      if (!node) continue;
-      Object.assign(node, { wave: waves[wave], state, message, charged: wrong, owed });
-      node.low = `${name} ${message}`.toLowerCase();
-      node.rack.stale = true;
-    }
-    for (const rack of racks.values()) if (rack.stale) count(rack);
-    choose();
+    const touched = new Set();
+    for (let at = 0; at < rows.length; at += MANY) soon(() => rows.slice(at, at + MANY).forEach((row) => change(row, touched)));
+    soon(() => {
+      for (const rack of touched) soon(() => count(rack));
+      soon(choose);
+    });
+  }
+
+  function change([name, wave, state, message, wrong, owed], touched) {
+    const node = nodes.get(name);
+    if (!node) return;
+    Object.assign(node, { wave: waves[wave], state, message, charged: wrong, owed });
+    node.low = `${name} ${message}`.toLowerCase();
+    node.rack.stale = true;
+    touched.add(node.rack);
   }
 
   function count(rack) {
@@ -132,7 +163,7 @@
   let colours = {};
   const dark = matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", () => { colours = {}; redraw(); });
-  addEventListener("beforeprint", redraw);
+  addEventListener("beforeprint", () => { [...racks.values()].forEach(paint); draw(); });
 
   function colour(name) {
     colours[name] = colours[name] || getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -203,7 +234,11 @@
   }
 
   function draw() {
-    for (const rack of racks.values()) if (rack.stale) paint(rack);
+    const end = performance.now() + SLICE;
+    for (const rack of racks.values()) {
+      if (rack.stale && performance.now() > end) { later(); break; }
+      if (rack.stale) paint(rack);
+    }
     const first = Math.max(0, Math.floor(view.scrollTop / ROW) - SPARE);
     const last = Math.min(shown.length, first + Math.ceil(view.clientHeight / ROW) + 2 * SPARE);
     const focused = rows.contains(document.activeElement) ? document.activeElement.textContent : null;

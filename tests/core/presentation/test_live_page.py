@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 
 from rollout.core.model.playbook import Cause
+from rollout.core.model.report import LastLog
+from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.index_page import index_body
 from rollout.core.presentation.pages.live_page import live_body, live_head, now_parts, waiting
 from rollout.core.presentation.pages.markup import Axis, Html
@@ -14,7 +16,8 @@ from rollout.core.presentation.pages.parts import idle, story_parts
 from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.run_list import ListedRun, RunStanding
-from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance, summary_lines
 from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
 from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
 from tests.core.presentation import journals
@@ -151,6 +154,11 @@ def test_the_page_of_a_plan_has_its_diffs_waves_and_numbers() -> None:
     assert "no plan that this version" in plan_body(None, "")
 
 
+def with_record(story: Story, name: str, **changes: object) -> Story:
+    record = replace(story.state.nodes[name], **changes)  # type: ignore[arg-type]
+    return replace(story, state=replace(story.state, nodes={**story.state.nodes, name: record}))
+
+
 def test_a_node_has_its_answers_with_times_and_its_diff() -> None:
     plan, play = journals.halted(240)
     story = story_of(play, plan)
@@ -158,6 +166,18 @@ def test_a_node_has_its_answers_with_times_and_its_diff() -> None:
     answers = [event for event in play.journal if isinstance(event, Answered) and event.node == name]
     text = node_body(story, name, answers)
     assert "exit code 1, &lt;failed to parse kubelet flag&gt;" in text
+    assert "journalctl -u kubelet" in text, "it sent no log"
+    log = LastLog("code=exited, status=1/FAILURE", ("kubelet[77]: <failed> to parse kubelet flag",))
+    logged = with_record(story, name, log=log)
+    for shown in (node_body(logged, name, answers), page(logged), parts_of(logged)["failures"]):
+        assert (
+            f"{name}: its process exited (code=exited, status=1/FAILURE); the last log lines before its revert" in shown
+        )
+        assert "kubelet[77]: &lt;failed&gt; to parse kubelet flag" in shown
+    failures = report_document(logged, Afterwards()).failures
+    assert [each.log.lines for each in failures if each.log] == [log.lines]
+    said = "\n".join(summary_lines(summarize(logged.state)))
+    assert "\n      kubelet[77]: <failed> to parse kubelet flag\n" in said
     verbs = re.findall(r"<td class=\"when\">[\d:]+</td><td>(\w+)</td>", text)
     assert verbs[:2] == ["read", "apply"]
     assert "+serializeImagePulls: false" in text

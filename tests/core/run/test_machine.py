@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollout.core.model.playbook import Budget, Busy, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
+from rollout.core.model.report import LastLog
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
@@ -142,6 +143,22 @@ def test_an_unhealthy_node_in_the_soak_is_reverted_and_halts_the_run() -> None:
     assert end.nodes["a-1"].state is NodeState.REVERTED
     assert end.ending is Ending.HALTED
     assert end.wave == 0
+    assert {ask.node for ask in play.asked if ask.verb is Verb.REVERT and ask.evidence} == {"a-1"}
+
+
+def test_the_log_of_a_node_that_failed_is_kept_and_others_are_not_asked_for_theirs() -> None:
+    play = Play(make_order(RACKS, THREE_WAVES, on_failure=RevertScope.RUN))
+    play.run(until=lambda s: s.wave == 1)
+    state, log = play.state, LastLog("code=exited, status=1/FAILURE", ("kubelet[7]: bad",))
+    name, record = next((name, each) for name, each in state.nodes.items() if each.asked is Verb.APPLY)
+    unhealthy = Answered(state.now, name, record.serial, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "unhealthy", log=log)
+    play.feed(unhealthy)
+    assert play.state.nodes[name].log == log
+    end = play.go_on()
+    assert end.nodes[name].log == log
+    reverts = [ask for ask in play.asked if ask.verb is Verb.REVERT]
+    assert reverts
+    assert not any(ask.evidence for ask in reverts)
 
 
 def test_an_answer_lost_in_mid_apply_is_resolved_by_reading_the_node() -> None:

@@ -10,7 +10,7 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.moments import MomentKind, fallen, moments
 from rollout.core.presentation.pages.sections import next_steps, used_budgets
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.summary import Summary, summarize
+from rollout.core.presentation.summary import FailureLog, Summary, failure_log, summarize
 from rollout.core.presentation.summary_text import Afterwards, SinceThen, since_then
 from rollout.core.run.state import NodeState
 from rollout.core.text.documents import Inline, Moment
@@ -28,7 +28,10 @@ class ReportMoment:
 
 @dataclass(frozen=True, slots=True)
 class ReportFailure:
-    """Nodes (a nodeset) with the same state, reference and message; when the first and the last of them failed."""
+    """Nodes (a nodeset) with the same state, reference and message; when the first and the last of them failed.
+
+    ``log``: of the first of them that has one.
+    """
 
     state: NodeState
     reference: str
@@ -37,6 +40,7 @@ class ReportFailure:
     count: int
     first: Moment
     last: Moment
+    log: FailureLog | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,10 @@ def report_document(story: Story, after: Afterwards) -> ReportDocument:
 def _failures(story: Story) -> Iterator[ReportFailure]:
     for kind in fallen(story):
         nodes = fold(kind.nodes)
-        yield ReportFailure(kind.state, kind.reference, kind.message, nodes, len(kind.nodes), kind.first, kind.last)
+        log = failure_log(story.state, kind.nodes)
+        yield ReportFailure(
+            kind.state, kind.reference, kind.message, nodes, len(kind.nodes), kind.first, kind.last, log
+        )
 
 
 def _gates(story: Story) -> Iterator[ReportReading]:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from rollout.core.model.plan import Plan
 from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages.last_logs import log_command, log_lines
 from rollout.core.presentation.pages.markup import Html, clock, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.summary import failure_log
 from rollout.core.run.events import Answered
 from rollout.core.run.state import Order
 from rollout.core.text.redaction import without_secrets
@@ -87,18 +89,17 @@ def _change(plan: Plan | None, name: str) -> Html:
 
 
 def _further(story: Story, name: str) -> Html:
-    """The receipt and the whole log are on the node: the journal has the answers above."""
+    """The last log lines, if the node sent them. The receipt and the whole log are on the node."""
+    log = failure_log(story.state, [name])
     cluster = story.past.order.cluster
     at = max((wrong.at for wrong in story.wrongs if wrong.node == name), default=story.ended)
     commands = (
-        (sections.log_command(cluster, name, at), "prints its kubelet's exit status and its last log lines until then"),
+        (log_command(cluster, name, at), "prints its kubelet's exit status and its last log lines until then"),
         (f"rollout verify --cluster {cluster} --limit {name}", "reads its receipt and compares its files"),
         (f"rollout diagnose --cluster {cluster} --limit {name}", "reads the logs of its kubelet and runtime"),
     )
     return raw(
-        tag(
-            "p",
-            "The evidence above is what the node's agent reported. Its log is on the node:",
-        ),
+        log_lines(log) if log else "",
+        tag("p", "The evidence above is what the node's agent reported. Its whole log is on the node:"),
         tag("ul", [tag("li", tag("code", command, class_="command"), f" {what}") for command, what in commands]),
     )

@@ -12,8 +12,9 @@ from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
 from rollout.core.plans.change_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
+from rollout.core.presentation.pages.last_logs import logs
 from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
-from rollout.core.presentation.pages.moments import Fallen, fallen, moments
+from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
 from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
@@ -300,29 +301,7 @@ def failures(story: Story) -> Html:
     ]
     more = len(found) - MOST_ROWS
     rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
-    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest, _logs(story, found))
-
-
-MOST_LOGS = 3
-
-
-def _logs(story: Story, found: Sequence[Fallen]) -> Html:
-    """For the first node of each kind that failed itself: the command that reads its kubelet's log of that moment."""
-    kinds_ = [kind for kind in found if kind.reference != WITH_OTHERS and kind.state is not NodeState.UNREACHABLE]
-    cluster = story.past.order.cluster
-    rows = [
-        tag("li", tag("code", log_command(cluster, kind.nodes[0], kind.first), class_="command"))
-        for kind in kinds_[:MOST_LOGS]
-    ]
-    words = tag("p", "Exit status and last log lines of a kubelet, up to its failure:", class_="dim")
-    return raw(words, tag("ul", rows)) if rows else Html("")
-
-
-def log_command(cluster: str, node: str, at: float) -> str:
-    """What prints the exit status of a node's kubelet and the end of its log before ``at`` (seconds since the epoch)."""
-    until = wall(at + 1)
-    read = f'systemctl show -p ExecMainStatus kubelet; journalctl -u kubelet -n 20 --no-pager --until "{until}"'
-    return f"rollout exec {shlex.quote(node)} --cluster {shlex.quote(cluster)} --sudo -- {shlex.quote(read)}"
+    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest, logs(story, found))
 
 
 def used_budgets(story: Story) -> list[Distance]:

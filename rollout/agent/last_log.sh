@@ -1,0 +1,40 @@
+# ------------------------------------------------------------------------------------------ the log before the revert
+
+tell_last_log() { # SINCE, in milliseconds since boot: after a revert that restarted the units: how the process with the new files ended, and
+  # its last lines in the journal. The node has its old files by now; this delays no check and no answer
+  clock
+  [ -n "${given_at-}" ] && [ $((now + 6000)) -lt "$until" ] || return 0
+  logged=$unit
+  for name in $concerned; do
+    case " ${because-} " in *" $name: "* | *" restart $name "*) logged=$name ;; esac
+  done
+  said='' count=0 ended=''
+  IFS=$NL
+  for line in $(bounded 3 journalctl -q -b --no-pager -o short-monotonic -n 400 -u "$logged" 2>/dev/null); do
+    ! is_between "$1" "$given_at" "$line" || keep_line "${line#*] }"
+  done
+  unset IFS
+  [ -z "$ended" ] || say "exited $ended"
+  [ -z "$said" ] || say "log $(printf %s "$said" | tr -c '\n -~' ' ' | base64 | tr -d '\n')"
+}
+
+is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `
+  moment=${3#[}
+  moment=${moment%%]*}
+  moment=${moment##* }
+  fraction=${moment#*.} moment=${moment%%.*}
+  fraction=${fraction%"${fraction#???}"}
+  is_number "$moment" && is_number "$fraction" || return 1
+  moment=$((moment * 1000 + 1$fraction - 1000))
+  [ "$moment" -ge "$1" ] && [ "$moment" -le "$2" ]
+}
+
+keep_line() { # HOST PROGRAM[PID]: TEXT: at most the last 20 lines and 4,000 bytes; and the last exit that systemd reports
+  text=${1#* }
+  [ "${#text}" -le 1000 ] || text=$(printf %.1000s "$text")
+  case $text in 'systemd['*': Main process exited, code='*) ended=${text##*' exited, '} ;; esac
+  said=$said$text$NL count=$((count + 1))
+  while [ "$count" -gt 20 ] || [ "${#said}" -gt 4000 ]; do
+    said=${said#*"$NL"} count=$((count - 1))
+  done
+}
