@@ -85,8 +85,8 @@ simulate: setup ## the real machine and driver over model nodes, SEEDS drawn pla
 simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
 	$(BIN)/python -m benchmarks.regions --write docs/scale.md
 
-chaos: setup ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2)
-	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) $(if $(SEED),--seed $(SEED))
+chaos: setup ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
+	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) --engine $(or $(ENGINE),embedded) $(if $(SEED),--seed $(SEED))
 
 power: setup ## CUTS power cuts of a QEMU machine under software emulation (the first time it fetches a kernel; CUTS=10)
 	tests/power/get-kernel.sh $(CACHE)/power

@@ -22,13 +22,17 @@ from rollout.core.text.documents import Moment
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address of a node for SSH. ``ssh_config`` may map it further. ``zone``: of the inventory."""
+    """The address of a node for SSH. ``ssh_config`` may map it further. ``zone``: of the inventory.
+
+    ``controller_ssh``: this machine may reach it itself while no worker of its region answers.
+    """
 
     name: str
     address: str
     user: str | None = None
     port: int | None = None
     zone: str = ""
+    controller_ssh: bool = False
 
 
 class Nodes(Protocol):

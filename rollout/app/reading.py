@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from rollout.app.isolation import Keep, keep_nothing, report_of, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
-from rollout.core.model.inventory import Inventory
+from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.regions import region_of_zone
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.kubelet.agent import agent_call
@@ -29,9 +30,14 @@ def access_to(inventory: Inventory, program: str, names: tuple[str, ...]) -> Nod
     chosen = [inventory.nodes[name] for name in names]
     return NodeAccess(
         program=program,
-        targets={node.name: Target(node.name, node.address, node.user, node.port, node.zone) for node in chosen},
+        targets={node.name: _target(node, inventory.controller_ssh) for node in chosen},
         sudo={node.name: node.through_sudo for node in chosen},
     )
+
+
+def _target(node: Node, regions: Collection[str]) -> Target:
+    itself = bool(region_of_zone(node.zone, regions))
+    return Target(node.name, node.address, node.user, node.port, node.zone, controller_ssh=itself)
 
 
 def only(access: NodeAccess, names: Iterable[str]) -> NodeAccess:

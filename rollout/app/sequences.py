@@ -6,9 +6,9 @@ A cluster's run is the newest run that applies exactly its plan. So the same com
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rollout.app.following import replay_if_readable
+from rollout.app.following import late_findings, replay_if_readable
 from rollout.app.ports import Clock, Journal
 from rollout.app.run_list import listed_runs
 from rollout.core.model.plan import Plan
@@ -16,6 +16,7 @@ from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import run_summary
+from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
@@ -40,12 +41,16 @@ Act = Callable[[tuple[str, ...]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class SequenceTools:
-    """``interrupted``: whether the operator interrupted; ``wait`` sleeps until then or an interrupt; ``tell`` prints a line."""
+    """``interrupted``: whether the operator interrupted; ``wait`` sleeps until then or an interrupt; ``tell`` prints a line.
+
+    ``late_pass``: asks the late gates of a cluster's run now; whether they pass.
+    """
 
     clock: Clock
     interrupted: Callable[[], bool]
     wait: Callable[[float], None]
     tell: Callable[[NextTurn], None]
+    late_pass: Callable[[str], bool]
 
 
 def cluster_states(journal: Journal, plans: Mapping[str, Plan]) -> Mapping[str, SequencedCluster]:
@@ -68,22 +73,32 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         return SequencedCluster(ClusterProgress.NOT_BEGUN, len(plan.nodes))
     state = replay_if_readable(journal, run)
     summary = run_summary(state) if state is not None else journal.summary(run)
-    counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
     progress = _PROGRESS.get(listed.state, ClusterProgress.HALTED)
+    watched = plan.late is not None and state is not None and progress is ClusterProgress.DONE
+    late = late_findings(journal, state) if watched and state is not None else LateFindings()
+    counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
+    if listed.rolled_back:
+        progress, why = ClusterProgress.ROLLED_BACK, f"run {run} was rolled back by {listed.rolled_back[-1].run}"
+    elif late.harm is not None:
+        progress, why = ClusterProgress.HALTED, f"the late gates of run {run} failed: {late.harm.said}"
+    else:
+        why = _why(listed, summary.why if summary else "")
     return SequencedCluster(
-        ClusterProgress.ROLLED_BACK if listed.rolled_back else progress,
+        progress,
         len(plan.nodes),
         run,
         sum(counts.get(kind, 0) for kind in FAILED),
         bool(listed.exit_code),
         listed.ended or 0.0,
-        _why(listed, summary.why if summary else ""),
+        why,
+        late_due=watched,
+        late_over=f"the late watch of run {run} ended: {late.ended.said}"
+        if late.ended and not late_passed(late)
+        else "",
     )
 
 
 def _why(listed: ListedRun, halt: str) -> str:
-    if listed.rolled_back:
-        return f"run {listed.run} was rolled back by {listed.rolled_back[-1].run}"
     ended = f"run {listed.run} ended as {listed.state}"
     return f"{ended}: {halt}" if halt else ended
 
@@ -93,9 +108,10 @@ def carry_out(
 ) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
     """Continue until the sequence has ended, halted or was interrupted. The last turn, and the state of each cluster.
 
-    A turn of ``BEGIN`` or ``SOAK`` at the end: it was interrupted there.
+    A turn of ``BEGIN``, ``SOAK`` or ``ASK`` at the end: it was interrupted there.
     """
     refused: dict[str, str] = {}
+    passed: set[str] = set()  # clusters with late gates that passed after their soak
     told: NextTurn | None = None
     while True:
         found = {
@@ -103,7 +119,7 @@ def carry_out(
                 ClusterProgress.HALTED, state.nodes, state.run, state.failed, why=refused[cluster]
             )
             if cluster in refused
-            else state
+            else replace(state, late_due=state.late_due and cluster not in passed)
             for cluster, state in look().items()
         }
         turn = next_turn(sequence, found, tools.clock.now())
@@ -114,5 +130,9 @@ def carry_out(
             told = turn
         if turn.turn is Turn.BEGIN:
             refused |= act(turn.clusters)
+        elif turn.turn is Turn.ASK:
+            passed |= {cluster for cluster in turn.clusters if tools.late_pass(cluster)}
+            if not passed.issuperset(turn.clusters):
+                tools.wait(LOOK_AGAIN)
         else:
             tools.wait(min(LOOK_AGAIN, turn.until - tools.clock.now()))

@@ -15,7 +15,8 @@ import click
 from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
-from rollout.composition.wiring import DaskEngine, Session, shared_journal
+from rollout.composition.dask_engine import DaskEngine
+from rollout.composition.wiring import Session, shared_journal
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError

@@ -19,6 +19,7 @@ from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
+from rollout.cli.watch_late import ask_once
 from rollout.composition.back_ends import check_backends
 from rollout.composition.planning import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
@@ -126,7 +127,7 @@ class _SequenceRun:
 
     def carry_out(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
         self.interrupts.install()
-        tools = SequenceTools(self.clock, self.interrupts.asked, self._wait, self._tell)
+        tools = SequenceTools(self.clock, self.interrupts.asked, self._wait, self._tell, self._late_pass)
         try:
             return carry_out(self.sequence, self._look, lambda clusters: _together(self._one, clusters), tools)
         except KeyboardInterrupt:
@@ -137,7 +138,7 @@ class _SequenceRun:
 
         Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
         """
-        own = replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
+        own = self._own(cluster)
         journal = own.journal()
         run = self._run_of(journal, cluster)
         if run:
@@ -150,6 +151,14 @@ class _SequenceRun:
             self.runs.apply(own, nodes, plan, inventory, approvals)
         if not self._run_of(journal, cluster):
             self.applied[cluster] = self.clock.now()
+
+    def _late_pass(self, cluster: str) -> bool:
+        own = self._own(cluster)
+        journal = own.past()
+        return ask_once(own, journal, self._run_of(journal, cluster))
+
+    def _own(self, cluster: str) -> Session:
+        return replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
 
     def _run_of(self, journal: Journal, cluster: str) -> str:
         return cluster_states(journal, {cluster: self.plans[cluster]})[cluster].run

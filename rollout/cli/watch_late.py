@@ -12,7 +12,7 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.zones import SystemZones
-from rollout.app.following import late_of, replay
+from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
@@ -28,11 +28,11 @@ from rollout.core.model.playbook import OnLateHarm
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.notices import Notice, late_harm, late_unknown
 from rollout.core.presentation.summary_text import late_lines
-from rollout.core.run.late_watch import LateStatus
+from rollout.core.run.late_watch import LateStatus, late_passed
 from rollout.core.text import documents, durations
 from rollout.core.text.documents import Inline
 from rollout.core.text.terminal import printable
-from rollout.errors import UsageError
+from rollout.errors import StateError, UsageError
 
 LEAST, MOST = 10.0, 3600.0
 """Seconds between two rounds."""
@@ -74,6 +74,17 @@ def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # no
             if once or found.ended or found.harm:
                 return code
             watcher.pause(seconds)
+
+
+def ask_once(session: Session, journal: Journal, run: str) -> bool:
+    """One round, and what follows from it; whether the gates pass. A process that watches the run has asked them."""
+    try:
+        with watching(journal, run), _watcher(session, journal, run) as watcher:
+            _acted(session, journal, watcher, watcher.round())
+    except StateError as error:
+        if error.reference != "watched-already":
+            raise
+    return late_passed(late_findings(journal, replay(journal, run)))
 
 
 @contextmanager

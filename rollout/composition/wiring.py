@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
+from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.operators import notice_sender, operator
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
@@ -58,15 +59,6 @@ class SecondInterruptError(RolloutError):
     def __init__(self) -> None:
         hint = "`rollout resume` continues; nodes without a confirm revert themselves"
         super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
-
-
-@dataclass(frozen=True, slots=True)
-class DaskEngine:
-    """Nodes are reached through the workers of regions. ``strict``: a region without a worker is refused at once."""
-
-    scheduler: str
-    certificates: Path | None
-    strict: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,26 +129,19 @@ class Session:
         """One connection for a call. It ends with the process."""
         if self.engine is None:
             raise LookupError("no engine")
-        try:
-            from rollout.adapters.regions.scheduler import DaskScheduler
-        except ModuleNotFoundError:
-            hint = "pip install 'kubelet-rollout[dask]'"
-            raise UsageError("no-dask", "--engine dask needs the extra `dask`", hint=hint) from None
-        from rollout.adapters.regions.certificates import CertificateFiles
-
-        folder = self.engine.certificates
-        return DaskScheduler(self.engine.scheduler, CertificateFiles(folder) if folder else None)
+        return self.engine.connected()
 
     def in_emergency(self) -> Session:
-        """The same, but it never waits for an engine that is away: then this machine's SSH is used."""
+        """The same, but it never waits for an engine that is away. Then this machine's SSH is used where it may be."""
         if self.engine is None:
             return self
         lenient = replace(self, engine=replace(self.engine, strict=False))
         try:
             lenient.nodes().close()
         except UsageError as error:
-            _say(f"no engine ({error}); continuing over this machine's SSH")
-            return replace(self, engine=None)
+            way = "over this machine's SSH, for regions in `controllerSsh` of the inventory"
+            _say(f"no engine ({error}); continuing {way}; `--engine embedded` reaches every node from here")
+            return replace(lenient, engine=replace(self.engine, strict=False, is_away=True))
         return lenient
 
     def ssh_nodes(self) -> SshNodes:
@@ -237,7 +222,8 @@ class Session:
 
         access = access_to(inventory, agent_program(), tuple(names))
         if self.engine is not None:
-            self._check_regions(self.engine, access)
+            if self.engine.strict:
+                self.engine.check_workers(self._scheduler, access)
             return access
         problems = refused_routes(self.resolver, access.targets.values())
         for problem in problems[:_MOST_SAID]:
@@ -251,17 +237,6 @@ class Session:
         from rollout.adapters.regions.workers import RegionWorkers
 
         return RegionWorkers(self._scheduler).connected()
-
-    def _check_regions(self, engine: DaskEngine, access: NodeAccess) -> None:
-        """``UsageError`` for zones without a worker that can be used, each with the reason."""
-        from rollout.adapters.regions.workers import missing_workers
-
-        zones = sorted({target.zone for target in access.targets.values()})
-        missing = missing_workers(self._scheduler, zones) if engine.strict else {}
-        if missing:
-            said = "; ".join(f"zone {zone}: {why}" for zone, why in missing.items())
-            hint = "start a worker that is named after the zone: `dask worker … --name ZONE-1`"
-            raise UsageError("region-without-worker", f"nothing was touched: {printable(said, 800)}", hint=hint)
 
     @contextmanager
     def observers(self) -> Iterator[tuple[Observer, ...]]:

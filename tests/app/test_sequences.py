@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import Note
 from rollout.app.runs import resumable, resume, start_apply
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
-from rollout.core.model.playbook import Share
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import LateWatch, Share
 from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
 from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
+from rollout.core.run.late_watch import LateNote, LateWord
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import Verb
 from rollout.errors import Place
@@ -25,8 +28,8 @@ FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
 SOAK = 300.0
 
 
-def _stage(name: str) -> ClusterStage:
-    return ClusterStage(name, (StagedCluster(name, f"{name}.json", Place("s", 1, 1)),), SOAK)
+def _stage(*names: str) -> ClusterStage:
+    return ClusterStage(names[0], tuple(StagedCluster(each, f"{each}.json", Place("s", 1, 1)) for each in names), SOAK)
 
 
 SEQUENCE = ClusterSequence("both", (_stage(FIRST.cluster), _stage(SECOND.cluster)), Share(count=3))
@@ -40,10 +43,12 @@ class Both:
     said: list[NextTurn] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
     stop_after: int = 99  # the operator interrupts after so many clusters
+    plans: dict[str, Plan] = field(default_factory=lambda: {plan.cluster: plan for plan in (FIRST, SECOND)})
+    sequence: ClusterSequence = SEQUENCE
+    late: list[bool] = field(default_factory=list)  # what the late gates say, each time that they are asked
 
     def __post_init__(self) -> None:
-        self.sites = {plan.cluster: Site(self.journal) for plan in (FIRST, SECOND)}
-        self.plans = {plan.cluster: plan for plan in (FIRST, SECOND)}
+        self.sites = {cluster: Site(self.journal) for cluster in self.plans}
         self.at = 5000.0
 
     def now(self) -> float:
@@ -71,9 +76,15 @@ class Both:
             self.at = site.at
         return {}
 
+    def late_pass(self, cluster: str) -> bool:
+        assert self.plans[cluster].late
+        return self.late.pop(0)
+
     def go(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
-        tools = SequenceTools(self, lambda: len(self.begun) >= self.stop_after, self.wait, self.said.append)
-        return carry_out(SEQUENCE, self.states, self.act, tools)
+        tools = SequenceTools(
+            self, lambda: len(self.begun) >= self.stop_after, self.wait, self.said.append, self.late_pass
+        )
+        return carry_out(self.sequence, self.states, self.act, tools)
 
 
 @pytest.fixture
@@ -134,3 +145,41 @@ def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> No
     turn, found = both.go()
     assert found[FIRST.cluster].failed == 1
     assert (turn.turn, sequence_exit(found, turn)) == (Turn.END, 4), "one failed node is below the budget of 3"
+
+
+WATCHED = {FIRST.cluster: replace(FIRST, late=LateWatch(3600.0)), SECOND.cluster: SECOND}
+
+
+def test_the_second_cluster_waits_until_the_late_gates_of_the_first_pass(tmp_path: Path) -> None:
+    both = Both(SqlJournal(tmp_path), plans=WATCHED, late=[False, False, True])
+    turn, found = both.go()
+    assert (turn.turn, both.late) == (Turn.END, [])
+    assert [said.turn for said in both.said] == [Turn.BEGIN, Turn.SOAK, Turn.ASK, Turn.BEGIN]
+    waited = both.journal.header("run-second").at - found[FIRST.cluster].ended
+    assert SOAK + 60 <= waited <= SOAK + 90
+    both.go()  # nothing is left to begin, so nothing is asked
+
+
+@pytest.mark.parametrize("word", [LateWord.HARM, LateWord.ENDED])
+def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, word: LateWord) -> None:
+    both = Both(SqlJournal(tmp_path), plans=WATCHED, stop_after=1)
+    both.go()
+    both.stop_after = 99
+    note = LateNote(both.at, word, "3 failures in a row").text(f"run-{FIRST.cluster}")
+    both.journal.note(FIRST.cluster, Note(both.at, "timer", note))
+    turn, _ = both.go()
+    assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
+    assert "3 failures in a row" in turn.why
+
+
+def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: Path) -> None:
+    plans = {name: replace(SMALL, cluster=name) for name in ("canary", "one", "two", "last")}
+    sequence = ClusterSequence("all", (_stage("canary"), _stage("one", "two"), _stage("last")), Share(count=9))
+    both = Both(SqlJournal(tmp_path), plans=plans, sequence=sequence)
+    for node in ACCESS.targets:
+        both.sites["one"].nodes.says[(node, "status")] = SILENT
+    turn, found = both.go()
+    assert [said.clusters for said in both.said if said.turn is Turn.BEGIN] == [("canary",), ("one", "two")]
+    assert (turn.turn, both.begun) == (Turn.HALT, ["canary", "one", "two"])
+    assert turn.why.startswith("one: ")
+    assert found["two"].progress is ClusterProgress.DONE

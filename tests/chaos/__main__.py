@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bed.bed import why_not
-from tests.chaos.draws import KINDS, MANY_NODES, NODES, Kind, draw
+from tests.chaos.draws import ENGINES, MANY_NODES, NODES, Draw, Kind, draw
 from tests.chaos.faults import keep
 from tests.chaos.machine import FAKETIME
+from tests.chaos.region_faults import behind_regions
 from tests.chaos.report import Conditions, conditions, story, table, write
 from tests.chaos.site import make_site
 from tests.chaos.trial import Result, trial
@@ -28,15 +29,15 @@ KEPT = Path(tempfile.gettempdir()) / "rollout-chaos"
 
 
 class Crew:
-    """Several fleets of so many nodes, each with a thread. They take the numbers of runs from one queue."""
+    """Several fleets of so many nodes, each with a thread. They take their runs from one queue."""
 
-    def __init__(self, seed: int, numbers: Sequence[int], nodes: int, fleets: int) -> None:
+    def __init__(self, draws: Sequence[Draw], nodes: int, fleets: int, engine: str) -> None:
         self.results: list[Result] = []
-        self._seed = seed
         self._nodes = nodes
-        self._numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in numbers:
-            self._numbers.put(number)
+        self._around = behind_regions if engine == "dask" else None
+        self._draws: queue.SimpleQueue[Draw] = queue.SimpleQueue()
+        for each in draws:
+            self._draws.put(each)
         self._printing = threading.Lock()
         self._threads = [threading.Thread(target=self._work, args=(index,)) for index in range(fleets)]
 
@@ -49,34 +50,34 @@ class Crew:
 
     def _work(self, index: int) -> None:
         """A fleet is used until a run on it has a finding; then it is created anew."""
-        while not self._numbers.empty():
+        while not self._draws.empty():
             with (
                 tempfile.TemporaryDirectory(prefix=f"rollout-chaos-{index}-") as folder,
-                make_site(Path(folder) / "site", self._nodes) as site,
+                make_site(Path(folder) / "site", self._nodes, self._around) as site,
             ):
-                while (number := self._next()) is not None:
-                    result = trial(site, draw(self._seed, number))
+                while (drawn := self._next()) is not None:
+                    result = trial(site, drawn)
                     self.results.append(result)
                     with self._printing:
                         print(story(result, site), flush=True)  # noqa: T201 - this is a command
                     if result.findings:
-                        keep(site, KEPT / f"seed-{self._seed}-run-{number}")
+                        keep(site, KEPT / f"seed-{drawn.seed}-run-{drawn.number}")
                         break
 
-    def _next(self) -> int | None:
+    def _next(self) -> Draw | None:
         try:
-            return self._numbers.get_nowait()
+            return self._draws.get_nowait()
         except queue.Empty:
             return None
 
 
-def carry_out(seed: int, numbers: Sequence[int], fleets: int) -> Sequence[Result]:
+def carry_out(draws: Sequence[Draw], fleets: int, engine: str) -> Sequence[Result]:
     """The small fleets in parallel, then a large one, which uses as much of the machine as all of them."""
-    few = [number for number in numbers if draw(seed, number).nodes == NODES]
-    many = [number for number in numbers if draw(seed, number).nodes != NODES]
+    few = [each for each in draws if each.nodes == NODES]
+    many = [each for each in draws if each.nodes != NODES]
     return [
-        *Crew(seed, few, NODES, min(fleets, len(few))).work(),
-        *Crew(seed, many, MANY_NODES, min(1, len(many))).work(),
+        *Crew(few, NODES, min(fleets, len(few)), engine).work(),
+        *Crew(many, MANY_NODES, min(1, len(many)), engine).work(),
     ]
 
 
@@ -86,9 +87,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311 - any will do
     parser.add_argument("--run", type=int, action="append", help="only this one of the seed's runs; writes no page")
     parser.add_argument(
-        "--kind", choices=[kind.name for kind in KINDS], help="only the seed's runs of this one; writes no page"
+        "--kind", choices=[kind.name for kind in Kind], help="only the seed's runs of this one; writes no page"
     )
     parser.add_argument("--fleets", type=int, default=2, help="of three nodes each, side by side")
+    parser.add_argument("--engine", choices=[*ENGINES], default="embedded", help="what reaches the nodes")
     given = parser.parse_args()
     reason = why_not() or (
         "" if FAKETIME.exists() else f"NOT TESTED: {FAKETIME} is missing (apt-get install libfaketime)"
@@ -96,13 +98,13 @@ def main() -> int:
     if reason:
         print(reason, file=sys.stderr)  # noqa: T201
         return 2
-    only = KINDS.index(Kind[given.kind]) if given.kind else 0
-    numbers = given.run or range(
-        only, only + given.runs * (len(KINDS) if given.kind else 1), len(KINDS) if given.kind else 1
-    )
+    kinds = ENGINES[given.engine]
+    only = kinds.index(Kind[given.kind]) if given.kind else 0
+    step = len(kinds) if given.kind else 1
+    numbers = given.run or range(only, only + given.runs * step, step)
     began = time.monotonic()
-    results = carry_out(given.seed, numbers, given.fleets)
-    around: Conditions = conditions(given.seed, given.runs, given.fleets, time.monotonic() - began)
+    results = carry_out([draw(given.seed, number, kinds) for number in numbers], given.fleets, given.engine)
+    around: Conditions = conditions(given.seed, given.runs, given.fleets, time.monotonic() - began, given.engine)
     print("\n".join(table(results)))  # noqa: T201
     if not (given.run or given.kind) and len(results) == len(numbers):
         write(results, around)

@@ -8,6 +8,7 @@ journal.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,9 +56,22 @@ class Kind(StrEnum):
     BASTION = "nodes behind a real bastion"
     API_SERVER = "API server restarted with a cold RBAC cache"
     ANSWER = "no answer to a request"
+    WORKER = "kill -9 of a region's worker"
+    WORKER_STOPPED = "a region's worker stopped, then continued"
+    SCHEDULER = "kill -9 of the scheduler"
+    ENGINE_CUT = "scheduler cut off from controller and workers"
+    TWINS = "two workers with one name"
+    REPEAT = "calls repeated by Dask"
 
 
-KINDS = tuple(Kind)
+STRUCK_ENGINE = (Kind.WORKER, Kind.WORKER_STOPPED, Kind.SCHEDULER, Kind.ENGINE_CUT, Kind.TWINS, Kind.REPEAT)
+KINDS = tuple(kind for kind in Kind if kind not in STRUCK_ENGINE)
+WITH_REGIONS = (
+    *STRUCK_ENGINE, Kind.CONTROLLER, Kind.SSHD, Kind.POWER, Kind.LINK_SHORT, Kind.LINK_LONG, Kind.FREEZE, Kind.TWO,
+    Kind.FROZEN, Kind.AGENT, Kind.ANSWER,
+)  # fmt: skip
+"""The kinds for nodes behind workers of regions: what strikes the engine, and what strikes controllers and connections."""
+ENGINES = {"embedded": KINDS, "dask": WITH_REGIONS}
 
 VARIANTS = {
     Kind.CONTROLLER: ("",),
@@ -89,6 +103,12 @@ VARIANTS = {
     Kind.BASTION: ("", "killed"),
     Kind.API_SERVER: ("403", "401, then 403"),
     Kind.ANSWER: ("late", "the link cut", "the elevated shell killed"),
+    Kind.WORKER: ("started again at once", "seconds later"),
+    Kind.WORKER_STOPPED: ("longer than the guard", "shorter than the guard"),
+    Kind.SCHEDULER: ("started again at once", "seconds later"),
+    Kind.ENGINE_CUT: ("longer than the guard", "longer than the timeouts", "shorter than the guard"),
+    Kind.TWINS: ("beside the first", "the first is stopped"),
+    Kind.REPEAT: ("at the same time", "seconds later"),
 }
 """The variants of a kind; one of them is drawn."""
 
@@ -104,6 +124,12 @@ SECONDS = {
     Kind.MASKED: (1.0, GUARD + 4.0),
     Kind.API_SERVER: (1.5, GUARD - 4.0),
     Kind.ANSWER: (0.5, GUARD + 4.0),
+    Kind.WORKER: (0.5, GUARD + 4.0),
+    Kind.SCHEDULER: (0.5, GUARD + 4.0),
+    Kind.ENGINE_CUT: (0.5, GUARD - 3.0),
+    Kind.WORKER_STOPPED: (0.5, GUARD - 3.0),
+    Kind.TWINS: (1.0, GUARD + 4.0),
+    Kind.REPEAT: (0.5, 3.0),
 }
 """The seconds for which a fault lasts. Kinds that are not listed end in another way."""
 
@@ -121,10 +147,14 @@ LONGER = {
     Kind.FREEZE: (1.0, 3.0),
     Kind.SYSTEMD: (1.0, 3.0),
     Kind.ANSWER: (APPLY_MARGIN + 2.0, APPLY_MARGIN + 4.0),
+    Kind.WORKER_STOPPED: (1.0, 3.0),
+    Kind.ENGINE_CUT: (1.0, 3.0),
 }
 """Seconds by which a fault outlasts the guard: in the variants "longer than the guard" and "late" of kinds with variants."""
 
 OUTLASTS = ("", "longer than the guard", "late")
+DASK_TIMEOUT = 30.0
+"""Seconds until a scheduler and its peers give each other up."""
 
 STEPS = {
     "before the receipt": "*/next/armed *",
@@ -169,15 +199,15 @@ class Draw:
         return f"run {self.number} of seed {self.seed}: {what}, {when}, {where}{among}{guard}"
 
 
-def draw(seed: int, number: int) -> Draw:
-    """Run ``number`` (from 0) of a seed."""
+def draw(seed: int, number: int, kinds: Sequence[Kind] = KINDS) -> Draw:
+    """Run ``number`` (from 0) of a seed, if these kinds take turns."""
     dice = random.Random(f"{seed}/{number}")  # noqa: S311 - the same every time
-    kind = KINDS[number % len(KINDS)]
+    kind = kinds[number % len(kinds)]
     variants = VARIANTS[kind]
-    variant = variants[number // len(KINDS) % len(variants)]  # each in its turn, so that all come in a few runs
+    variant = variants[number // len(kinds) % len(variants)]  # each in its turn, so that all come in a few runs
     moment = dice.choice([*STEPS, *ANSWERS]) if dice.random() < 0.5 else ""
     fraction = dice.random()
-    turn = number % len(KINDS) + number // len(KINDS)  # so that every kind has every turn, however many kinds there are
+    turn = number % len(kinds) + number // len(kinds)  # so that every kind has every turn, however many kinds there are
     nodes = MANY_NODES if turn % 20 == 4 else NODES
     guard = DEFAULT_GUARD if turn % 10 == 9 else GUARD
     order = [n for n in dice.sample(range(nodes), nodes) if n % 2 == 0 or kind not in BY_SYSTEMD]
@@ -203,4 +233,6 @@ def _seconds(dice: random.Random, kind: Kind, variant: str, guard: int) -> float
     least, most = SECONDS.get(kind, (0.0, 3.0))
     if kind in LONGER and variant in OUTLASTS:
         least, most = (guard + more for more in LONGER[kind])
+    if variant == "longer than the timeouts":
+        least, most = DASK_TIMEOUT + 2.0, DASK_TIMEOUT + 5.0
     return round(dice.uniform(least, most), 2)

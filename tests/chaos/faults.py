@@ -18,6 +18,7 @@ from tests.chaos.api_server import ColdApiServer
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.fault import Fault
 from tests.chaos.file_faults import LoseSync, MakeImmutable, WriteBack
+from tests.chaos.region_faults import FAULTS_OF_ENGINE
 from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.surroundings import Bastion, OneSession, Proxy
 from tests.chaos.systemd_faults import Isolate, OtherTarget, StopSystemd
@@ -238,6 +239,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.BASTION: Bastion,
     Kind.API_SERVER: ColdApiServer,
     Kind.ANSWER: HoldAnswers,
+    **FAULTS_OF_ENGINE,
 }
 
 

@@ -182,6 +182,13 @@ def beyond(limits: Limits, away: frozenset[str]) -> str:
     return ""
 
 
+def repeated(node: str, applied: Mapping[str, int]) -> tuple[Finding, ...]:
+    """``applied``: transaction → how often its new files were put in place."""
+    return tuple(
+        Finding(Harm.UNTRUE, node, f"{tx} was applied {count} times") for tx, count in applied.items() if count > 1
+    )
+
+
 def fenced(code: int | None, said: str, before: Sequence[Seen], after: Sequence[Seen]) -> tuple[Finding, ...]:
     """A thawed controller must not exit with 0, must report the lost lease, and must not touch a node."""
     found = []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from tests.real.fleet import written
 
 STATE = "var/lib/rollout"
 UNDER_WAY = ("armed", "reverting")
+
+_RENAME = re.compile(r"/tx/([^/ ]+)/new\.1 ")
 
 _ASK = """
 systemctl list-units --all --plain --no-legend '*rollout*' | while read -r unit rest; do echo "left unit $unit"; done
@@ -52,6 +56,12 @@ def receipts(node: Node) -> tuple[Mapping[str, str], ...]:
             continue
         found.append(dict(line.split("=", 1) for line in text.splitlines() if "=" in line))
     return tuple(sorted((each for each in found if "seq" in each), key=lambda receipt: int(receipt["seq"])))
+
+
+def renames(node: Node) -> Mapping[str, int]:
+    """Transaction → how often its first file was put in the place of the old one, since the node's boot."""
+    told = node.exec("sh", "-c", "cat /run/bed-renames 2>/dev/null || :")
+    return Counter(_RENAME.findall(told))
 
 
 def is_under_way(node: Node) -> bool:

@@ -12,14 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.draws import KINDS
+from tests.chaos.draws import Kind
 from tests.chaos.findings import Harm
 from tests.chaos.site import CLUSTER, Site
 from tests.chaos.trial import Result
 from tests.places import ROOT
 
 PAGE = ROOT / "docs/reliability.md"
-HEAD = Path(__file__).with_name("reliability.md.head")
+HEADS = {
+    "embedded": Path(__file__).with_name("reliability.md.head"),
+    "dask": Path(__file__).with_name("reliability.regions.md.head"),
+}
+"""The written text of each engine's part of the page."""
+PART = "\n## Nodes behind the workers of regions\n"
+"""The second part begins with it."""
 COLUMNS = (
     "fault", "runs", "struck in the run", "resumed", "reverted by guard or boot", "ended with new files", "worst s",
     "lost nodes", "untrue", "over a limit", "left behind", "did not end",
@@ -35,9 +41,10 @@ class Conditions:
     versions: str
     command: str
     minutes: float
+    engine: str = "embedded"
 
 
-def conditions(seed: int, runs: int, fleets: int, seconds: float) -> Conditions:
+def conditions(seed: int, runs: int, fleets: int, seconds: float, engine: str) -> Conditions:
     cpu = next(
         (
             line.split(":", 1)[1].strip()
@@ -51,7 +58,8 @@ def conditions(seed: int, runs: int, fleets: int, seconds: float) -> Conditions:
         machine=f"{os.cpu_count()} processors ({cpu}), Linux {platform.release()}",
         versions=f"rollout {_first('git', 'rev-parse', '--short', 'HEAD')}, Python {platform.python_version()}, "
         f"{_first('systemd-nspawn', '--version')}",
-        command=f"make chaos RUNS={runs} SEED={seed} FLEETS={fleets}",
+        command=f"make chaos {'' if engine == 'embedded' else f'ENGINE={engine} '}RUNS={runs} SEED={seed} FLEETS={fleets}",
+        engine=engine,
         minutes=seconds / 60,
     )
 
@@ -65,7 +73,7 @@ def table(results: Sequence[Result]) -> Iterator[str]:
     """A row for each kind, then the total."""
     yield _row(*COLUMNS)
     yield _row(*("---",) * len(COLUMNS))
-    for kind in KINDS:
+    for kind in Kind:
         if mine := [result for result in results if result.draw.kind is kind]:
             yield _counted(kind, mine)
     yield _counted("all", results)
@@ -101,7 +109,8 @@ def story(result: Result, site: Site) -> str:
 
 def _whole_story(result: Result, site: Site) -> Iterator[str]:
     yield from (f"    {finding}" for finding in result.findings)
-    yield f"    again: python -m tests.chaos --run {result.draw.number} --seed {result.draw.seed}"
+    engine = "--engine dask " if site.engine else ""
+    yield f"    again: python -m tests.chaos {engine}--run {result.draw.number} --seed {result.draw.seed}"
     for state in (site.state, "other", "emergency"):
         journal = site.journal(state)
         for header in reversed(journal.runs(CLUSTER)):
@@ -123,11 +132,21 @@ def _event(event: dict[str, Any], began: float) -> str:
     return f"{event['at'] - began:7.1f} {event['event']} {' '.join(str(word) for word in words if word)}"[:400]
 
 
-def page(results: Sequence[Result], around: Conditions) -> str:
-    """The whole page: the written text, and the measurements."""
+def part(results: Sequence[Result], around: Conditions) -> str:
+    """The part of the page about this engine: the written text, and the measurements."""
     facts = f"{around.date}, {around.machine}; {around.versions}; {around.minutes:.0f} minutes; `{around.command}`."
-    return f"{HEAD.read_text()}\n{facts}\n\n" + "\n".join(table(results)) + "\n"
+    counted = f"The nodes counted {sum(result.applied for result in results)} changes of their files."
+    return f"{HEADS[around.engine].read_text()}\n{facts} {counted}\n\n" + "\n".join(table(results)) + "\n"
+
+
+def page(before: str, results: Sequence[Result], around: Conditions) -> str:
+    """The whole page, with the part of this engine exchanged."""
+    first, _, second = before.partition(PART)
+    if around.engine == "embedded":
+        first = part(results, around)
+        return f"{first}{PART}{second}" if second else first
+    return first + part(results, around)
 
 
 def write(results: Sequence[Result], around: Conditions) -> None:
-    PAGE.write_text(page(results, around))
+    PAGE.write_text(page(PAGE.read_text(), results, around))

@@ -6,8 +6,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from tests.chaos.draws import GUARD, NODES, Draw
 from tests.chaos.findings import Known, Limits, Seen
 from tests.chaos.look import look
 from tests.chaos.machine import prepare
+from tests.chaos.region_engine import RegionEngine
 from tests.controllers import Done, Process, anew, at_work, finished, until
 from tests.places import ROOT
 
@@ -67,6 +68,8 @@ class Site:
     """Another ssh_config than the bed's own."""
     kubeconfig: Path | None = None
     """Of the cluster's API server, if it has one."""
+    engine: RegionEngine | None = None
+    """What carries the verbs to the nodes, if the controller does not reach them itself."""
 
     @property
     def limits(self) -> Limits:
@@ -218,12 +221,15 @@ def racked(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
 
 
 @contextmanager
-def make_site(folder: Path, count: int = NODES) -> Iterator[Site]:
-    """A site with its own bed: booted, planned and learnt."""
+def make_site(
+    folder: Path, count: int = NODES, around: Callable[[Site], AbstractContextManager[None]] | None = None
+) -> Iterator[Site]:
+    """A site with its own bed: booted, planned and learnt. ``around``: what its runs need in addition."""
     with Bed() as bed:
         site = site_on(bed, folder, count)
-        site.learn()
-        yield site
+        with around(site) if around else nullcontext():
+            site.learn()
+            yield site
 
 
 def site_on(bed: Bed, folder: Path, count: int = NODES) -> Site:

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.chaos.draws import ANSWERS, BY_SYSTEMD, DEFAULT_GUARD, GUARD, KINDS, MANY_NODES, STEPS, VARIANTS, Kind, draw
+from tests.chaos.draws import (
+    ANSWERS,
+    BY_SYSTEMD,
+    DASK_TIMEOUT,
+    DEFAULT_GUARD,
+    GUARD,
+    KINDS,
+    MANY_NODES,
+    STEPS,
+    VARIANTS,
+    WITH_REGIONS,
+    Kind,
+    draw,
+)
 from tests.chaos.faults import FAULTS
 
 MANY = [draw(7, number) for number in range(60 * len(KINDS))]
@@ -58,5 +71,13 @@ def test_only_nodes_with_a_unit_that_can_be_masked_are_masked() -> None:
     assert {number % 2 for each in MANY if each.kind in BY_SYSTEMD for number in each.struck} == {0}
 
 
+def test_every_kind_and_variant_of_runs_through_regions_is_drawn_and_long_cuts_outlast_the_timeout() -> None:
+    drawn = [draw(7, number, WITH_REGIONS) for number in range(60 * len(WITH_REGIONS))]
+    counts = Counter(each.kind for each in drawn)
+    assert counts == dict.fromkeys(WITH_REGIONS, 60)
+    assert {(each.kind, each.variant) for each in drawn} == {(kind, v) for kind in WITH_REGIONS for v in VARIANTS[kind]}
+    assert all(each.seconds > DASK_TIMEOUT for each in drawn if each.variant == "longer than the timeouts")
+
+
 def test_every_kind_has_a_fault() -> None:
-    assert set(FAULTS) == set(KINDS)
+    assert set(FAULTS) == set(Kind)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.findings import Finding, Harm, Known, Kubelet, Limits, Seen, beyond, fenced, findings
+from tests.chaos.findings import Finding, Harm, Known, Kubelet, Limits, Seen, beyond, fenced, findings, repeated
 
 CONFIG, DROP_IN = "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 FOLDER = "/etc/systemd/system/kubelet.service.d"
@@ -117,3 +117,8 @@ def test_a_thawed_controller_must_find_its_lease_lost_and_touch_nothing() -> Non
     touched = Finding(Harm.UNTRUE, "n1", "touched by a controller that had lost its lease")
     assert fenced(5, told, (OLD,), (replace(OLD, token=("4", "r1", "live")),)) == (touched,)
     assert fenced(5, told, (OLD,), (NEW,)) == (touched,)
+
+
+def test_a_change_that_a_node_made_twice_is_found() -> None:
+    assert repeated("n1", {"r1-1": 1, "r1-2": 1}) == ()
+    assert [str(found) for found in repeated("n1", {"r1-1": 2})] == ["untrue: n1: r1-1 was applied 2 times"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.chaos.draws import KINDS, draw
+from tests.chaos.draws import KINDS, WITH_REGIONS, draw
 from tests.chaos.findings import Finding, Harm
 from tests.chaos.report import COLUMNS, Conditions, page, table
 from tests.chaos.trial import Result
@@ -40,8 +42,18 @@ def test_kinds_that_did_not_run_are_not_in_the_table() -> None:
     assert [cells(line)["fault"] for line in list(table(WELL[:1]))[2:]] == [KINDS[0], "all"]
 
 
+def test_each_engine_has_a_part_of_the_page_and_keeps_that_of_the_other() -> None:
+    with_regions = replace(AROUND, engine="dask", command="make chaos ENGINE=dask")
+    struck = [Result(draw(1, number, WITH_REGIONS), reached=True, applied=3) for number in range(len(WITH_REGIONS))]
+    first = page("", WELL, AROUND)
+    both = page(first, struck, with_regions)
+    assert both.startswith(first)
+    assert f"The nodes counted {3 * len(WITH_REGIONS)} changes of their files." in both
+    assert page(both, WELL, AROUND) == page(both, struck, with_regions) == both
+
+
 def test_the_page_contains_how_it_was_made() -> None:
-    text = page(WELL, AROUND)
+    text = page("", WELL, AROUND)
     assert f"`{AROUND.command}`" in text
     assert all(part in text for part in (AROUND.date, AROUND.machine, AROUND.versions, "3 minutes"))
     assert text.rstrip().splitlines()[-1].startswith(f"| all | {2 * len(KINDS)} |")

@@ -10,9 +10,9 @@ from rollout.core.run.state import Ending, Phase, RunState
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.fault import Fault
 from tests.chaos.faults import FAULTS, OTHER_STATE
-from tests.chaos.findings import Finding, Harm, Seen, fenced, findings, is_new
+from tests.chaos.findings import Finding, Harm, Seen, fenced, findings, is_new, repeated
 from tests.chaos.instants import LOOK_EVERY, let_go, reach, set_up
-from tests.chaos.look import is_under_way
+from tests.chaos.look import is_under_way, renames
 from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.watch import Watch
 from tests.controllers import Process, until
@@ -35,6 +35,7 @@ class Result:
     resumed: int = 0
     saved_themselves: int = 0
     confirmed: int = 0
+    applied: int = 0  # changes of a node by the run, counted on the nodes
     longest: float = 0.0  # seconds until all nodes that were armed or being reverted at the fault had ended that
     took: float = 0.0
     words: Mapping[str, str] = field(default_factory=dict)  # node → its state and reference at the end of the run
@@ -196,6 +197,10 @@ def _judged(site: Site, draw: Draw, fault: Fault, result: Result) -> tuple[Findi
     run = site.newest()
     result.words = {name: f"{record.state} [{record.reference}]" for name, record in run.nodes.items()} if run else {}
     said = [(node.name, fault.unexplained(run.nodes[node.name])) for node in fault.nodes] if run else []
+    for node in site.nodes:
+        applied = renames(node)
+        result.applied += len(applied)
+        found += repeated(node.name, applied)
     return (*found, *(Finding(Harm.UNTRUE, name, text) for name, text in said if text))
 
 

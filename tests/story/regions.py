@@ -24,11 +24,14 @@ PYTHON = (sys.executable, "-W", "ignore", "-m")
 
 @dataclass
 class Regions:
-    """``certificates``: folder of ``rollout engine certs``; ``None``: plain TCP."""
+    """``certificates``: folder of ``rollout engine certs``; ``None``: plain TCP. ``preload``: a module that each worker imports."""
 
     folder: Path
     ssh_config: Path
     certificates: Path | None = None
+    host: str = "127.0.0.1"
+    preload: str = ""
+    threads: int = 32
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -46,7 +49,7 @@ class Regions:
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
         self._start(
-            "scheduler", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard",
+            "scheduler", "distributed.cli.dask_scheduler", "--host", self.host, "--port", str(port), "--no-dashboard",
             "--no-show", "--scheduler-file", str(file), *self._tls("scheduler"),
         )  # fmt: skip
         until(lambda: file.exists() and file.read_text().endswith("}"), 60.0, "the scheduler serves")
@@ -54,8 +57,8 @@ class Regions:
     def start_worker(self, name: str) -> None:
         self._start(
             name, "distributed.cli.dask_worker", self.address, "--name", name, "--no-nanny", "--no-dashboard",
-            "--nworkers", "1", "--nthreads", "32", "--host", "127.0.0.1", "--memory-limit", "0", "--death-timeout", "5",
-            "--local-directory", str(self.folder), *self._tls("worker"),
+            "--nworkers", "1", "--nthreads", str(self.threads), "--host", self.host, "--memory-limit", "0", "--death-timeout", "5",
+            "--local-directory", str(self.folder), *self._tls("worker"), *(("--preload", self.preload) if self.preload else ()),
         )  # fmt: skip
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
@@ -82,9 +85,11 @@ class Regions:
 
 
 @contextmanager
-def regions_up(folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None) -> Iterator[Regions]:
+def regions_up(
+    folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None, threads: int = 32
+) -> Iterator[Regions]:
     folder.mkdir()
-    made = Regions(folder, ssh_config, certificates)
+    made = Regions(folder, ssh_config, certificates, threads=threads)
     try:
         made.start_scheduler()
         for name in names:

@@ -24,7 +24,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Two nodes in the zone eu, two in the zone us."""
     with served(tmp_path, ",".join(NODES)) as made:
         (tmp_path / "inventories/small.yaml").write_text(
-            INVENTORY.replace("nodes:\n", "zones: {eu: a, us: b}\nnodes:\n")
+            INVENTORY.replace("nodes:\n", "zones: {eu: a, us: b}\ncontrollerSsh: [eu, us]\nnodes:\n")
         )
         yield made
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -83,6 +84,15 @@ def encode_identity(identity: WorkerIdentity) -> bytes:
 def decode_identity(data: bytes) -> WorkerIdentity:
     """Errors as ``decode_call``."""
     return WorkerIdentity(**json_text.parse(data))
+
+
+def encode_names(names: Iterable[str]) -> bytes:
+    return json.dumps(sorted(names)).encode("ascii")
+
+
+def decode_names(data: bytes) -> tuple[str, ...]:
+    """Errors as ``decode_call``."""
+    return tuple(map(str, json_text.parse(data)))
 
 
 def lost(message: str) -> RemoteAnswer:

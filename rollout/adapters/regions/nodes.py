@@ -1,7 +1,7 @@
 """``Nodes`` through the workers of regions: every verb of a node goes to one worker of its region.
 
-What is lost is LOST: the node is unknown, and its next verb goes to another worker of the region. Without one, this
-machine's own SSH carries every verb except an apply: nothing new begins in a region that is away.
+What is lost is LOST: the node is unknown, and its next verb goes to another worker of the region. Without one, nothing
+new begins there. Where the inventory allows it, this machine's own SSH then carries every verb except an apply.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
 
 from rollout.adapters.regions import worker as tasks
-from rollout.adapters.regions.messages import LOST, VerbCall, decode_answer, encode_call, lost
+from rollout.adapters.regions.messages import LOST, VerbCall, decode_answer, encode_call, encode_names, lost
 from rollout.adapters.regions.workers import RegionWorker, RegionWorkers, Scheduler, TaskLostError
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import region_of_zone
@@ -24,11 +26,12 @@ from rollout.errors import RemoteError
 TRAVEL = 10.0
 """Seconds that a call may take in addition to the deadline of its verb."""
 
+RELEASE_WIDTH = 32
 NO_WORKER = "region-away"
 
 
 class RegionNodes:
-    """Implements the port ``Nodes``. ``own``: this machine's SSH. ``notice`` gets each region that goes away, once."""
+    """Implements the port ``Nodes``. ``own``: this machine's SSH. ``notice`` gets each zone that goes away, once."""
 
     def __init__(self, scheduler: Scheduler, own: Nodes, notice: Callable[[str], None]) -> None:
         self._scheduler = scheduler
@@ -39,6 +42,7 @@ class RegionNodes:
         self._of_node: dict[str, str] = {}  # node → address of the worker that holds its connection
         self._failed: dict[str, set[str]] = defaultdict(set)  # node → addresses that lost its last call
         self._released: dict[str, set[str]] = defaultdict(set)  # address → nodes
+        self._zones: dict[str, str] = {}  # node → its zone, of all nodes with a call
         self._away: set[str] = set()
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
@@ -47,6 +51,8 @@ class RegionNodes:
         worker = self._worker_of(target)
         if worker is None:
             return self._without_region(target, command)
+        with self._lock:
+            self._zones[target.name] = target.zone
         call = VerbCall(
             process=worker.process,
             nonce=secrets.token_hex(16),
@@ -79,8 +85,28 @@ class RegionNodes:
         self._own.release(target)
 
     def close(self) -> None:
-        """Ends this machine's SSH. The connection to the scheduler is its owner's."""
+        """Ends the connections to all nodes with a call, here and on the workers. That to the scheduler is its owner's.
+
+        Also on workers that held a node for a controller that died, or before its call was lost.
+        """
         self._own.close()
+        with self._lock:
+            zones, self._zones = self._zones, {}
+        if not zones:
+            return
+        workers = [worker for worker in self._workers.connected() if not worker.trouble]
+        regions = {worker.region for worker in workers}
+        of_region: dict[str, set[str]] = defaultdict(set)
+        for name, zone in zones.items():
+            of_region[region_of_zone(zone, regions)].add(name)
+        with ThreadPoolExecutor(RELEASE_WIDTH) as pool:
+            for worker in workers:
+                pool.submit(self._release_on, worker, of_region[worker.region])
+
+    def _release_on(self, worker: RegionWorker, names: Collection[str]) -> None:
+        """A worker without an answer ends the connections when they are idle."""
+        with suppress(RemoteError, TaskLostError):
+            self._scheduler.call(tasks.release, worker.address, (encode_names(names),), TRAVEL)
 
     def _worker_of(self, target: Target) -> RegionWorker | None:
         """The worker that holds the node's connection; else the same one for the same node, of those that remain."""
@@ -97,19 +123,22 @@ class RegionNodes:
             first = min(able, key=lambda worker: (worker.address in failed, rank(target.name, worker.name)))
             if first.address in failed and failed >= {worker.address for worker in able}:
                 failed.clear()  # each of them is tried again
-                return None
+                return None if target.controller_ssh else first
             return first
 
     def _without_region(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
         with self._lock:
             new = target.zone not in self._away
             self._away.add(target.zone)
+        away = f"zone {target.zone} has no worker that answers"
+        way = "are read over this machine's SSH" if target.controller_ssh else "cannot be reached; their guards revert"
         if new:
-            self._notice(f"zone {target.zone} has no worker that answers: its nodes are read over this machine's SSH")
-        if command.request is not None and command.request.words.split(" ", 1)[0] == "apply":
-            message = f"zone {target.zone} has no worker that answers; nothing is applied there"
-            return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=message)
-        return self._own.run(target, command)
+            self._notice(f"{away}: its nodes {way}")
+        applies = command.request is not None and command.request.words.split(" ", 1)[0] == "apply"
+        if target.controller_ssh and not applies:
+            return self._own.run(target, command)
+        rest = "nothing is applied there" if applies else "`controllerSsh` of the inventory has no region of this zone"
+        return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=f"{away}; {rest}")
 
     def _to_release(self, address: str) -> tuple[str, ...]:
         with self._lock:

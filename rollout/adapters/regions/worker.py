@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -23,6 +24,7 @@ from rollout.adapters.private_files import read_password
 from rollout.adapters.regions.messages import (
     WorkerIdentity,
     decode_call,
+    decode_names,
     encode_answer,
     encode_identity,
     lost,
@@ -56,6 +58,7 @@ class RegionStation:
         if call.process != self.process:
             return encode_answer(lost("the worker was started again since the call was made"))
         if time.time() > call.expires:
+            self.release((call.target.name,))
             return encode_answer(lost("the call reached the worker after its deadline"))
         with self.lock:
             if call.nonce in self.seen:
@@ -63,13 +66,22 @@ class RegionStation:
             self.seen[call.nonce] = None
             if len(self.seen) > MOST_NONCES:
                 self.seen.popitem(last=False)
-            gone = [self.targets.pop(name) for name in call.released if name in self.targets]
+        self.release(call.released)
+        with self.lock:
             self.targets[call.target.name] = call.target
-        for target in gone:
-            self.nodes.release(target)
         request = AgentRequest(agent_program(), call.words, call.payload)
         command = agent_call.of_request(request, sudo=call.sudo, deadline=call.deadline)
-        return encode_answer(self.nodes.run(call.target, command))
+        answer = self.nodes.run(call.target, command)
+        if time.time() > call.expires + call.deadline:  # nobody waits for it, and another worker has the node now
+            self.release((call.target.name,))
+        return encode_answer(answer)
+
+    def release(self, names: Iterable[str]) -> None:
+        """End the connections to these nodes, as soon as no call uses them."""
+        with self.lock:
+            gone = [self.targets.pop(name) for name in names if name in self.targets]
+        for target in gone:
+            self.nodes.release(target)
 
 
 @cache
@@ -100,6 +112,12 @@ def station() -> RegionStation:
 def carry(data: bytes) -> bytes:
     """The task of a call."""
     return station().carry(data)
+
+
+def release(data: bytes) -> bytes:
+    """The task of a controller that has ended: its connections to nodes end too."""
+    station().release(decode_names(data))
+    return b""
 
 
 def identify() -> bytes:

@@ -44,6 +44,18 @@ class Scheduler(Protocol):
     def close(self) -> None: ...
 
 
+class NoScheduler:
+    """Implements ``Scheduler`` when there is none: every region is away."""
+
+    def workers(self) -> Mapping[str, str]:
+        return {}
+
+    def call(self, *_: object, **_named: object) -> bytes:
+        raise RemoteError("scheduler-away", "the scheduler does not answer")
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RegionWorker:
     """A worker, and its answer. ``trouble``: why it is not used; ``""``: it is."""

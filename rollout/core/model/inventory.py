@@ -107,3 +107,4 @@ class Inventory:
     playbook_place: Place | None = field(default=None, compare=False)
     approvals: ApprovalRule | None = None  # what plans for this cluster need; None: no approval
     calendar: ChangeCalendar | None = None  # when changes of this cluster may start; None: always
+    controller_ssh: frozenset[str] = frozenset()  # regions: without a worker, this machine may reach their nodes

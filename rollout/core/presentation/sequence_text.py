@@ -107,6 +107,8 @@ def _ending(document: SequenceDocument) -> str:
             return f"{name}: halted; no further cluster begins. {printable(document.why, 400)}"
         case Turn.SOAK:
             return f"{name}: soaking until {wall(document.until or 0.0)}"
+        case Turn.ASK:
+            return f"{name}: the late gates of its stage must pass before the next stage"
         case Turn.BEGIN:
             return f"{name}: not finished"
 
@@ -117,4 +119,5 @@ def turn_line(sequence: ClusterSequence, turn: NextTurn, now: float) -> str:
     place = f"stage {stage.name} ({turn.stage + 1} of {len(sequence.stages)})"
     if turn.turn is Turn.SOAK:
         return f"{place}: passed; soaking {seconds_text(turn.until - now)} before the next stage"
-    return f"{place}: {', '.join(turn.clusters)}"
+    clusters = ", ".join(turn.clusters)
+    return f"{place}: asking the late gates of {clusters}" if turn.turn is Turn.ASK else f"{place}: {clusters}"

@@ -28,6 +28,7 @@ from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory, Level, Node
+from rollout.core.model.regions import region_of_zone
 from rollout.core.model.settings import Setting
 from rollout.core.reading.inventory_schema import (
     AnyInventory,
@@ -193,6 +194,7 @@ class _Reading:
             playbook_place=self._place("playbook"),
             calendar=self._calendar(written),
             approvals=self._approvals(written),
+            controller_ssh=self._controller_ssh(written, set(areas[AreaKind.ZONE].values()) or {NO_RACK}),
         )
 
     def _calendar(self, written: AnyInventory) -> ChangeCalendar | None:
@@ -203,6 +205,15 @@ class _Reading:
     def _approvals(self, written: AnyInventory) -> ApprovalRule | None:
         where = locate(self._root, ("approvals", "count"))[0]
         return written.approvals.rule(self._mistakes.place(where)) if written.approvals else None
+
+    def _controller_ssh(self, written: AnyInventory, zones: Set[str]) -> frozenset[str]:
+        """Regions, each with a zone of the inventory."""
+        regions = frozenset(written.controller_ssh)
+        for index, region in enumerate(written.controller_ssh):
+            if self._whole and not any(region_of_zone(zone, {region}) for zone in zones):
+                item = locate(self._root, ("controllerSsh", index))[0]
+                self._mistakes.add(item, "unknown-region", f"`{region}` is the region of no zone", "name a zone")
+        return regions
 
     def _place(self, key: str) -> Place | None:
         entry = self._root.entries().get(key)

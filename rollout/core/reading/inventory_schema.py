@@ -136,6 +136,7 @@ class _Common(Written):
     groups: dict[Name, Group] = Field(default_factory=dict)
     change_windows: WrittenCalendar | None = Field(None, alias="changeWindows")
     approvals: WrittenApprovals | None = None
+    controller_ssh: list[Name] = Field(default_factory=list, alias="controllerSsh")
 
 
 class FoldedInventory(_Common):

@@ -72,6 +72,11 @@ def worth_a_note(found: LateFindings, verdict: Verdict) -> bool:
     return verdict is Verdict.FAIL or found.last is None or found.last.word is not WORD_OF[verdict]
 
 
+def late_passed(found: LateFindings) -> bool:
+    """Whether the newest verdict is a pass."""
+    return found.last is not None and found.last.word is LateWord.PASSED
+
+
 def is_watched(state: RunState) -> bool:
     """Whether a run has ended in a way that leaves its change on nodes, with nothing to be resumed."""
     return state.phase is Phase.ENDED and state.ending is Ending.DONE

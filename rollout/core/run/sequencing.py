@@ -1,8 +1,8 @@
 """Clusters in sequence: which clusters may begin next. The decision is made from the state of their runs alone.
 
-A stage passes when the run of each of its clusters is done, was not rolled back, and the stage's soak is over. A halt
-in one cluster, and the budget over all clusters, stop every cluster that has not begun. Runs that have begun continue
-under their own budgets.
+A stage passes when the run of each of its clusters is done, was not rolled back, the stage's soak is over, and then the
+late gates of each run pass (``watchFor`` of its playbook). A halt in one cluster, and the budget over all clusters, stop
+every cluster that has not begun. Runs that have begun continue under their own budgets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, Clu
 class SequencedCluster:
     """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
 
-    ``left``: its run ended with nodes that were not changed, such as refused ones.
+    ``left``: its run ended with nodes that were not changed, such as refused ones. ``late_due``: its run has late gates,
+    which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
     """
 
     progress: ClusterProgress
@@ -43,6 +44,8 @@ class SequencedCluster:
     left: bool = False
     ended: float = 0.0
     why: str = ""
+    late_due: bool = False
+    late_over: str = ""
 
 
 class Turn(StrEnum):
@@ -50,13 +53,14 @@ class Turn(StrEnum):
 
     BEGIN = "begin"
     SOAK = "soak"
+    ASK = "ask"
     HALT = "halt"
     END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """``clusters``: to begin or to resume; ``until``: the end of the soak; ``why``: of the halt."""
+    """``clusters``: to begin, to resume or to ask; ``until``: the end of the soak; ``why``: of the halt."""
 
     turn: Turn
     stage: int = 0
@@ -77,6 +81,10 @@ def next_turn(sequence: ClusterSequence, found: Mapping[str, SequencedCluster], 
         until = _ends(stage, found) + stage.soak
         if now < until and stage is not sequence.stages[-1]:
             return NextTurn(Turn.SOAK, at, until=until)
+        due = tuple(each.cluster for each in stage.clusters if found[each.cluster].late_due)
+        if due and _begins_later(sequence.stages[at + 1 :], found):
+            over = next((f"{each}: {found[each].late_over}" for each in due if found[each].late_over), "")
+            return NextTurn(Turn.HALT, why=over) if over else NextTurn(Turn.ASK, at, due)
     return NextTurn(Turn.END)
 
 
@@ -87,6 +95,10 @@ def failed_limit(sequence: ClusterSequence, found: Mapping[str, SequencedCluster
 
 def _ends(stage: ClusterStage, found: Mapping[str, SequencedCluster]) -> float:
     return max(found[each.cluster].ended for each in stage.clusters)
+
+
+def _begins_later(stages: tuple[ClusterStage, ...], found: Mapping[str, SequencedCluster]) -> bool:
+    return any(found[each.cluster].progress is ClusterProgress.NOT_BEGUN for stage in stages for each in stage.clusters)
 
 
 def _stopped(sequence: ClusterSequence, found: Mapping[str, SequencedCluster]) -> str:

@@ -18,6 +18,7 @@ from rollout.adapters.regions.messages import (
     decode_answer,
     decode_call,
     decode_identity,
+    decode_names,
     encode_answer,
     encode_call,
     encode_identity,
@@ -34,7 +35,7 @@ from tests.app.agents import Agents
 
 PROGRAM = agent_program()
 STATUS = agent_call.status(PROGRAM, sudo=True, deadline=30.0)
-NODE = Target("n1", "10.0.0.1", "sre", 22, "eu-a")
+NODE = Target("n1", "10.0.0.1", "sre", 22, "eu-a", controller_ssh=True)
 
 
 @dataclass
@@ -58,6 +59,9 @@ class Fabric:
         if task is tasks.identify:
             own = WorkerIdentity(station.process, __version__, decode_identity(tasks.identify()).agent, time.time())
             return encode_identity(self.identities.get(name, own))
+        if task is tasks.release:
+            station.release(decode_names(data[0]))
+            return b""
         self.calls.append((name, decode_call(data[0])))
         answer = station.carry(data[0])
         if name in self.lose:
@@ -135,6 +139,18 @@ def test_a_region_without_a_worker_is_read_from_here_and_nothing_is_applied(at: 
     assert len(at.said) == 1, "said once"
 
 
+def test_a_region_without_a_worker_is_not_reached_unless_the_inventory_allows_it(at: RegionFleet) -> None:
+    node = replace(NODE, zone="us-b", controller_ssh=False)
+    at.nodes.run(node, STATUS)
+    at.fabric.lose.add("us-1")
+    assert at.nodes.run(node, STATUS).reference == LOST
+    assert at.nodes.run(node, STATUS).reference == LOST, "the only worker of the region is tried again"
+    del at.fabric.stations["us-1"]
+    answer = at.nodes.run(node, STATUS)
+    assert (answer.started, answer.reference, at.own.asked) == (False, NO_WORKER, [])
+    assert "`controllerSsh`" in answer.message
+
+
 def test_a_scheduler_that_is_away_keeps_no_node_from_being_read(at: RegionFleet) -> None:
     at.nodes.run(NODE, STATUS)
     at.fabric.is_away = True
@@ -193,3 +209,25 @@ def test_released_nodes_travel_with_the_next_call(at: RegionFleet) -> None:
     at.nodes.run(NODE, STATUS)
     assert at.fabric.calls[-1][1].released == ("n1",)
     assert "n1" in at.agents.released
+
+
+def test_the_end_of_a_command_ends_its_connections_on_every_worker_of_the_region(at: RegionFleet) -> None:
+    """Also those of a worker that lost a call of the node."""
+    at.nodes.run(NODE, STATUS)
+    (first,) = at.carried()
+    at.fabric.lose.add(first)
+    at.nodes.run(NODE, STATUS)
+    at.nodes.run(NODE, STATUS)
+    assert len(set(at.carried())) == 2
+    at.nodes.close()
+    assert at.agents.released == ["n1", "n1"]
+    assert not any(station.targets for station in at.fabric.stations.values())
+
+
+def test_the_connection_of_a_late_call_ends(at: RegionFleet) -> None:
+    """The controller has given up the call, and reads the node through another worker."""
+    station = at.fabric.stations["eu-1"]
+    call = VerbCall(station.process, "1", time.time() + 60, NODE, "status", b"", sudo=True, deadline=30.0)
+    station.carry(encode_call(call))
+    station.carry(encode_call(replace(call, nonce="2", expires=1.0)))
+    assert (at.agents.released, len(at.agents.asked)) == (["n1"], 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rollout.core.model.playbook import Share
@@ -31,6 +33,7 @@ def state(progress: ClusterProgress) -> SequencedCluster:
 
 
 HALTED, OPEN = state(ClusterProgress.HALTED), state(ClusterProgress.UNFINISHED)
+LATE = replace(done(), late_due=True)
 CASES = {
     "nothing has begun": ({}, NextTurn(Turn.BEGIN, 0, (CANARY,))),
     "a run without a controller is resumed": ({CANARY: OPEN}, NextTurn(Turn.BEGIN, 0, (CANARY,))),
@@ -70,6 +73,26 @@ CASES = {
     "the budget stops nothing that has begun": (
         {CANARY: done(), RNO: done(), IAD: done(failed=9), LAST: OPEN},
         NextTurn(Turn.BEGIN, 2, (LAST,)),
+    ),
+    "late gates are asked after the soak": (
+        {CANARY: LATE},
+        NextTurn(Turn.ASK, 0, (CANARY,)),
+    ),
+    "late gates of the clusters of a stage that have some": (
+        {CANARY: done(), RNO: LATE, IAD: done()},
+        NextTurn(Turn.ASK, 1, (RNO,)),
+    ),
+    "not during the soak": (
+        {CANARY: replace(LATE, ended=NOW - 1)},
+        NextTurn(Turn.SOAK, 0, until=NOW - 1 + SOAK),
+    ),
+    "a watch that ended without a pass": (
+        {CANARY: replace(LATE, late_over="it ended")},
+        NextTurn(Turn.HALT, why="canary: it ended"),
+    ),
+    "not when every cluster has begun": (
+        {CANARY: LATE, RNO: LATE, IAD: LATE, LAST: done()},
+        NextTurn(Turn.END),
     ),
     "no soak after the last stage": (
         {CANARY: done(), RNO: done(), IAD: done(), LAST: done(NOW, failed=9)},
