@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.freeze import Freeze
 from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 # A command for a node and how it ended, as values.
@@ -69,12 +70,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
+    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``freeze``, ``unfreeze``, ``cleanup`` or ``forget``.
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
     ``healthy`` is what the agent itself found after a restart: true, false, or ``None`` for not checked.
     ``reference`` with ``DONE``: why a revert cannot complete; ``message`` is the text.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
+    ``frozen``: the freeze of the node, in answers to ``status`` and the two verbs for it, and in a refusal because of it.
     """
 
     node: str
@@ -89,6 +91,7 @@ class Report:
     measurement: Measurement | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
+    frozen: Freeze | None = None
 
 
 # How an operator's command ended on one node.
