@@ -46,6 +46,7 @@ in_time() { # else an agent that froze during its preparation would change its n
 apply_locked() {
   fence
   load "$tx" && { show_receipt receipt "$tx" && finish; }
+  refuse_frozen
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
   asked=$tx
   flusher=bounded # until a file is renamed: the writes before that have no limit in the kernel either

@@ -95,6 +95,7 @@ verb_cleanup() {
 
 forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
   fence
+  refuse_frozen "; an unfreeze comes first"
   transactions
   for name in $all_tx; do
     load "$name"

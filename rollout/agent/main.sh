@@ -9,7 +9,7 @@ main() { # VERB ARGUMENT…
       "verb_$verb" # its output goes to the node's journal
       exit
       ;;
-    snapshot | status | verify | apply | confirm | revert | cleanup | forget)
+    snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget)
       arguments "$@"
       "verb_$verb"
       ;;

@@ -19,6 +19,8 @@ show_state() { # token, receipts, facts that cost nothing
   say "fact machine-id $is_machine"
   say "fact boot-id $boot"
   say "fact uptime $((now / 1000))"
+  read_freeze
+  show_freeze || :
 }
 
 verb_status() {

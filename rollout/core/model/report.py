@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.freeze import Freeze
 from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 # A command for a node and how it ended, as values.
@@ -80,13 +81,14 @@ class LastLog:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``cleanup`` or ``forget``.
+    """The answer to ``apply``, ``confirm``, ``revert``, ``status``, ``freeze``, ``unfreeze``, ``cleanup`` or ``forget``.
 
     ``receipt`` is the receipt of the transaction asked about (``None``: the node has none: untouched).
     ``healthy`` is what the agent itself found after a restart: true, false, or ``None`` for not checked.
     ``reference`` with ``DONE``: why a revert cannot complete; ``message`` is the text.
     ``log`` (apply, revert) is the log before a revert; ``None``: not reverted, not requested, or not readable.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
+    ``frozen``: the freeze of the node, in answers to ``status`` and the two verbs for it, and in a refusal because of it.
     """
 
     node: str
@@ -102,6 +104,7 @@ class Report:
     log: LastLog | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
+    frozen: Freeze | None = None
 
 
 # How an operator's command ended on one node.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from rollout.core.model.freeze import FROZEN, of_fact, told
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
@@ -102,6 +103,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         log=reading.log,
         leftovers=tuple(reading.left),
         seconds=seconds,
+        frozen=of_fact(reading.facts),
     )
 
 
@@ -126,7 +128,8 @@ def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Ou
     if reading.ended != verb or answer.status is None:
         return Outcome.LOST, *_cut_off(answer)
     if reading.refused:
-        return Outcome.REFUSED, *reading.refused
+        frozen = of_fact(reading.facts) if reading.refused[0] == FROZEN else None
+        return Outcome.REFUSED, reading.refused[0], told(frozen) if frozen else reading.refused[1]
     if reading.failed:
         return Outcome.DONE, *reading.failed
     message = reading.healthy[1] if reading.healthy else "; ".join(reading.said)[:MAX_TEXT]

@@ -1,0 +1,52 @@
+# ---------------------------------------------------------------------------------------------------------- the freeze
+
+# While a node is frozen, no controller's apply changes it. Nothing else is refused: a confirm, a revert, a guard and a cleanup end what
+# began before. The file is kept after an unfreeze, so that a delayed older freeze is fenced. Its token is apart from that of runs:
+# a freeze does not fence the run in progress.
+
+read_freeze() { # the newest freeze or unfreeze that this node accepted. What cannot be read counts as a freeze
+  z_counter=0 z_name=- z_state=open z_who=- z_why=-
+  [ -e "$S/freeze" ] || [ -L "$S/freeze" ] || return 0
+  read -r z_counter z_name z_state z_who z_why 2>/dev/null <"$S/freeze"
+  case $z_state in open | frozen) is_number "$z_counter" && return ;; esac
+  z_counter=0 z_name=- z_state=frozen z_who=- z_why=-
+}
+
+show_freeze() { # of read_freeze, if it is one; true if it is
+  [ "$z_state" = frozen ] && say "fact frozen $z_counter $z_name $z_who $z_why"
+}
+
+refuse_frozen() { # [TEXT]
+  read_freeze
+  ! show_freeze || refuse frozen "since token $z_counter of $z_name${1-}"
+}
+
+note_who() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument who ;; *) z_who=$1 ;; esac; }
+note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *) z_why=$1 ;; esac; }
+
+freeze_locked() { # STATE: in force by one rename
+  read_token
+  read_freeze
+  [ "$z_counter $z_name $z_state" != "$counter $run $1" ] || return 0
+  [ "$counter" -ge "$k_counter" ] || refuse fenced "this node has accepted token $k_counter of run $k_run"
+  [ "$counter" -gt "$z_counter" ] || refuse fenced "this node has accepted token $z_counter of $z_name"
+  z_who=- z_why=-
+  each who note_who
+  each why note_why
+  if ! { printf '%s %s %s %s %s\n' "$counter" "$run" "$1" "$z_who" "$z_why" 2>/dev/null >"$S/freeze.new" && flush "$S/freeze.new" &&
+    mv -f "$S/freeze.new" "$S/freeze" && flush "$S" "${S%/*}"; }; then refuse_token; fi
+}
+
+freeze() { # STATE
+  need run counter
+  allow 60
+  flusher=bounded # no guard is at stake
+  lock
+  freeze_locked "$1" 9>&-
+  read_freeze
+  show_freeze || :
+}
+
+verb_freeze() { freeze frozen; }
+
+verb_unfreeze() { freeze open; }

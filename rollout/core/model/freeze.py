@@ -1,0 +1,63 @@
+"""A freeze of a cluster: until it is lifted, no controller applies anything to its nodes.
+
+It is recorded twice: in the journal of the controller that ordered it, as a note on the cluster, and on each node, which
+then refuses any controller's apply. A node needs no clock for it. A freeze has a token like a run has: a node that accepted
+a newer freeze or unfreeze refuses an older one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+FROZEN = "frozen"
+"""The reference of refusals."""
+MOST_WHO, MOST_WHY = 200, 500
+"""Characters that are kept of the operator's name and of the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A freeze as a node records it. ``name``: identifies it, as a run's id does; ``""``: the node's record is unreadable."""
+
+    counter: int
+    name: str
+    who: str
+    reason: str
+
+
+def told(freeze: Freeze) -> str:
+    """In one line: who, why, since which token."""
+    if not freeze.name:
+        return "frozen, and the node's record of it is unreadable"
+    return f"frozen by {freeze.who or 'an unknown operator'}: {freeze.reason or 'no reason given'} (token {freeze.counter} of {freeze.name})"
+
+
+_FACT = re.compile(r"(\d{1,15}) ([A-Za-z0-9_.@-]{1,200}) ([A-Za-z0-9+/=-]+) ([A-Za-z0-9+/=-]+)")
+
+
+def of_fact(facts: Mapping[str, str]) -> Freeze | None:
+    """The freeze that a node reports among its facts."""
+    said = facts.get(FROZEN)
+    if said is None:
+        return None
+    found = _FACT.fullmatch(said)
+    if found is None:
+        return Freeze(0, "", "", "")
+    name = "" if found[2] == "-" else found[2]
+    return Freeze(int(found[1]), name, _decoded(found[3])[:MOST_WHO], _decoded(found[4])[:MOST_WHY])
+
+
+def encoded(text: str) -> str:
+    """A word of the agent's alphabet."""
+    return base64.b64encode(text.encode()).decode("ascii") or "-"
+
+
+def _decoded(word: str) -> str:
+    try:
+        text = "" if word == "-" else base64.b64decode(word, validate=True).decode("utf-8", "replace")
+    except ValueError:
+        text = ""
+    return re.sub(r"[^ -~]", "?", text)
