@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.apply_precheck import look_before, runs_that_applied
+from rollout.app.apply_precheck import FEW, look_before, runs_that_applied
 from rollout.app.ports import RunHeader
+from rollout.core.model.plan import Wave
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision
-from tests.app.agents import SILENT, answer, holds, receipt, well
+from tests.app.agents import SILENT, access_to, answer, holds, receipt, well
 from tests.app.site import ACCESS, NAMES, SMALL, Site
 from tests.app.test_node_worker import OLD
 
@@ -40,6 +41,21 @@ def test_an_applied_plan_is_recognised_by_its_nodes_and_its_run_by_the_journal(s
 def test_one_node_of_the_first_wave_that_can_be_applied_is_enough(site: Site) -> None:
     site.nodes.says["n1", "status"] = answer("status", *well(), holds(OLD))
     assert found_by(site) == (PlanDecision.BEGIN, ["n1"])
+
+
+def test_of_a_large_first_wave_a_few_nodes_are_enough(site: Site) -> None:
+    names = [f"m{at}" for at in range(FEW + 5)]
+    nodes = {name: replace(SMALL.nodes["n1"], name=name) for name in names}
+    plan = replace(SMALL, nodes=nodes, waves=(Wave("all", tuple(names), 1.0),))
+    site.nodes.says |= {(name, "status"): answer("status", *well(), holds(b"maxPods: 7\n")) for name in names}
+    site.nodes.says[names[0], "status"] = answer("status", *well(), holds(OLD))
+    assert look_before(plan, access_to(*names), site.nodes, site.journal).one_is_open
+    assert sorted(name for name, _ in site.nodes.asked) == sorted(names[:FEW])
+    site.nodes.says[names[0], "status"], site.nodes.says[names[-1], "status"] = (
+        SILENT,
+        answer("status", *well(), holds(OLD)),
+    )
+    assert look_before(plan, access_to(*names), site.nodes, site.journal).one_is_open, "the last node is read too"
 
 
 def test_the_connections_are_kept_for_the_run(site: Site) -> None:
