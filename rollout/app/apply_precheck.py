@@ -16,15 +16,19 @@ from rollout.core.plans.apply_readiness import Standings, only_restarts, stand
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Measure
 
+FEW = 8
+"""Nodes that are read first."""
+
 
 def look_before(plan: Plan, access: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
     """The state of nodes relative to the plan. Claims and changes nothing.
 
-    The first wave is enough for most plans. The other waves are read only if no node of the first can be applied.
+    ``FEW`` nodes of the first wave are enough for most plans. The others are read only if none of those can be applied.
     ``keep`` stores the trace of an answer that rollout fails on.
     """
     runs = _runs_of(journal, plan)
-    first = stand(plan, _read(plan, access, nodes, plan.waves[0].nodes if plan.waves else (), keep), runs)
+    few = plan.waves[0].nodes[:FEW] if plan.waves else ()
+    first = stand(plan, _read(plan, access, nodes, few, keep), runs)
     if first.one_is_open:
         return first
     rest = _read(plan, access, nodes, [name for name in plan.nodes if name not in first.nodes], keep)

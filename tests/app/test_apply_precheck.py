@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app import apply_precheck
 from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.ports import RunHeader
+from rollout.core.model.plan import Wave
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision
 from tests.app.agents import SILENT, answer, holds, receipt, well
@@ -40,6 +42,14 @@ def test_an_applied_plan_is_recognised_by_its_nodes_and_its_run_by_the_journal(s
 def test_one_node_of_the_first_wave_that_can_be_applied_is_enough(site: Site) -> None:
     site.nodes.says["n1", "status"] = answer("status", *well(), holds(OLD))
     assert found_by(site) == (PlanDecision.BEGIN, ["n1"])
+
+
+def test_a_few_nodes_of_a_large_first_wave_are_enough(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        site.nodes.says[name, "status"] = answer("status", *well(), holds(OLD))
+    monkeypatch.setattr(apply_precheck, "FEW", 2)
+    look_before(replace(SMALL, waves=(Wave("rest", tuple(NAMES), 1.0),)), ACCESS, site.nodes, site.journal)
+    assert len(site.nodes.asked) == 2
 
 
 def test_the_connections_are_kept_for_the_run(site: Site) -> None:

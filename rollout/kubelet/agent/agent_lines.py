@@ -27,6 +27,7 @@ from rollout.core.model.snapshot import (
     UnitState,
 )
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected
+from rollout.kubelet.agent.conversation import OVER
 
 # What was read so far of one agent's answer, line by line, and its measurement.
 
@@ -138,7 +139,9 @@ def answered(output: bytes) -> bytes:
     if not begins:
         return output
     last = begins[-1]
-    return re.sub(rb"over %b [0-9]{1,3}\n\Z" % last[1], b"", output[last.end() :])
+    text = output[last.end() :]
+    over = OVER.fullmatch(text, text.rfind(b"over "))
+    return text[: over.start()] if over and over[1] == last[1] else text
 
 
 def _take(reading: AgentReading, line: bytes, number: int) -> None:
