@@ -26,8 +26,7 @@ from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.state import RunState
 from rollout.core.text.terminal import counted, printable, seconds_text
 from rollout.errors import AwayError, RemoteError
-from rollout.kubelet.restarts.consequences import lost_text
-from rollout.kubelet.restarts.readmission import rejected_with
+from rollout.kubelet.restarts.readmission import lost_text, rejected_with
 from rollout.kubelet.restarts.termination import Termination, budget, kept_back
 
 ASK_SECONDS = 10.0

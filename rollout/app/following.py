@@ -16,7 +16,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
 from rollout.core.presentation.summary import reverted
 from rollout.core.presentation.summary_text import Afterwards, Attendance
-from rollout.core.run.events import Answered, Event, Resumed
+from rollout.core.run.events import Answered, Event, Resumed, Trigger
 from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
 from rollout.core.run.machine import opening, replayed
@@ -86,6 +86,11 @@ class Follower:
                 f"event {self._read + 1} of {self._run} cannot be followed: {exc}",
                 hint="another version of rollout wrote it: use that one, or `rollout rollback --cluster C --emergency`",
             ) from exc
+
+
+def headers_of(journal: Journal, cluster: str) -> tuple[RunHeader, ...]:
+    """The runs of a cluster, newest first, without their orders and plans."""
+    return tuple(header for header in journal.listed() if header.cluster == cluster)
 
 
 def order_of(header: RunHeader) -> Order:
@@ -235,14 +240,23 @@ def late_findings(journal: Journal, state: RunState) -> LateFindings:
 
 def runs_at_work(journal: Journal) -> tuple[str, ...]:
     """Runs of any cluster that may have a live controller."""
-    holders = (journal.holder(cluster) for cluster in dict.fromkeys(header.cluster for header in journal.runs()))
+    holders = (journal.holder(cluster) for cluster in dict.fromkeys(header.cluster for header in journal.listed()))
     return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
 def last_revert_times(journal: Journal, cluster: str) -> RevertTimes | None:
     """How long reverting a node took, from the newest of the last few runs that reverted one."""
-    states = (replay_if_readable(journal, header.run) for header in journal.runs(cluster)[:LOOK_BACK])
+    newest = [header.run for header in headers_of(journal, cluster)[:LOOK_BACK]]
+    states = (replay_if_readable(journal, run) for run in newest if _reverted_a_node(journal, run))
     return next((found for state in states if state and (found := measured(state))), None)
+
+
+def _reverted_a_node(journal: Journal, run: str) -> bool:
+    """Whether an event may have measured a revert: told from the texts, because most runs revert nothing."""
+    try:
+        return any(f'"{Trigger.TAKEN_BACK_ASKED}"' in text for text in journal.events(run))
+    except StateError:
+        return False
 
 
 # Which runs have ended, according to this journal. A claim that an ended run left on a node is void.
@@ -271,12 +285,12 @@ class EndedRuns:
             return self._known[run]
 
     def _has_ended(self, run: str) -> bool:
-        if all(header.run != run for header in self._journal.runs(self._cluster)):
+        if all(header.run != run for header in headers_of(self._journal, self._cluster)):
             return False
+        if self._journal.summary(run) is not None:
+            return True
         state = replay_if_readable(self._journal, run)
-        if state is None:
-            return self._journal.summary(run) is not None  # of another version
-        return state.phase is Phase.ENDED
+        return state is not None and state.phase is Phase.ENDED
 
 
 def gives_way(looked: Report, has_ended: HasEnded) -> bool:

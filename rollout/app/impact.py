@@ -26,7 +26,7 @@ from rollout.kubelet.node import managers
 from rollout.kubelet.node.layout import UNIT
 from rollout.kubelet.restarts import consequences
 from rollout.kubelet.restarts.consequences import NodeImpact, Said
-from rollout.kubelet.restarts.readmission import Rejected, is_less, less_room, rejected, room_now
+from rollout.kubelet.restarts.readmission import Rejected, is_less, less_room, lost_text, rejected, room_now
 from rollout.kubelet.restarts.termination import kept_back, worst
 
 NOT_FORESEEN = "pods-not-foreseen"
@@ -73,7 +73,7 @@ class Foresight:
         if not lost:
             return None
         if self.policy.disruption is not Disruption.DRAIN_AND_RESTART:
-            reason = f"{consequences.lost_text(lost)}; drain it first, or set `disruption: drain-and-restart`"
+            reason = f"{lost_text(lost)}; drain it first, or set `disruption: drain-and-restart`"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         return self._drain(node, snapshot, proposal)
 
@@ -83,7 +83,7 @@ class Foresight:
         minor = versions.taken_for(snapshot.kubelet_version, self.assumed).minor
         left_over = rejected(self.live[node.name], staying, minor, proposal.before, proposal.after)
         if left_over:
-            reason = f"{consequences.lost_text(left_over)}; a drain does not evict them"
+            reason = f"{lost_text(left_over)}; a drain does not evict them"
             return ExcludedNode(node.name, node.rack, Standing.REFUSED, "pods-would-be-rejected", reason)
         kept = [said for pod in going if (said := kept_back(pod, self.policy.drain.evict_too))]
         if kept:
@@ -206,7 +206,7 @@ def _of_group(group: str, members: Mapping[str, NodeImpact]) -> Iterator[Consequ
         )
     lost = {name: each.lost for name, each in members.items() if each.lost}
     if lost:
-        text = consequences.lost_text([pod for found_ in lost.values() for pod in found_ or ()])
+        text = lost_text([pod for found_ in lost.values() for pod in found_ or ()])
         yield Consequence(group, "pods-rejected", f"{text}; so their nodes are drained first", tuple(lost))
 
 

@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.app.impact import ChangeImpact, Foresight
 from rollout.app.isolation import Keep, attempt, keep_nothing
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
-from rollout.core.model.plan import ChangeGroup, ExcludedNode, Plan, Remark, Standing
+from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy, RevertTimes
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.core.plans import history, plan_codec
+from rollout.core.plans import history
 from rollout.core.plans.history import Around
-from rollout.core.plans.planning import Decided, Preflight, plan_of, preflight
+from rollout.core.plans.planning import Decided, plan_of
 from rollout.core.plans.registry_load import NodePulls
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes
 from rollout.kubelet.changes.changes import Alike
-from rollout.kubelet.changes.home_files import foreign_files, foreign_units
 from rollout.kubelet.node import fitness, managers
-from rollout.kubelet.node.fitness import UNHEALTHY
 from rollout.kubelet.node.managers import Said
-
-# Reading a plan file: a plan may do no more than the plans that rollout makes, even if its digest is correct.
-
-
-MOST_PROBLEMS = 12
-_AGAIN = "make the plan again with `rollout plan`: it never makes such a plan"
-
-
-def read_plan(data: bytes, file: str) -> Plan:
-    """The plan in a file.
-
-    ``InputError`` if it is not a plan, or if it writes or restarts what is no home of settings.
-    """
-    plan = plan_codec.decode(data, file)
-    problems = tuple(problem for group in plan.groups for problem in _foreign(plan, group, file))
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
-    return plan
-
-
-def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
-    where = f"{file}: group {printable(group.name, 40)} ({printable(group.label, 120)})"
-    for said in foreign_files(group.change, plan.blobs):
-        yield Problem("plan-foreign-path", f"{where} writes {said}", hint=_AGAIN)
-    for unit in foreign_units(group.change):
-        message = f"{where} restarts or signals {unit}, which is neither the kubelet's unit nor a container runtime's"
-        yield Problem("plan-foreign-unit", message, hint=_AGAIN)
-
 
 NOTHING_KNOWN = Around()
 _CONTROL_PLANE = "a node of the control plane; the playbook does not set `controlPlane: true`"
@@ -118,11 +88,6 @@ class _Seen:
     asking: NodePulls
     taken: tuple[Said, ...] = ()  # remarks on the version it is treated as
     managed: tuple[Said, ...] = ()  # texts about other tools that configure it
-
-
-def check_preflight(plan: Plan) -> Preflight:
-    """Whether the cluster is already too unhealthy to start."""
-    return preflight(plan, UNHEALTHY)
 
 
 def _passed_over(

@@ -10,7 +10,7 @@ from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.change_windows import ChangeWindows, NoZones
 from rollout.app.driver import Driver
-from rollout.app.following import EndedRuns, has_acted, replay, replay_if_readable
+from rollout.app.following import EndedRuns, has_acted, headers_of, replay, replay_if_readable
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
@@ -21,6 +21,7 @@ from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
+from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Approved, Resumed
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
@@ -67,8 +68,11 @@ def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
 
 def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
     """The newest run of a cluster that acted must have ended, or be reverted, before another may start."""
-    headers = journal.runs(cluster)
+    headers = headers_of(journal, cluster)
     if not headers:
+        return
+    if _ended_after_acting(journal.summary(headers[0].run)):
+        journal.events(headers[0].run)  # raises if it was changed: no run starts with a broken journal
         return
     try:
         state = last_that_acted(journal, cluster, or_else=headers[-1].run)
@@ -86,6 +90,13 @@ def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
             hint=f"`rollout resume {run}` or `rollout rollback {run}`",
         )
 
+
+def _ended_after_acting(summary: RunSummary | None) -> bool:
+    """Told without a replay. A run that was turned away may have acted before, so its events must be read."""
+    return summary is not None and summary.ending not in _TURNED_AWAY
+
+
+_TURNED_AWAY = (Ending.CLAIMED, Ending.PREFLIGHT)
 
 _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
@@ -167,16 +178,16 @@ def _driver(worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar]) -
 
 def highest_counter(journal: Journal, cluster: str) -> int:
     """The highest token of the newest runs, also if a resume or a second claim raised it. Nodes may know higher."""
-    newest = (_highest_seen(journal, header.run) for header in journal.runs(cluster)[:3])
+    newest = (_highest_seen(journal, header.run) for header in headers_of(journal, cluster)[:3])
     return max(journal.highest_counter(cluster), *newest, 0)
 
 
 def _highest_seen(journal: Journal, run: str) -> int:
-    state = replay_if_readable(journal, run)
-    if state is not None:
-        return max(state.counter, state.highest)
     summary = journal.summary(run)
-    return summary.counter if summary else 0
+    if summary is not None:
+        return summary.counter
+    state = replay_if_readable(journal, run)
+    return max(state.counter, state.highest) if state else 0
 
 
 def resumable(journal: Journal, run: str) -> RunState:
@@ -213,7 +224,7 @@ def _newest(journal: Journal, run: str) -> RunState:
 
 def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState:
     """The newest run of a cluster that was not refused before it touched a node. The search ends at ``or_else``."""
-    for header in journal.runs(cluster):
+    for header in headers_of(journal, cluster):
         state = replay(journal, header.run)
         if header.run == or_else or not _was_turned_away(journal, state):
             return state
@@ -222,7 +233,7 @@ def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState
 
 def _was_turned_away(journal: Journal, state: RunState) -> bool:
     """Whether it has touched nothing. A run that was resumed or taken over may have acted before it ended like this."""
-    return state.ending in (Ending.CLAIMED, Ending.PREFLIGHT) and not has_acted(journal, state.order.run)
+    return state.ending in _TURNED_AWAY and not has_acted(journal, state.order.run)
 
 
 def resume(state: RunState, access: NodeAccess, tools: Tools, calendar: ChangeCalendar | None = None) -> RunState:

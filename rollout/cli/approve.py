@@ -13,7 +13,7 @@ from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.app.approvals import Approvals, rules_for
 from rollout.app.runs import check_plan
 from rollout.cli.options import session_options, typed_confirmation, yes_option
-from rollout.composition.planning import plan_in
+from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval, ApprovalRule, statement
 from rollout.core.model.plan import Plan

@@ -19,7 +19,7 @@ from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import answers, asked, tell
 from rollout.cli.project import output_option, project_here, project_option
-from rollout.composition.planning import saved_fleet
+from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents

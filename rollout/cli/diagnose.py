@@ -18,7 +18,7 @@ from rollout.app.remedy_verification import Verified, verified_document
 from rollout.cli.options import limit_option, pod_name, session_options
 from rollout.cli.pulls import probe
 from rollout.composition.diagnosing import symptoms, verified
-from rollout.composition.planning import saved_fleet
+from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import fold, select

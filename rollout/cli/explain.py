@@ -9,7 +9,8 @@ import click
 
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
-from rollout.composition.planning import read_fleet, saved_fleet
+from rollout.composition.plan_files import saved_fleet
+from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
 from rollout.core.text.suggest import did_you_mean

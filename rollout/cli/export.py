@@ -9,7 +9,7 @@ import click
 
 from rollout.app.following import newest_plan
 from rollout.cli.options import session_options
-from rollout.composition.planning import plan_in
+from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
 from rollout.core.plans.kubeadm_patches import (

@@ -13,11 +13,12 @@ import click
 
 from rollout.adapters.private_files import write_privately
 from rollout.app.load_playbook import load_policy
-from rollout.app.plan import check_preflight
+from rollout.app.plan_file import check_preflight
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
-from rollout.composition.planning import make_plan, plan_in, preflight_text, read_fleet, saved_fleet, the_playbook
+from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
+from rollout.composition.planning import make_plan, read_fleet, the_playbook
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec, snapshot_codec

@@ -14,14 +14,14 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
-from rollout.app.plan import check_preflight
+from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.watch_late import ask_once
 from rollout.composition.back_ends import check_backends
-from rollout.composition.planning import plan_in, preflight_text
+from rollout.composition.plan_files import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval

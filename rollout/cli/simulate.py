@@ -9,7 +9,7 @@ import click
 
 from rollout.app.simulate import foreseen_document, foreseen_lines
 from rollout.cli.project import output_option
-from rollout.composition.planning import plan_in
+from rollout.composition.plan_files import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text import documents
 from rollout.core.text.nodesets import Names

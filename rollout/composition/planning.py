@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.zones import SystemZones
@@ -12,7 +11,7 @@ from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
 from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
-from rollout.app.plan import build_plan, read_plan
+from rollout.app.plan import build_plan
 from rollout.app.ports import Files, Nodes
 from rollout.app.reading import snapshot_fleet
 from rollout.composition.wiring import Session
@@ -20,14 +19,8 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Policy
 from rollout.core.model.snapshot import FleetSnapshot
-from rollout.core.plans import snapshot_codec
-from rollout.core.plans.planning import Preflight
 from rollout.core.reading.precedence import parse_override, settings_of
-from rollout.core.text.nodesets import fold
-from rollout.errors import InputError, Problem, UsageError
-
-LARGEST = 2**30
-"""Most bytes of a plan or snapshot file."""
+from rollout.errors import UsageError
 
 
 def the_playbook(files: Files, inventory: Inventory) -> str:
@@ -77,37 +70,3 @@ def make_plan(
     zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), SystemZones())
     settings = settings_of(inventory, policy, said)
     return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)
-
-
-def preflight_text(preflight: Preflight) -> str:
-    unhealthy = f"{len(preflight.unhealthy)} of {preflight.selected} nodes are unhealthy or cannot be read"
-    return f"{unhealthy}, the playbook's preflight limit is {preflight.most}: {fold(preflight.unhealthy)}"
-
-
-def saved_fleet(path: Path) -> FleetSnapshot:
-    """The snapshot that ``--save-snapshot`` wrote."""
-    try:
-        return snapshot_codec.decode(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc
-
-
-def read_bounded(path: Path) -> bytes:
-    """The content of a plan or snapshot file: a regular file of at most ``LARGEST`` bytes."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
-        raise InputError(
-            (
-                Problem(
-                    "file-not-ours", f"{path} is not a plan or snapshot file: not a regular file, or larger than 1 GiB"
-                ),
-            )
-        )
-    return path.read_bytes()
-
-
-def plan_in(path: Path) -> Plan:
-    """The plan in a file, or ``InputError``."""
-    try:
-        return read_plan(read_bounded(path), str(path))
-    except OSError as exc:
-        raise InputError((Problem("file-missing", f"{path}: {exc.strerror}"),)) from exc

@@ -16,8 +16,9 @@ from rollout.core.model.verification import Binary, Expected, Verification
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
-from rollout.kubelet.agent.agent_lines import READERS
+from rollout.kubelet.agent.agent_lines import READERS, answered
 from tests.agent.node import order
+from tests.cost import calls
 
 pytestmark = pytest.mark.process
 
@@ -314,3 +315,19 @@ def test_a_kubelet_that_does_not_print_its_version() -> None:
     got = parse_snapshot("n1", answer(b"fact kubelet-version error: no\nend snapshot\n"))
     assert isinstance(got, Snapshot)
     assert got.kubelet_version == ""
+
+
+# -------------------------------------------------------------------------------------------------------------- cost
+
+
+def test_to_read_an_answer_compiles_no_pattern() -> None:
+    """A pattern with the nonce in it costs a thousand calls, and each answer has another nonce."""
+
+    def read(nonce: str) -> object:
+        whole = f"begin {nonce}\n".encode() + RECEIPT + f"over {nonce} 0\n".encode()
+        found = conversation.answer(whole, nonce)
+        assert found is not None
+        return answered(whole), found.status
+
+    read("0" * 64)
+    assert calls(lambda: read("1" * 64)) < 30

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.app.plan import build_plan, check_preflight
+from rollout.app.plan import build_plan
+from rollout.app.plan_file import check_preflight
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, Standing
 from rollout.core.model.settings import Setting

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rollout.app.plan import MOST_PROBLEMS, build_plan, read_plan
+from rollout.app.plan import build_plan
+from rollout.app.plan_file import MOST_PROBLEMS, read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import digest
 from rollout.core.plans import plan_codec

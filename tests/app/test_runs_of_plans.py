@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.following import has_acted, newest_plan, plan_of, replay, rolled_back_since
+from rollout.app.following import (
+    EndedRuns,
+    has_acted,
+    last_revert_times,
+    newest_plan,
+    plan_of,
+    replay,
+    rolled_back_since,
+)
 from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import (
@@ -142,6 +150,28 @@ def test_no_run_starts_with_a_broken_journal(site: Site, tmp_path: Path) -> None
     with pytest.raises(StateError) as raised:
         check_nothing_unfinished(Broken(tmp_path), CLUSTER)
     assert raised.value.reference == "journal-broken"
+
+
+class Counting(SqlJournal):
+    """``replays``: how often a header was read to replay a run."""
+
+    replays = 0
+
+    def header(self, run: str) -> RunHeader:
+        self.replays += 1
+        return super().header(run)
+
+
+def test_runs_with_a_summary_are_not_replayed_before_a_new_one(tmp_path: Path) -> None:
+    """A cluster has large runs, and an emergency waits for this, too."""
+    journal = Counting(tmp_path)
+    Site(journal).apply()
+    journal.replays = 0
+    check_nothing_unfinished(journal, CLUSTER)
+    assert highest_counter(journal, CLUSTER) == 1
+    assert EndedRuns(journal, CLUSTER)("r1")
+    assert last_revert_times(journal, CLUSTER) is None, "no event of it can have measured one"
+    assert journal.replays == 0
 
 
 class Unreleasing(SqlJournal):

@@ -14,6 +14,7 @@ REACHES_NODES = ("paramiko", "fabric")
 DATABASES = ("sqlalchemy", "alembic", "psycopg")
 SCREENS = ("rich", "httpcore")
 READS_INVENTORIES = ("pydantic", "jinja2", "ruamel.yaml")
+PLANS = ("jinja2", "rollout.app.plan", "rollout.kubelet.changes.changes", "rollout.core.reading.playbook_schema")
 LISTS = "import sys; from rollout.cli.main import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
@@ -51,6 +52,16 @@ def test_a_command_without_a_journal_imports_no_database(tmp_path: Path, words: 
         [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert [name for name in (*DATABASES, *SCREENS) if name in done.stderr.split()] == []
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("words", [["apply", "p.json"], ["rollback", "--cluster", "a", "--emergency"]])
+def test_a_run_imports_nothing_that_makes_plans(tmp_path: Path, words: list[str]) -> None:
+    """An import costs a run as much CPU as some nodes."""
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert [name for name in (*PLANS, "invoke") if name in done.stderr.split()] == []
 
 
 @pytest.mark.process
@@ -101,3 +112,4 @@ def test_only_exec_and_ssh_import_fabric() -> None:
     loaded = done.stdout.split()
     assert "paramiko" in loaded
     assert "fabric" not in loaded
+    assert "invoke" not in loaded, "paramiko would import it"

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from rollout.app.isolation import Keep
-from rollout.app.plan import build_plan, check_preflight
+from rollout.app.plan import build_plan
+from rollout.app.plan_file import check_preflight
 from rollout.core.model.plan import ExcludedNode, Plan
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread

@@ -79,6 +79,7 @@ class Conversation:
         if time.monotonic() - self._served < self._limits.trusted:
             return
         nonce = secrets.token_hex(32)
+        self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.probe(nonce))
         try:
             found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, deadline.left())
@@ -104,6 +105,7 @@ class Conversation:
     ) -> RemoteAnswer:
         nonce = secrets.token_hex(32)
         self._pipes.anew()
+        self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.frame(request, nonce))
         try:
             found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, command.deadline)

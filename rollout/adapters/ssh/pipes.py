@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from paramiko.buffered_pipe import BufferedPipe
 from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
@@ -21,6 +22,33 @@ class _Wake(threading.Event):
 
     def rearm(self) -> None:
         super().clear()
+
+
+class _Output(BufferedPipe):  # type: ignore[type-arg]  # the stubs make it generic, and it is not
+    """Output that wakes its reader at ``mark``, after each ``CHUNK`` bytes and at its end; at any byte while there is no mark.
+
+    An agent prints a line at a time. To wake a thread for each line costs more than to read them all at the end.
+    """
+
+    def __init__(self, wake: threading.Event) -> None:
+        super().__init__()
+        self.mark = b""
+        self._wake = wake
+        self._tail = b""
+        self._unseen = 0
+
+    def feed(self, data: bytes) -> None:
+        super().feed(data)
+        seen = self._tail + data
+        self._tail = seen[1 - len(self.mark) :] if self.mark else b""  # a mark may come in two parts
+        self._unseen += len(data)
+        if self.mark in seen or self._unseen > CHUNK:
+            self._unseen = 0
+            self._wake.set()
+
+    def close(self) -> None:
+        super().close()
+        self._wake.set()
 
 
 @dataclass(slots=True)
@@ -54,12 +82,16 @@ class Pipes:
         self._input = memoryview(b"")
         self.refused = False
         self.anew()
-        channel.in_buffer.set_event(self._wake)
+        channel.in_buffer = self._output = _Output(self._wake)
         channel.in_stderr_buffer.set_event(self._wake)
 
     def anew(self) -> None:
         self.out = Capped(self._limits.stdout)
         self.err = Capped(self._limits.stderr)
+
+    def wait_for(self, mark: bytes) -> None:
+        """Output wakes ``wait`` at this mark, and no longer at any byte."""
+        self._output.mark = mark
 
     def put(self, data: bytes) -> None:
         """Send these bytes after those that wait."""
@@ -74,9 +106,9 @@ class Pipes:
     def flooded(self) -> bool:
         return self.out.lost + self.err.lost > self._limits.flood
 
-    def wait(self, seconds: float) -> None:
-        """Until output or the end arrives."""
-        self._wake.wait(seconds)
+    def wait(self, seconds: float) -> bool:
+        """Until output or the end arrives; whether it did."""
+        return self._wake.wait(seconds)
 
     def drain(self, deadline: Deadline) -> bool:
         """Take the output that has arrived; whether there was any."""

@@ -8,12 +8,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from rollout.adapters.ssh.error_mapping import translate
-from rollout.adapters.ssh.limits import Deadline
+from rollout.adapters.ssh.limits import KIB, Deadline
 from rollout.adapters.ssh.troubles import DroppedError, printable, told
 from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 
 BANNER_LIMIT = 8192
+CHUNK = 32 * KIB
 Address = tuple[int, tuple[Any, ...]]
 
 
@@ -53,12 +54,12 @@ class Wire(socket.socket):
         return ""
 
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        if self.ahead:
-            data, self.ahead = self.ahead[:bufsize], self.ahead[bufsize:]
-            return data
-        data = super().recv(bufsize, flags)
-        if QUICKACK is not None and data:
-            self.setsockopt(socket.IPPROTO_TCP, QUICKACK, 1)
+        """paramiko reads a packet in two small parts: what has arrived is taken from the kernel together."""
+        if not self.ahead:
+            self.ahead = super().recv(max(bufsize, CHUNK), flags)
+            if QUICKACK is not None and self.ahead:
+                self.setsockopt(socket.IPPROTO_TCP, QUICKACK, 1)
+        data, self.ahead = self.ahead[:bufsize], self.ahead[bufsize:]
         return data
 
 
@@ -149,7 +150,7 @@ def await_banner(wire: Carrier, deadline: Deadline) -> None:
         if not data:
             raise DroppedError("no-banner", f"the connection was closed before the SSH banner{_said(seen)}")
         seen += data
-    wire.ahead = seen
+    wire.ahead = seen + wire.ahead
 
 
 def _has_banner(seen: bytes) -> bool:

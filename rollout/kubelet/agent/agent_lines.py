@@ -26,6 +26,7 @@ from rollout.core.model.snapshot import (
 from rollout.core.model.verification import UNDER_WAY, Binary, Expected
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
+from rollout.kubelet.agent.conversation import OVER
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -87,7 +88,9 @@ def answered(output: bytes) -> bytes:
     if not begins:
         return output
     last = begins[-1]
-    return re.sub(rb"over %b [0-9]{1,3}\n\Z" % last[1], b"", output[last.end() :])
+    text = output[last.end() :]
+    over = OVER.fullmatch(text, text.rfind(b"over "))
+    return text[: over.start()] if over and over[1] == last[1] else text
 
 
 def _take(reading: AgentReading, line: bytes, number: int) -> None:

@@ -31,7 +31,7 @@ from rollout.core.text.terminal import counted
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
-from rollout.kubelet.restarts.readmission import PREEMPTING, Rejected
+from rollout.kubelet.restarts.readmission import Rejected, listed
 from rollout.kubelet.values import whole_number
 
 Said = tuple[str, str]
@@ -40,7 +40,6 @@ Said = tuple[str, str]
 READINESS_KEPT = 35
 READY_KEPT = 31
 HASH_OF_NAME_AND_IMAGE = 31
-SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,32 +130,7 @@ def pulls_text(here: Sequence[NodeImpact]) -> str:
     if not names:
         return ""
     pulling = f"{counted(len(names), 'image')} on {counted(len(busy), 'node')} were being pulled when read"
-    return f"{pulling}; a restart cancels pulls: {_listed(names)}"
-
-
-def lost_text(lost: Sequence[Rejected]) -> str:
-    """``2 pods would be rejected when they are admitted again: shop/web-1 (OutOfpods), …``"""
-    by_change = [each for each in lost if each.by_change]
-    anyway = [each for each in lost if not each.by_change]
-    parts = []
-    if by_change:
-        parts.append(f"{counted(len(by_change), 'pod')} would be rejected after the change: {_pods(by_change)}")
-    if anyway:
-        parts.append(f"{counted(len(anyway), 'pod')} would be rejected by any restart: {_pods(anyway)}")
-    return "; ".join(parts)
-
-
-def _pods(lost: Sequence[Rejected]) -> str:
-    return _listed([f"{each.pod} ({_reason(each)})" for each in lost])
-
-
-def _reason(lost: Rejected) -> str:
-    return "other pods are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    return f"{pulling}; a restart cancels pulls: {listed(names)}"
 
 
 # The limit of one kubelet on its pulls from registries, by its values in force.

@@ -21,6 +21,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom
 from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
+from rollout.core.text.terminal import counted
 from rollout.kubelet.configuration.quantities import parse
 from rollout.kubelet.values import whole_number
 
@@ -348,3 +349,34 @@ def _taken(port: tuple[str, str, int], known: set[tuple[str, str, int]]) -> bool
     return any(
         other[1:] == tuple(rest) and (ALL_ADDRESSES in (address, other[0]) or address == other[0]) for other in known
     )
+
+
+# In words.
+
+
+SHOWN = 3
+
+
+def lost_text(lost: Sequence[Rejected]) -> str:
+    """``2 pods would be rejected when they are admitted again: shop/web-1 (OutOfpods), …``"""
+    by_change = [each for each in lost if each.by_change]
+    anyway = [each for each in lost if not each.by_change]
+    parts = []
+    if by_change:
+        parts.append(f"{counted(len(by_change), 'pod')} would be rejected after the change: {_pods(by_change)}")
+    if anyway:
+        parts.append(f"{counted(len(anyway), 'pod')} would be rejected by any restart: {_pods(anyway)}")
+    return "; ".join(parts)
+
+
+def _pods(lost: Sequence[Rejected]) -> str:
+    return listed([f"{each.pod} ({_reason(each)})" for each in lost])
+
+
+def _reason(lost: Rejected) -> str:
+    return "other pods are killed to make room for it" if lost.reason == PREEMPTING else lost.reason
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
