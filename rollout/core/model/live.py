@@ -28,7 +28,7 @@ class LiveNode:
     capacity: tuple[tuple[str, str], ...] = ()  # ("cpu", "8"), ("memory", "32Gi"), ("pods", "110"), …
     allocatable: tuple[tuple[str, str], ...] = ()
     cordoned_by: str = ""  # the run named by the cordon's mark; "": no run of rollout
-    machine_id: str = ""  # of the machine whose kubelet registered it, read at the kubelet's start
+    machine_id: str = ""  # read by the kubelet at its start, on the machine that registered the node
 
 
 @dataclass(frozen=True, slots=True)
