@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from rollout.app.plan import build_plan, read_plan
+from rollout.app.plan import build_plan
+from rollout.app.plan_file import read_plan
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.apply_readiness import does_lines
 from rollout.core.plans.plan_json import plan_json
