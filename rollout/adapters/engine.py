@@ -7,11 +7,18 @@ command that the pace releases starts at once, not later together with others.
 from __future__ import annotations
 
 import queue
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from rollout.app.ports import Worker
 from rollout.core.run.commands import Command, is_change
 from rollout.core.run.events import Event
+
+MANY = 24
+"""Commands under way from which on answers are gathered."""
+
+GATHER = 0.02
+"""Seconds for which answers are gathered after the first one: what takes them writes and decides once for all of them."""
 
 
 class ThreadEngine:
@@ -21,8 +28,10 @@ class ThreadEngine:
         self._changes = ThreadPoolExecutor(max_workers=width, thread_name_prefix="change")
         self._looks = ThreadPoolExecutor(max_workers=width, thread_name_prefix="look")
         self._answers: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
+        self._under_way = 0
 
     def submit(self, worker: Worker, command: Command) -> None:
+        self._under_way += 1
         pool = self._changes if is_change(command) else self._looks
         pool.submit(self._do, worker, command)
 
@@ -36,10 +45,12 @@ class ThreadEngine:
         answers = []
         try:
             answers.append(self._answers.get(timeout=timeout))
+            if self._under_way > MANY:
+                time.sleep(GATHER)
             while True:
                 answers.append(self._answers.get_nowait())
         except queue.Empty:
-            pass
+            self._under_way -= len(answers)
         return tuple(_event(answer) for answer in answers)
 
     def close(self) -> None:

@@ -171,10 +171,10 @@ def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...
     """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
     header = journal.header(run)
     found: dict[str, tuple[str, ...]] = {}
-    for later in journal.runs(header.cluster):
+    for later in headers_of(journal, header.cluster):
         if later.run == run:
             break
-        takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in later.order
+        takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in journal.header(later.run).order
         back = _reverted(journal, later.run, run) if takes_it_back else ()
         if back:
             found = {later.run: back, **found}
@@ -219,7 +219,7 @@ def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
     return Afterwards(now, controller, left, rolled_back_since(journal, run), late_of(journal, state))
 
 
-NOT_LATE = b'"late":null'
+NOT_LATE = b'\n"late": null'
 """In the bytes of a plan without a watch: its whole text need not be read."""
 
 

@@ -71,7 +71,7 @@ def named_run(session: Session, journal: Journal, run: str) -> str:
     at_work = () if run else runs_at_work(journal)
     if len(at_work) > 1:
         raise UsageError("which-run", f"several runs are in progress: {', '.join(sorted(at_work))}", hint="name one")
-    return known_run(session, journal.runs(), run or "".join(at_work))
+    return known_run(session, journal.listed(), run or "".join(at_work))
 
 
 def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> RequestStatus:

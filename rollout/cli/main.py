@@ -22,8 +22,10 @@ INTERRUPTED = 130
 COMPLETE = "_ROLLOUT_COMPLETE"
 """Set by a shell's script that asks for completions."""
 
-FEWER_COLLECTIONS = (100_000, 50, 50)
-"""Thresholds of the garbage collector: a command makes many values that stay and few cycles, and the usual 700 cost a tenth to a fifth of its CPU."""
+FEWER_COLLECTIONS = (400_000, 50, 50)
+"""Thresholds of the garbage collector: a command makes many values that stay and few cycles, and the usual 700 cost a tenth to a fifth of its CPU.
+To import everything that a run needs makes 150,000.
+"""
 
 
 class Listed(NamedTuple):

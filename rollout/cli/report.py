@@ -39,7 +39,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     Example: `rollout report --html run.html`
     """
     journal = session.past()
-    named = known_run(session, journal.runs(), run)
+    named = known_run(session, journal.listed(), run)
     past = past_run(journal, named)
     if past is not None and file is None:
         in_json = session.output == "json"

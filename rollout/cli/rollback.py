@@ -170,7 +170,7 @@ def _patience(asked: Emergencies) -> float | None:
 
 def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
     journal = session.past()
-    source = replay(journal, known_run(session, journal.runs(), run))
+    source = replay(journal, known_run(session, journal.listed(), run))
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)

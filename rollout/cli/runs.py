@@ -275,7 +275,7 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
     Example: `rollout resume --yes`
     """
     journal = session.past()
-    state = resumable(journal, known_run(session, journal.runs(), run))
+    state = resumable(journal, known_run(session, journal.listed(), run))
     waiting = journal.requests(state.order.run, state.heard)
     _show(session, waiting, "request not handled yet")
     promote = promote and bool(state.paused is not None or waiting)
@@ -296,7 +296,7 @@ def recover(session: Session, run: str, yes: bool) -> int:  # noqa: FBT001 - cli
     Example: `rollout recover`
     """
     journal = session.past()
-    named = known_run(session, journal.runs(), run)
+    named = known_run(session, journal.listed(), run)
     try:
         state = with_pending_recovery(journal, named)
     except StateError as error:

@@ -42,7 +42,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
 
         return show_sequence(session, sequence)
     journal, now = session.past(), SystemClock().now()
-    headers = journal.runs()
+    headers = journal.listed()
     named = known_run(session, headers, run)
     past = past_run(journal, named)
     if session.output == "json":

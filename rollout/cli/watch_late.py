@@ -66,7 +66,7 @@ def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # no
     """
     seconds = _seconds(every)
     journal = session.past()
-    name = known_run(session, journal.runs(), run)
+    name = known_run(session, journal.listed(), run)
     with watching(journal, name), _watcher(session, journal, name) as watcher:
         while True:
             found = watcher.round()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
-from rollout.adapters.engine import ThreadEngine
+from rollout.adapters.engine import GATHER, MANY, ThreadEngine
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Answered, Event, Trigger
 from rollout.core.run.state import Verb
@@ -48,3 +49,33 @@ def test_an_exception_of_a_worker_is_raised_by_collect() -> None:
     with pytest.raises(LookupError):
         engine.collect(120.0)
     engine.close()
+
+
+def test_answers_are_gathered_while_many_commands_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch is written durably and decided on: one answer at a time, that would cost more than the nodes do."""
+    gathered: list[float] = []
+    monkeypatch.setattr("rollout.adapters.engine.time.sleep", gathered.append)
+    hang = threading.Event()
+
+    def worker(command: Command) -> Event:
+        assert isinstance(command, Ask)
+        if command.serial > 1:
+            hang.wait()
+        return Answered(0.0, command.node, command.serial, command.verb, Trigger.ARMED)
+
+    engine = ThreadEngine(MANY + 1)
+    try:
+        for at in range(MANY + 1):
+            engine.submit(worker, replace(ask(Verb.READ), serial=1 + at))
+        assert len(engine.collect(120.0)) == 1
+        assert gathered == [GATHER]
+        engine.submit(worker, ask(Verb.CONFIRM))
+        engine.collect(120.0)
+        hang.set()
+        left = MANY
+        while left:
+            left -= len(engine.collect(120.0))
+    finally:
+        hang.set()
+        engine.close()
+    assert gathered == [GATHER, GATHER], "a few are not waited for"

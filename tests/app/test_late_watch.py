@@ -11,7 +11,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Absent, Backends
-from rollout.app.following import afterwards, late_of, replay
+from rollout.app.following import NOT_LATE, afterwards, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.runs import start_apply
@@ -22,6 +22,7 @@ from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Budget, Cause, LateWatch, OnLateHarm, Scope, Share
 from rollout.core.model.verdict import Verdict
+from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines
 from rollout.core.run.late_watch import LateWord
@@ -213,3 +214,9 @@ def test_sick_nodes_are_harm_when_a_budget_of_the_run_is_used_up(journal: SqlJou
     found = world.round()
     assert found.verdict is FAIL
     assert "2 of 3 nodes of the fleet failed (unhealthy); its budget is 2" in found.evidence
+
+
+def test_the_bytes_of_a_plan_show_whether_it_has_a_watch() -> None:
+    """So ``status`` need not read a whole plan for that."""
+    assert NOT_LATE in plan_codec.encode(SMALL)
+    assert NOT_LATE not in plan_codec.encode(WATCHED)

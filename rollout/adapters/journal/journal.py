@@ -155,7 +155,7 @@ class SqlJournal:
         columns = sa.select(EVENTS.c.number, EVENTS.c.body, EVENTS.c.hash)
         query = columns.where((EVENTS.c.run == run) & (EVENTS.c.number >= after)).order_by(EVENTS.c.number)
         with self._database.reading() as connection:
-            rows = [(int(row.number), str(row.body), str(row.hash)) for row in connection.execute(query)]
+            rows = [(int(number), str(body), str(hashed)) for number, body, hashed in connection.execute(query)]
             hashes = {after: _start(rows[0], after, self._beginning(connection, run)) if rows else ""}
             if not rows and not after:
                 hashes = {0: self._beginning(connection, run)}

@@ -169,14 +169,16 @@ def _dataclass(kind: Any) -> Converter:
         if data.keys() != known:
             wrong = min(data.keys() ^ known)
             raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
-        return kind(**{name: _decoded(data[key], entry, where, key) for name, key, entry in inner()})
+        return kind(
+            *[  # most values are scalars, which need no call and no place
+                found
+                if type(found := data[key]) is entry.plain
+                else entry.decode(found, f"{where}.{key}" if where else key)
+                for _, key, entry in inner()
+            ]
+        )
 
     return Converter(write, read)
-
-
-def _decoded(data: Json, entry: Converter, where: str, key: str) -> Any:
-    """Most values are scalars, which need no call and no place."""
-    return data if type(data) is entry.plain else entry.decode(data, f"{where}.{key}" if where else key)
 
 
 def _container(kind: Any) -> Converter:
@@ -200,6 +202,8 @@ def _sequence(inner: Converter, made: type) -> Converter:
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, list):
             raise _fail(where, "a list")
+        if not data:
+            return made()
         return made(inner.decode(entry, f"{where}[{at}]") for at, entry in enumerate(data))
 
     return Converter(write, read)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import cast
+from typing import Any, cast
 
 from paramiko.buffered_pipe import BufferedPipe
 from paramiko.channel import Channel
@@ -18,7 +18,8 @@ class Taking:
     """A channel. Its other side takes everything."""
 
     def __init__(self) -> None:
-        self.in_buffer, self.in_stderr_buffer = BufferedPipe(), BufferedPipe()
+        self.in_buffer: Any = BufferedPipe()
+        self.in_stderr_buffer: Any = BufferedPipe()
         self.taken = 0
 
     def recv_ready(self) -> bool:
