@@ -2,29 +2,24 @@ encode() { # FILE: base64 on one line, into `code`
   code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
 }
 
-date_boot() { # into `booted`: the boot by the clock of file times, in milliseconds since 1970. A write gives a pipe its time; no program
-  # starts between the two clocks: on a busy node it waits long, and each process would seem to have started that much earlier
-  booted=$(
+date_boot() { # into `booted`: the boot by the clock of file times, in milliseconds since 1970. The shell reads both clocks, since a busy node
+  # would let a program wait between them. A write dates a pipe. That time is some ticks old at times, so the latest reading counts
+  clocks=$(
+    echo
     clock
-    for _ in 1 2 3 4 5 6 7 8 9; do # this shell may have to wait, too
-      before=$now
-      echo
-      clock
-      [ $((now - before)) -gt 20 ] || break
-    done
     stat -L -c "$now %.9Y" /proc/self/fd/1 2>/dev/null || echo "$now 0" # then every file counts as changed
   )
-  booted=${booted##*"$NL"}
-  file_time "${booted#* }"
-  booted=$((moment - ${booted%% *}))
+  clocks=${clocks##*"$NL"}
+  file_time "${clocks#* }"
+  moment=$((moment - ${clocks%% *})) booted=${booted:-0}
+  [ "$moment" -le "$booted" ] || booted=$moment
 }
 
 date_starts() { # into `starts`: UNIT:MILLISECONDS, the start of each unit's process by the clock of file times
-  starts=' '
   date_boot
-  dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
+  starts=' ' left=$dates
   for served in $begun; do
-    began=$((booted + ${served#*:} / 1000)) dated=${dates%%"$NL"*} dates=${dates#*"$NL"}
+    began=$((booted + ${served#*:} / 1000)) dated=${left%%"$NL"*} left=${left#*"$NL"}
     # if the clock was set since then, the earlier of both misses no edit
     ! is_number "$dated" || [ "$dated" -eq 0 ] || [ $((dated * 1000 + 3000)) -gt "$began" ] || began=$((dated * 1000))
     starts="$starts${served%:*}:$began "
@@ -38,20 +33,36 @@ file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 fo
 
 show_stale() { # the files that changed after the start of the process that reads them at its start
   [ -n "$begun" ] || return 0
-  date_starts
-  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present='' some=0
+  dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
+  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present=''
   IFS=$NL
   for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
   # shellcheck disable=SC2086 # a list of paths
   stats=$(stat -L -c '%i %.9Y %.9Z %n' -- $present 2>/dev/null)
+  unset IFS
+  for _ in 1 2 3 4 5; do # a change right after a start may be one right before it: the clocks are read again
+    find_stale
+    [ "$soon" = 1 ] || break
+    nap
+  done
+  [ -n "$stale" ] || return 0
+  say "${stale%"$NL"}"
+  show_loaded
+}
+
+find_stale() { # by one more reading of the clocks: the lines for `stats` into `stale`; `soon` is 1 if a change came within seconds of a start
+  date_starts
+  stale='' soon=0
+  IFS=$NL
   for line in $stats; do
     unset IFS
     path=${line#* * * }
     # shellcheck disable=SC2086 # three words
-    is_stale ${line%" $path"} && some=1 && say "stale $how $since $reader ${path#"$R"}"
+    is_stale ${line%" $path"} || continue
+    stale="${stale}stale $how $since $reader ${path#"$R"}$NL"
+    [ "$since" -gt 5 ] || soon=1
   done
   unset IFS
-  [ "$some" = 0 ] || show_loaded
 }
 
 show_loaded() { # which confirmed transaction started each running process: the process has read what it wrote

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -71,6 +72,24 @@ def test_a_busy_node_does_not_make_a_file_stale(node: Node) -> None:
     for name in ("date", "stat"):
         wait_in(node.bin / name)
     assert kubelet.stale() == {}
+
+
+def test_a_time_of_files_that_is_some_ticks_old_does_not_make_a_file_stale(node: Node) -> None:
+    """The kernel dates files by its last tick, which a virtual processor may have missed."""
+    node.write(CONFIG, b"written right before the start\n")
+    kubelet = Times(node, time.time())
+    once = node.root / "was-late"
+    late = f"""\
+        #!/bin/sh
+        case $4 in
+          /proc/self/fd/1) [ -e {once} ] || {{ : >{once}; echo "${{3%% *}} $(date -d '1 second ago' +%s.%N)"; exit; }} ;;
+        esac
+        exec /usr/bin/stat "$@"
+        """
+    (node.bin / "stat").write_text(dedent(late))
+    (node.bin / "stat").chmod(0o755)
+    assert kubelet.stale() == {}
+    assert once.exists()
 
 
 def test_an_edited_file_is_stale(kubelet: Times) -> None:

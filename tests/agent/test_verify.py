@@ -124,7 +124,7 @@ def test_a_file_that_was_edited_after_the_kubelet_started(node: Node) -> None:
     """Its bytes are as expected; the running kubelet may have read others."""
     confirmed(node)
     with node.on_real_time():
-        node.kubelet_started(ago=30)
+        node.kubelet_started(ago=30.5)
         now = time.time()
         for path, age in ((CONFIG, 10), (FLAGS, 31), (DROPIN, 60)):
             os.utime(node.at(path), (now - age, now - age))
