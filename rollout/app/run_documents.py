@@ -9,6 +9,7 @@ from rollout.app.ports import Journal, Note
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize
 from rollout.core.presentation.summary_text import ControllerPart, SinceThen, controller_of, since_then
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import RunState
 from rollout.core.text.documents import Inline, Moment
 
@@ -34,7 +35,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave."""
+    """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave.
+
+    ``waiting_plans``: plans in the current folder that wait for approvals, or to be applied with them.
+    """
 
     summary: Inline[Summary]
     who: str
@@ -42,6 +46,7 @@ class StatusDocument:
     began: Moment
     age: float
     since: Inline[SinceThen]
+    waiting_plans: tuple[WaitingPlan, ...]
     recorded: Inline[Recorded]
 
 
@@ -61,7 +66,9 @@ class NoControllerDocument:
     controller: ControllerPart | None
 
 
-def status_document(journal: Journal, state: RunState, now: float) -> StatusDocument:
+def status_document(
+    journal: Journal, state: RunState, now: float, plans: tuple[WaitingPlan, ...] = ()
+) -> StatusDocument:
     """``now``: seconds since the epoch."""
     header, summary = journal.header(state.order.run), summarize(state)
     return StatusDocument(
@@ -71,6 +78,7 @@ def status_document(journal: Journal, state: RunState, now: float) -> StatusDocu
         began=header.at,
         age=max(0.0, now - header.at),
         since=since_then(summary, afterwards(journal, state, now)),
+        waiting_plans=plans,
         recorded=recorded(journal, summary.cluster, summary.run),
     )
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.approval_files import keep_signature, signatures_beside
+from rollout.adapters.approval_files import keep_signature
 from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.app.approvals import Approvals, rules_for
 from rollout.app.runs import check_plan
 from rollout.cli.options import session_options, typed_confirmation, yes_option
 from rollout.composition.plan_files import plan_in
+from rollout.composition.waiting_plans import missing_approvals
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval, ApprovalRule, statement
 from rollout.core.model.plan import Plan
@@ -21,7 +22,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import does_lines
 from rollout.core.text import documents
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, UsageError
+from rollout.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,6 @@ class ApprovalDocument:
     key: str
     file: str
     missing: tuple[str, ...]
-
-
-def how_to_approve(plan: Path) -> str:
-    """The command that helps when an approval is missing."""
-    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
 
 
 @click.command()
@@ -66,7 +62,8 @@ def approve(session: Session, plan_file: Path, key: str, yes: bool) -> int:  # n
     signature = SshSignatures().sign(str(Path(key).expanduser()), statement(plan.cluster, plan_codec.digest(plan)))
     approval = _mine(approvals, plan, rules, signature)
     path = keep_signature(plan_file, approval)
-    missing = _missing(approvals, plan, rules, plan_file)
+    problems = missing_approvals(session.files(), plan, rules, plan_file, ())
+    missing = tuple(str(problem) for problem in problems)
     if session.output == "json":
         click.echo(
             documents.page(ApprovalDocument(plan_codec.digest(plan), approval.person, approval.key, str(path), missing))
@@ -87,12 +84,3 @@ def _mine(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], sig
             found[0].reference, f"nothing was written: {found[0].message}", hint="use a key of the allowed signers"
         )
     return good
-
-
-def _missing(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], plan_file: Path) -> tuple[str, ...]:
-    """What `rollout apply` would still refuse to any other person."""
-    try:
-        approvals.checked(plan, rules, signatures_beside(plan_file), (), how_to_approve(plan_file))
-    except InputError as error:
-        return tuple(str(problem) for problem in error.problems)
-    return ()

@@ -33,13 +33,13 @@ from rollout.app.runs import (
     with_pending_recovery,
 )
 from rollout.app.runs import resume as resume_run
-from rollout.cli.approve import how_to_approve
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.operators import operator, own_logins
 from rollout.composition.plan_files import plan_in, preflight_text
+from rollout.composition.waiting_plans import how_to_approve
 from rollout.composition.wiring import Session
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval

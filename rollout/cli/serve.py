@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Event, Thread
 
 import click
@@ -15,6 +17,7 @@ from rollout.app.lost_controllers import watch_controllers
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.composition.operators import operator
+from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.errors import UsageError
 
@@ -44,7 +47,8 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
     click.echo("Open one of these addresses in a browser on this machine; Ctrl-C ends it:")
     who = operator() if control else ""
     with _telling(session, journal):
-        serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who)
+        plans = partial(waiting_plans, Path(), session.files())
+        serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who, plans)
     return 0
 
 

@@ -13,10 +13,12 @@ from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.run_documents import past_run_document, status_document
 from rollout.cli.options import echo_lines, known_run, session_options
+from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
+from rollout.core.presentation.waiting_plans import waiting_plan_lines
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
@@ -31,7 +33,7 @@ MOST_OTHERS = 8
 @click.option("--sequence", type=click.Path(path_type=Path), default=None, help="Show clusters in sequence instead.")
 @session_options
 def status(session: Session, run: str, sequence: Path | None) -> int:
-    """Show the state of a run from its journal (without RUN: the newest).
+    """Show the state of a run from its journal (without RUN: the newest), and the plans here that wait for approvals.
 
     Example: `rollout status -o json`
     """
@@ -45,12 +47,15 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
     headers = journal.listed()
     named = known_run(session, headers, run)
     past = past_run(journal, named)
+    plans = waiting_plans(Path(), session.files(), journal)
     if session.output == "json":
-        found = past_run_document(journal, past) if past else status_document(journal, replay(journal, named), now)
+        found = (
+            past_run_document(journal, past) if past else status_document(journal, replay(journal, named), now, plans)
+        )
         click.echo(documents.page(found))
         return 0
     lines = past_run_lines(past) if past else _lines(journal, replay(journal, named), now)
-    echo_lines((*lines, _chained(journal, named), *_others(headers, named)))
+    echo_lines((*lines, *waiting_plan_lines(plans), _chained(journal, named), *_others(headers, named)))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -32,6 +32,7 @@ from rollout.core.presentation.pages.page import STYLE
 from rollout.core.presentation.pages.plan_page import plan_body, plan_head
 from rollout.core.presentation.pages.shell import END, whole_page
 from rollout.core.presentation.past_run import past_run_lines
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 from rollout.web.control import RunControl
@@ -41,6 +42,10 @@ from rollout.web.streams import MOST_STREAMS, snapshots
 _FOLDER = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _MISSING = frozenset({"no-such-run"})
+
+
+def no_plans(_journal: Journal) -> Sequence[WaitingPlan]:
+    return ()
 
 
 def static_files() -> Mapping[str, str]:
@@ -60,6 +65,7 @@ class Site:
     place: str
     stopping: Callable[[], bool]
     who: str = ""
+    plans: Callable[[Journal], Sequence[WaitingPlan]] = no_plans
     files: Mapping[str, str] = field(default_factory=static_files)
     streams: int = 0
 
@@ -101,7 +107,7 @@ class Site:
         runs = tuple(listed_runs(journal))
         clusters = dict.fromkeys(run.cluster for run in runs)
         notes = {name: [(each.at, each.who, each.text) for each in journal.notes(name)] for name in clusters}
-        return index_body(runs, self.place, notes)
+        return index_body(runs, self.place, notes, self.plans(journal))
 
     async def run(self, request: Request) -> Response:
         run = request.path_params["run"]

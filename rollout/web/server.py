@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from types import FrameType
 
 import uvicorn
 
 from rollout.app.ports import Journal
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.errors import StateError
 from rollout.web.gatekeeper import Gatekeeper
 from rollout.web.guarded import Guarded
-from rollout.web.pages import Site
+from rollout.web.pages import Site, no_plans
 
 LOOPBACK = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 GRACE = 2
@@ -35,16 +36,24 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(journal: Callable[[], Journal], place: str, port: int, say: Callable[[str], None], who: str = "") -> None:
+def serve(
+    journal: Callable[[], Journal],
+    place: str,
+    port: int,
+    say: Callable[[str], None],
+    who: str = "",
+    plans: Callable[[Journal], Sequence[WaitingPlan]] = no_plans,
+) -> None:
     """Answer until SIGINT or SIGTERM. ``port`` 0: any that is free. ``StateError`` ``port-in-use``.
 
     ``who``: the operator whose requests to runs the pages may record; ``""``: they only show.
+    ``plans``: those that wait for people.
     """
     sockets = loopback(port)
     port = sockets[0].getsockname()[1]
     gatekeeper = Gatekeeper(monotonic, name=f"rollout-{port}")
     server = _Server(_config())
-    pages = Site(journal, place, lambda: server.should_exit, who)
+    pages = Site(journal, place, lambda: server.should_exit, who, plans)
     server.config.app = Guarded(pages.application(), gatekeeper)
     hosts = ["127.0.0.1", *(["[::1]"] if len(sockets) > 1 else [])]
     for host in hosts:

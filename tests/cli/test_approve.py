@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -60,6 +61,30 @@ def test_a_second_person_approves(asks: Path, capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr()
     assert "preflight" in printed.out, "approved, the run begins, and no node can be claimed here"
     assert "approval" not in printed.err
+
+
+def test_status_names_the_plans_that_wait_for_people(asks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert approve("alice") == 0
+    run(["apply", str(PLAN), "--yes"])
+    capsys.readouterr()
+    assert run(["status"]) == 0
+    assert "waits for you" not in capsys.readouterr().out, "a run has followed the plan"
+    assert planned(asks, SOME_CHANGE, "--set", "maxPods=60") == 0
+    shutil.rmtree("p.plan.json.approvals")
+    capsys.readouterr()
+    assert run(["status"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "  waits for you: p.plan.json on small: the plan has 0 of 1 approval that inventories/small.yaml asks for\n"
+        "      another person: rollout approve p.plan.json --key FILE\n"
+    ) in said
+    assert approve("alice") == 0
+    capsys.readouterr()
+    assert run(["status", "-o", "json"]) == 0
+    (plan,) = only(capsys.readouterr().out)["waitingPlans"]
+    assert (plan["file"], plan["cluster"], plan["missing"]) == ("p.plan.json", "small", [])
+    assert run(["status"]) == 0
+    assert "it has every approval and may be applied\n      rollout apply p.plan.json\n" in capsys.readouterr().out
 
 
 def test_a_sequence_needs_the_approvals_of_each_of_its_plans(asks: Path, capsys: pytest.CaptureFixture[str]) -> None:

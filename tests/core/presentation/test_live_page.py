@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rollout.core.model.playbook import Cause
+from rollout.core.model.playbook import Cause, OnLateHarm
 from rollout.core.model.report import LastLog
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.index_page import index_body
@@ -18,7 +18,9 @@ from rollout.core.presentation.pages.story import Past, Story, tell
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance, summary_lines
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
+from rollout.core.run.late_watch import LateStatus, LateWord
 from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
@@ -135,12 +137,35 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
     assert "hunter2" not in node
 
 
+def test_a_late_watch_waits_for_an_operator_when_it_found_harm_or_was_forgotten() -> None:
+    plan, play = journals.done(60)
+    story = story_of(play, plan)
+    run, ends = story.past.order.run, story.ended + 3600
+
+    def shown(now: float, **found: object) -> str:
+        late = LateStatus(ends, OnLateHarm.NOTIFY, None, None, "", "", "")
+        after = Afterwards(late=replace(late, **found))  # type: ignore[arg-type]
+        return now_parts(story, after, now)["waits"]
+
+    assert f"rollout watch-late {run}</code>" in shown(ends - 1)
+    assert f"rollout watch-late {run} --once" in shown(ends)
+    harm = shown(ends - 1, harm="3 failures in a row", verdict=LateWord.FAILED)
+    assert "Late harm: 3 failures in a row" in harm
+    assert f"rollout rollback {run}" in harm
+    assert "watch-late" not in shown(ends, ended="it passed")
+
+
 def test_the_index_shows_what_operators_did_without_a_run() -> None:
     listed = ListedRun("r1", "rno", "apply", BEGAN, None, "ann@ops", "why", RunStanding.DONE, 0, "", ())
     text = index_body((listed,), "here", {"rno": [(BEGAN, "ann@ops", "exec 1"), (BEGAN, "bob@ops", "unlocked")]})
     assert text.index("unlocked") < text.index("exec 1"), "the newest first"
     assert "2 records of commands and unlocks" in text
     assert "rollout verify --cluster rno" in text
+    assert "Waits for you" not in text
+    plans = (WaitingPlan("a.plan.json", "rno", "ab12", ("the plan has 0 of 1 approval",)),)
+    text = index_body((listed,), "here", {}, plans)
+    assert "a.plan.json on rno: the plan has 0 of 1 approval" in text
+    assert '<code class="command">rollout approve a.plan.json --key FILE</code>' in text
 
 
 def test_the_page_of_a_plan_has_its_diffs_waves_and_numbers() -> None:

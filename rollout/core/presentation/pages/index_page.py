@@ -8,6 +8,7 @@ from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.markup import Html, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.run_list import ListedRun, RunStanding
+from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.state import Goal
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, wall
@@ -34,13 +35,20 @@ Notes = Mapping[str, Sequence[tuple[float, str, str]]]
 """Cluster → what operators did without a run: seconds since the epoch, the operator, the text; the oldest first."""
 
 
-def index_body(runs: Sequence[ListedRun], place: str, notes: Notes) -> str:
-    """The rest of the document."""
+def index_body(runs: Sequence[ListedRun], place: str, notes: Notes, plans: Sequence[WaitingPlan] = ()) -> str:
+    """The rest of the document. ``plans``: those that wait for people."""
     clusters: dict[str, list[ListedRun]] = {}
     for each in runs:
         clusters.setdefault(each.cluster, []).append(each)
     shown = [_cluster(name, found, notes.get(name, ())) for name, found in clusters.items()] or [_how_to_begin(place)]
-    return raw(*shown, END)
+    return raw(_waits(plans), *shown, END)
+
+
+def _waits(plans: Sequence[WaitingPlan]) -> Html:
+    if not plans:
+        return Html("")
+    rows = [tag("li", tag("p", str(each)), tag("p", tag("code", each.command, class_="command"))) for each in plans]
+    return tag("section", tag("h2", "Waits for you"), tag("ul", rows, class_="waits"))
 
 
 def _cluster(name: str, runs: Sequence[ListedRun], notes: Sequence[tuple[float, str, str]]) -> Html:

@@ -28,7 +28,7 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
     return {
         "now": _now(story, after, now),
         "control": controls(story.state, after, secret),
-        "waits": _waits(story.state),
+        "waits": _waits(story.state, after, now),
     }
 
 
@@ -52,10 +52,9 @@ def _with_commands(text: str) -> Html:
     )
 
 
-def _waits(state: RunState) -> Html:
-    rows = [
-        tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in waiting(state)
-    ]
+def _waits(state: RunState, after: Afterwards, now: float) -> Html:
+    found = (*waiting(state), *late_waits(after, state.order.run, now))
+    rows = [tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in found]
     return tag("ul", rows, class_="waits") if rows else tag("p", "Nothing waits for you.")
 
 
@@ -67,6 +66,19 @@ def waiting(state: RunState) -> Iterator[tuple[str, str]]:
     for command, what in sections.next_steps(state):
         if not command.startswith("rollout watch"):
             yield f"{what[0].upper()}{what[1:]}{_which(state, command)}", command
+
+
+def late_waits(after: Afterwards, run: str, now: float) -> Iterator[tuple[str, str]]:
+    """The same of the watch after the end of a run."""
+    late = after.late
+    if late is None or late.ended:
+        return
+    if late.harm:
+        yield f"Late harm: {printable(late.harm, 300)}", f"rollout rollback {run}"
+    elif now >= late.until:
+        yield "The time of its late watch is over, and its end is not recorded", f"rollout watch-late {run} --once"
+    elif late.verdict is None:
+        yield "Its late watch has not begun", f"rollout watch-late {run}"
 
 
 def _which(state: RunState, command: str) -> str:

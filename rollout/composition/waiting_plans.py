@@ -1,0 +1,60 @@
+"""The plans of the current folder that wait for approvals, or to be applied with them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rollout.adapters.approval_files import signatures_beside
+from rollout.adapters.ssh_signatures import SshSignatures
+from rollout.app.approvals import Approvals
+from rollout.app.ports import Files, Journal
+from rollout.composition.operators import own_logins
+from rollout.core.model.approvals import ApprovalRule
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.presentation.waiting_plans import WaitingPlan
+from rollout.errors import InputError, Problem
+
+MOST = 8
+"""The newest plan files that are looked at."""
+
+_NO_RULE = b'"approvals":[]'
+"""In the bytes of a plan that needs no approval: its whole text need not be read."""
+
+
+def how_to_approve(plan: Path) -> str:
+    """The command that helps when an approval is missing."""
+    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
+
+
+def missing_approvals(
+    files: Files, plan: Plan, rules: Sequence[ApprovalRule], plan_file: Path, appliers: Collection[str]
+) -> tuple[Problem, ...]:
+    """Why `rollout apply` would refuse a plan to a person with these login names."""
+    approvals = Approvals(files, SshSignatures())
+    try:
+        approvals.checked(plan, rules, signatures_beside(plan_file), appliers, how_to_approve(plan_file))
+    except InputError as error:
+        return error.problems
+    return ()
+
+
+def waiting_plans(folder: Path, files: Files, journal: Journal) -> tuple[WaitingPlan, ...]:
+    """By the rules in the plans. A run of its cluster that began after a plan was written ends its waiting."""
+    began: dict[str, float] = {}
+    for header in journal.listed():
+        began[header.cluster] = max(header.at, began.get(header.cluster, 0.0))
+    written = {path: path.stat().st_mtime for path in folder.glob("*.plan.json") if path.is_file()}
+    found = []
+    for path in sorted(written, key=lambda each: -written[each])[:MOST]:
+        with suppress(InputError, OSError):  # not a plan, or one of another version
+            data = path.read_bytes()
+            plan = None if _NO_RULE in data else plan_codec.decode(data, str(path))
+            if plan is not None and plan.approvals and written[path] > began.get(plan.cluster, 0.0):
+                problems = missing_approvals(files, plan, plan.approvals, path, own_logins())
+                missing = tuple(problem.message for problem in problems)
+                found.append(WaitingPlan(path.name, plan.cluster, plan_codec.digest(plan), missing))
+    return tuple(found)
