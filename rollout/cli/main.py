@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
@@ -16,6 +18,9 @@ from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, RolloutError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -72,6 +77,11 @@ COMMANDS = {
 }
 """Only the command that is called is imported; ``rollout --help`` imports none."""
 
+NEED_NO_OUTPUT = frozenset(
+    {"apply", "catch-up", "exec", "forget", "prepull", "recover", "resume", "rollback", "unlock", "watch-late"}
+)
+"""Commands that change nodes: they go on, and end with their exit code, where nobody can read what they print."""
+
 ALIASES = {"catch-up": "recover"}
 """Old name → the command that it still calls. ``--help`` does not list old names."""
 
@@ -114,8 +124,57 @@ def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
 
 
+# Output that cannot be written: its reader is gone, its disk is full, or the stream is closed.
+
+
+class OptionalOutput(io.RawIOBase):
+    """Bytes for a stream, while it takes them. What it does not take is dropped: the journal has everything."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, data: Buffer, /) -> int:
+        with suppress(OSError, ValueError):
+            self._stream.buffer.write(data)
+            self._stream.flush()
+        return memoryview(data).nbytes
+
+
+@contextmanager
+def optional_output(*, wanted: bool) -> Iterator[None]:
+    """Inside, nothing fails because standard output or standard error cannot be written."""
+    before = sys.stdout, sys.stderr
+    if wanted:
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(OptionalOutput(each), each.encoding, each.errors, write_through=True) for each in before
+        )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _open_streams() -> None:
+    """A closed descriptor would be given to the next file: what is printed must not be written there."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor: this one
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the life of the process
+
+
 def main() -> None:
     """Run and exit at once. Threads that wait for hung nodes must not keep the process alive."""
+    _open_streams()
     gc.set_threshold(*FEWER_COLLECTIONS)
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -135,6 +194,11 @@ def _called(arguments: list[str]) -> object:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
+    with optional_output(wanted=arguments[:1] != [] and arguments[0] in NEED_NO_OUTPUT):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = _called(arguments)
     except click.exceptions.Exit as exc:
