@@ -213,3 +213,13 @@ def test_sick_nodes_are_harm_when_a_budget_of_the_run_is_used_up(journal: SqlJou
     found = world.round()
     assert found.verdict is FAIL
     assert "2 of 3 nodes of the fleet failed (unhealthy); its budget is 2" in found.evidence
+
+
+def test_a_process_that_died_in_its_rollback_leaves_no_quiet_end(journal: SqlJournal) -> None:
+    world = World(journal)
+    world.shows(samples(99.0))
+    assert (world.round().harm, world.round().harm != "") == ("", True)
+    world.site.roll_back("r1")  # by the process that died after its first node
+    found = world.round()
+    assert found.verdict is FAIL
+    assert found.ended == "late harm was found, and run r2 followed: `rollout status r2` shows how it ended"
