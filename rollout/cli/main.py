@@ -20,7 +20,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, RolloutError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
+    from _typeshed import ReadableBuffer
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -82,6 +82,9 @@ NEED_NO_OUTPUT = frozenset(
 )
 """Commands that change nodes: they go on, and end with their exit code, where nobody can read what they print."""
 
+GO_ON_WHEN_REPEATED = frozenset({"catch-up", "forget", "recover", "unlock", "watch-late"})
+"""Commands that change nodes without a run: nobody knows how far they came when they are interrupted."""
+
 ALIASES = {"catch-up": "recover"}
 """Old name → the command that it still calls. ``--help`` does not list old names."""
 
@@ -127,12 +130,16 @@ def cli() -> None:
 # Output that cannot be written: its reader is gone, its disk is full, or the stream is closed.
 
 
-class OptionalOutput(io.RawIOBase):
+class OptionalOutput(io.BufferedIOBase):
     """Bytes for a stream, while it takes them. What it does not take is dropped: the journal has everything."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self._stream = stream
+
+    @property
+    def name(self) -> str:
+        return self._stream.name
 
     def writable(self) -> bool:
         return True
@@ -143,7 +150,7 @@ class OptionalOutput(io.RawIOBase):
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         with suppress(OSError, ValueError):
             self._stream.buffer.write(data)
             self._stream.flush()
@@ -194,7 +201,7 @@ def _called(arguments: list[str]) -> object:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
-    with optional_output(wanted=arguments[:1] != [] and arguments[0] in NEED_NO_OUTPUT):
+    with optional_output(wanted=not NEED_NO_OUTPUT.isdisjoint(arguments[:1])):
         return _run(arguments)
 
 
@@ -209,8 +216,11 @@ def _run(arguments: list[str]) -> int:
     except RolloutError as exc:
         _show(exc)
         return exc.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; nothing was started", err=True)
+    except (KeyboardInterrupt, click.Abort) as exc:
+        asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
+        halfway = not asked and not GO_ON_WHEN_REPEATED.isdisjoint(arguments[:1])
+        what = "a part may be done already; the same command does the rest" if halfway else "nothing was started"
+        click.echo(f"interrupted; {what}", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return 0
