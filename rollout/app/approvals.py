@@ -42,7 +42,7 @@ class Approvals:
         problems = refusals(rules, found, appliers, how)
         if problems:
             raise InputError(problems)
-        return all_good(found)
+        return all_good(rules, found, appliers)
 
     def examined(self, rule: ApprovalRule, text: bytes, source: str, armoured: str) -> Examined:
         """One signature over ``text`` in the light of one rule."""

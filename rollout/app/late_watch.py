@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.app.following import late_findings, plan_of, replay
 from rollout.app.journal_away import AWAY
@@ -108,7 +108,7 @@ class LateWatcher:
         if found.ended is not None:
             return LateRound(None, "", ended=found.ended.said)
         if over := self._over(state, found):
-            return self.end(over)
+            return replace(self.end(over), verdict=Verdict.FAIL if found.harm is not None else None)
         if found.harm is not None:  # a process before this one found it and stopped
             return LateRound(Verdict.FAIL, found.harm.said, harm=found.harm.said)
         if not is_watched(state):
@@ -147,6 +147,8 @@ class LateWatcher:
 
     def _over(self, state: RunState, found: LateFindings) -> str:
         newest = last_that_acted(self.journal, state.order.cluster, or_else=self.run).order.run
+        if newest != self.run and found.harm is not None:  # a process before this one may have died in its rollback
+            return f"late harm was found, and run {newest} followed: `rollout status {newest}` shows how it ended"
         if newest != self.run:
             return f"run {newest} followed, and its nodes are no longer only of this run"
         until = ends_at(state, self.watch)

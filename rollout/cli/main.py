@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import click
 
@@ -16,6 +18,9 @@ from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, RolloutError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 INTERNAL = 70
 INTERRUPTED = 130
@@ -74,6 +79,14 @@ COMMANDS = {
 }
 """Only the command that is called is imported; ``rollout --help`` imports none."""
 
+NEED_NO_OUTPUT = frozenset(
+    {"apply", "catch-up", "exec", "forget", "prepull", "recover", "resume", "rollback", "unlock", "watch-late"}
+)
+"""Commands that change nodes: they go on, and end with their exit code, where nobody can read what they print."""
+
+GO_ON_WHEN_REPEATED = frozenset({"catch-up", "forget", "recover", "unlock", "watch-late"})
+"""Commands that change nodes without a run: nobody knows how far they came when they are interrupted."""
+
 ALIASES = {"catch-up": "recover"}
 """Old name → the command that it still calls. ``--help`` does not list old names."""
 
@@ -116,8 +129,61 @@ def cli() -> None:
     """Change kubelet configuration on a fleet: exact plans, guarded nodes, staged apply, rollback."""
 
 
+# Output that cannot be written: its reader is gone, its disk is full, or the stream is closed.
+
+
+class OptionalOutput(io.BufferedIOBase):
+    """Bytes for a stream, while it takes them. What it does not take is dropped: the journal has everything."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    @property
+    def name(self) -> str:
+        return self._stream.name
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        with suppress(OSError, ValueError):
+            self._stream.buffer.write(data)
+            self._stream.flush()
+        return memoryview(data).nbytes
+
+
+@contextmanager
+def optional_output(*, wanted: bool) -> Iterator[None]:
+    """Inside, nothing fails because standard output or standard error cannot be written."""
+    before = sys.stdout, sys.stderr
+    if wanted:
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(OptionalOutput(each), each.encoding, each.errors, write_through=True) for each in before
+        )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _open_streams() -> None:
+    """A closed descriptor would be given to the next file: what is printed must not be written there."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor: this one
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the life of the process
+
+
 def main() -> None:
     """Run and exit at once. Threads that wait for hung nodes must not keep the process alive."""
+    _open_streams()
     gc.set_threshold(*FEWER_COLLECTIONS)
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -137,6 +203,11 @@ def _called(arguments: list[str]) -> object:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
+    with optional_output(wanted=not NEED_NO_OUTPUT.isdisjoint(arguments[:1])):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = _called(arguments)
     except click.exceptions.Exit as exc:
@@ -147,8 +218,11 @@ def run(arguments: list[str]) -> int:
     except RolloutError as exc:
         _show(exc)
         return exc.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; nothing was started", err=True)
+    except (KeyboardInterrupt, click.Abort) as exc:
+        asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
+        halfway = not asked and not GO_ON_WHEN_REPEATED.isdisjoint(arguments[:1])
+        what = "a part may be done already; the same command does the rest" if halfway else "nothing was started"
+        click.echo(f"interrupted; {what}", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return 0

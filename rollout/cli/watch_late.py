@@ -102,7 +102,7 @@ def _acted(session: Session, journal: Journal, watcher: LateWatcher, found: Late
     """Tell people what is new, roll back if it must be, and print what is known; the exit code."""
     state = replay(journal, watcher.run)
     rolls_back = watcher.watch.then is OnLateHarm.ROLLBACK
-    code = 0 if found.ended or found.verdict is Verdict.PASS else NOT_PASSED
+    code = 0 if found.verdict in (Verdict.PASS, None) else NOT_PASSED
     if found.harm:
         code = HARM
         _tell(session, journal, watcher, late_harm(state, found.harm, rolls_back=rolls_back))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rollout.app.ports import Journal
@@ -20,8 +22,11 @@ def operator() -> str:
 
 
 def own_logins() -> frozenset[str]:
-    """The login names of the person that runs this command, also through sudo."""
-    return frozenset({getpass.getuser(), os.environ.get("SUDO_USER", "")} - {""})
+    """The login names of the person that runs this command, also through sudo, and whatever ``USER`` contains."""
+    names = {getpass.getuser(), os.environ.get("SUDO_USER", "")}
+    with suppress(KeyError):  # a user without an entry
+        names.add(pwd.getpwuid(os.getuid()).pw_name)
+    return frozenset(names - {""})
 
 
 def notice_sender(journal: Journal) -> NoticeSender | None:

@@ -220,3 +220,13 @@ def test_the_bytes_of_a_plan_show_whether_it_has_a_watch() -> None:
     """So ``status`` need not read a whole plan for that."""
     assert NOT_LATE in plan_codec.encode(SMALL)
     assert NOT_LATE not in plan_codec.encode(WATCHED)
+
+
+def test_a_process_that_died_in_its_rollback_leaves_no_quiet_end(journal: SqlJournal) -> None:
+    world = World(journal)
+    world.shows(samples(99.0))
+    assert (world.round().harm, world.round().harm != "") == ("", True)
+    world.site.roll_back("r1")  # by the process that died after its first node
+    found = world.round()
+    assert found.verdict is FAIL
+    assert found.ended == "late harm was found, and run r2 followed: `rollout status r2` shows how it ended"

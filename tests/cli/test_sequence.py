@@ -38,7 +38,7 @@ FREEZE = "changeWindows: {zone: UTC, freezes: [{first: 2026-11-01, last: 9999-12
 class Soaking:
     """``apply`` of each cluster. Its first call is where days pass and somebody edits a file.
 
-    ``revoked``: the approvals of a cluster whose signer has left since.
+    ``revoked``: the signers of the second cluster have left since.
     """
 
     edited: str = ""

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rollout.app.ports import Target
+from rollout.cli.main import run
 from rollout.cli.upkeep import UnlockDocument, released, unlocked_lines
+from rollout.composition.wiring import Session
+from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.drift_text import NotAsked
+from tests.cli.test_plan import site
+
+__all__ = ["site"]
 
 
 def test_a_cluster_without_any_claim_is_unlocked_too() -> None:
@@ -19,3 +31,33 @@ def test_nodes_without_an_answer_are_named() -> None:
     assert lines[1] == "unlocked: 1 node released, 1 not released, 1 did not answer"
     assert "n2" in lines[2]
     assert "[unreachable]" in lines[2]
+
+
+@dataclass
+class StoppedAt:
+    """Nodes that answer nothing. The operator types Ctrl-C while the command is at the ``last`` one."""
+
+    last: str
+
+    def run(self, target: Target, _command: RemoteCommand) -> RemoteAnswer:
+        if target.name == self.last:
+            raise KeyboardInterrupt
+        return RemoteAnswer(None, b"", b"", started=False, reference="unreachable", message="no route")
+
+    def release(self, target: Target) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("command", ["forget", "unlock"])
+@pytest.mark.parametrize("last", ["n1", "n3"])
+def test_a_command_that_was_interrupted_among_its_nodes_does_not_claim_that_nothing_is_done(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, last: str
+) -> None:
+    assert site
+    monkeypatch.setattr(Session, "nodes", lambda _session: StoppedAt(last))
+    reason = ("--reason", "gone") if command == "unlock" else ()
+    assert run([command, "--cluster", "small", "--yes", *reason]) == 130
+    assert capsys.readouterr().err == "\ninterrupted; a part may be done already; the same command does the rest\n"

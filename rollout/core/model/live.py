@@ -28,7 +28,7 @@ class LiveNode:
     capacity: tuple[tuple[str, str], ...] = ()  # ("cpu", "8"), ("memory", "32Gi"), ("pods", "110"), …
     allocatable: tuple[tuple[str, str], ...] = ()
     cordoned_by: str = ""  # the run named by the cordon's mark; "": no run of rollout
-    machine_id: str = ""  # read by the kubelet at its start, on the machine that registered the node
+    machine_id: str = ""  # of its machine, as the kubelet read it at its start
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,17 @@ def _short(rule: ApprovalRule, good: Sequence[Approval], appliers: Collection[st
         yield Problem("approval-missing", message, rule.place, how)
 
 
-def all_good(found: Iterable[Sequence[Examined]]) -> tuple[Approval, ...]:
-    """Each good approval once, to be journaled."""
-    good = (each.approval for examined in found for each in examined)
-    return tuple(dict.fromkeys(approval for approval in good if approval is not None))
+def all_good(
+    rules: Iterable[ApprovalRule], found: Iterable[Sequence[Examined]], appliers: Collection[str]
+) -> tuple[Approval, ...]:
+    """Each approval that counts, once, to be journaled.
+
+    A resume cannot know every login name of the person that applied the plan: so the person's own approval is left out.
+    """
+    good = (
+        each.approval
+        for rule, of_rule in zip(rules, found, strict=True)
+        for each in of_rule
+        if each.approval is not None and not (rule.besides_applier and is_by(each.approval.person, appliers))
+    )
+    return tuple(dict.fromkeys(good))

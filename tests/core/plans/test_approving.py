@@ -117,5 +117,13 @@ def test_one_bad_signature_refuses_the_plan_even_beside_enough_good_ones() -> No
 def test_a_signature_for_one_of_two_rules_is_good() -> None:
     bad = Examined("a.sig", None, "approval-unknown-signer", "not known")
     found = [[signed("alice@x", source="a.sig"), replace(bad, source="b.sig")], [bad, signed("bob@x", source="b.sig")]]
-    assert refusals((RULE, replace(RULE, signers="others")), found, (), HOW) == ()
-    assert [each.person for each in all_good(found)] == ["alice@x", "bob@x"]
+    rules = (RULE, replace(RULE, signers="others"))
+    assert refusals(rules, found, (), HOW) == ()
+    assert [each.person for each in all_good(rules, found, ())] == ["alice@x", "bob@x"]
+
+
+@pytest.mark.parametrize("besides", [True, False])
+def test_the_approval_of_the_person_that_applies_is_journaled_only_where_it_counts(besides: bool) -> None:
+    rules, found = (replace(RULE, besides_applier=besides),), [[signed("alice@x"), signed("bob@x")]]
+    good = [each.person for each in all_good(rules, found, ("root", "alice"))]
+    assert good == (["bob@x"] if besides else ["alice@x", "bob@x"])
