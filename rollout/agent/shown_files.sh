@@ -46,11 +46,16 @@ show_stale() { # the files that changed after the start of the process that read
     nap
   done
   [ -n "$stale" ] || return 0
-  say "${stale%"$NL"}"
+  IFS=$NL
+  for line in $stale; do
+    unset IFS
+    say "stale $line"
+  done
+  unset IFS
   show_loaded
 }
 
-find_stale() { # by one more reading of the clocks: the lines for `stats` into `stale`; `soon` is 1 if a change came within seconds of a start
+find_stale() { # by one more reading of the clocks: the lines of `stats` into `stale`; `soon` is 1 if a change came within seconds of a start
   date_starts
   stale='' soon=0
   IFS=$NL
@@ -59,7 +64,7 @@ find_stale() { # by one more reading of the clocks: the lines for `stats` into `
     path=${line#* * * }
     # shellcheck disable=SC2086 # three words
     is_stale ${line%" $path"} || continue
-    stale="${stale}stale $how $since $reader ${path#"$R"}$NL"
+    stale="$stale$how $since $reader ${path#"$R"}$NL"
     [ "$since" -gt 5 ] || soon=1
   done
   unset IFS
