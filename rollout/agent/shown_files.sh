@@ -24,7 +24,8 @@ file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 fo
 show_stale() { # the files that changed after the start of the process that reads them at its start
   [ -n "$begun" ] || return 0
   date_starts
-  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present='' some=0
+  memories=$NL present='' some=0
+  [ ! -f "$S/touched" ] || memories=$NL$(cat "$S/touched" 2>/dev/null)$NL
   IFS=$NL
   for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
   # shellcheck disable=SC2086 # a list of paths
