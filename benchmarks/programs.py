@@ -1,4 +1,4 @@
-"""How many programs the agent starts on a node in an apply, its confirm and the cleanup, in one conversation.
+"""How many programs the agent starts on a node in an apply, its confirm and the cleanup, in one conversation after the claim.
 
 ``strace`` follows the agent on a node in a folder, and each successful ``execve`` counts. Not counted: what a stand-in of the tests
 starts, ``sleep``, and the second of the two programs that the stand-in of ``timeout`` is.
@@ -7,12 +7,14 @@ starts, ``sleep``, and the second of the two programs that the stand-in of ``tim
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rollout.kubelet.agent import agent_call, conversation
+from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import PROGRAM, Node, order
 
 _LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P<rest>.*) = (?P<result>-?\d+)")
@@ -21,6 +23,8 @@ _LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P
 def programs(folder: Path) -> Mapping[str, int]:
     """Name of a program → how often it was started."""
     node = Node.make(folder / "node", "sh")
+    node.at("/proc/100/exe").symlink_to(node.bin / "kubelet")
+    node.run(agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=60))
     asked = (
         agent_call.apply(PROGRAM, order(), sudo=False, deadline=60),
         agent_call.confirm(PROGRAM, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60),
@@ -30,7 +34,7 @@ def programs(folder: Path) -> Mapping[str, int]:
     trace = folder / "trace"
     words = ("strace", "-f", "-o", str(trace), "-e", "trace=execve,clone,clone3,fork,vfork")
     done = subprocess.run(
-        [*words, str(node.bin / "sh"), "-c", f"exec {conversation.boot(PROGRAM)}"],
+        [*words, str(node.bin / "sh"), *shlex.split(conversation.boot(PROGRAM))[1:]],
         input=conversation.opening(PROGRAM, packed=True) + b"".join(frames),
         capture_output=True, env=node.env(), cwd="/", timeout=600, check=False,
     )  # fmt: skip
@@ -41,13 +45,12 @@ def programs(folder: Path) -> Mapping[str, int]:
 
 def _started(trace: str, standins: str) -> Iterator[str]:
     """The names of the programs that count."""
-    parents: dict[str, str] = {}
+    calls = list(_calls(trace))
+    parents = {child: pid for pid, child, _ in calls if child}  # a child may run before its parent's call has ended
     inside: set[str] = set()
     waits: set[str] = set()
-    for pid, child, path in _calls(trace):
-        if child:
-            parents[child] = pid
-        elif not _below(pid, parents, inside):
+    for pid, child, path in calls:
+        if not child and not _below(pid, parents, inside):
             name = path.rpartition("/")[2]
             if path.startswith(standins) and name not in ("sh", "timeout"):
                 inside.add(pid)

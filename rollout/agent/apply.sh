@@ -60,7 +60,8 @@ apply_locked() {
   flusher=let_go
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths
+  digest $paths $staged
+  each file staged_is || refuse_staging
   each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
   in_time
   r_files=$files r_state=armed why="a rename failed"
@@ -72,7 +73,6 @@ apply_locked() {
     lost=$undurable because=$why # the revert looks at the disk anew
     [ -n "$lost" ] || say "healthy no $because"
     allow 150
-    remember_units
     if take_back health restart; then unwatched=1; else lost='' && tell_stuck; fi
     [ -z "$lost" ] || say "refused not-durable $because"
   fi

@@ -159,8 +159,9 @@ check_units() { # of those concerned, by one answer for them and for the runtime
   each unit note_restart
   each hangup note_hangup
   concern
+  find_runtimes
   set -- "$unit"
-  for name in $RUNTIMES $concerned; do
+  for name in $runtimes $concerned; do
     case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
   done
   ask_units "$@"

@@ -4,18 +4,31 @@
 # a line `NONCE SIZE VERB [KEY=VALUE …]` and SIZE bytes of payload. Each verb runs in a process of its own: nothing of one
 # verb reaches the next, and a guard that kills a verb does not end the conversation.
 
+# The node's journal has a line for each verb: sudo's log shows only the start of the conversation. One process writes them
+# all, from descriptor 3 of this shell. A verb does not wait for a journal that hangs, but the end of a conversation does.
+
 serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
+  if command -v logger >/dev/null; then
+    exec 4>&1
+    result=$({ { frames 3>&1 >&4 4>&- 5>&- && echo "$result" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
+  else
+    frames 3>/dev/null
+  fi
+  return "${result:-1}"
+}
+
+frames() { # into `result`: the status of the last verb
   result=0
+  read -r talk _ </proc/self/stat
   while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
-    take "$size" || { say "refused torn-program the request arrived incomplete" && return 1; }
+    take "$size" || { say "refused torn-program the request arrived incomplete" && result=1 && return; }
     printf 'begin %s\n' "$nonce"
     # shellcheck disable=SC2086 # split into words
-    [ -z "$framed" ] || (main $framed) </dev/null
+    [ -z "$framed" ] || (main $framed) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
     result=$?
     printf 'over %s %s\n' "$nonce" "$result"
     [ "$result" -eq 0 ] || log "${framed%% *}: ended with status $result"
   done
-  return "$result"
 }
 
 take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer
@@ -26,7 +39,4 @@ take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there ar
   [ "${#PAYLOAD}" -eq "$1" ]
 }
 
-log() { # TEXT: to the node's journal, where sudo's log shows only the start of the conversation. No verb waits for a journal
-  # that hangs; by descriptor 3, a caller that reads all output waits for the line too
-  ! command -v logger >/dev/null || logger -t rollout -- "$1" 3>&1 >/dev/null 2>&1 9>&- &
-}
+log() { { printf '%s\n' "$1" >"/proc/${talk-}/fd/3"; } 2>/dev/null || :; } # TEXT: to the node's journal

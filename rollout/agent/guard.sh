@@ -18,6 +18,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 
 remove_boot_unit() {
   drop "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
+  [ ! -d "${HIDDEN%/*}" ] || rm -rf "${HIDDEN%/*}"
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
@@ -55,16 +56,17 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned
-  asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service default.target multi-user.target"
+  asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service $BOOT_UNIT default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p Requires -p Wants $asked_units 2>/dev/null)$NL$NL
+  blocks=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL$NL
   find_block "rollout-guard-$tx.timer"
   case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
   look_up "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
-  enabled=$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)
-  [ "$enabled" = enabled ] && is_reached
+  look_up "$BOOT_UNIT"
+  [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
+  is_reached
 }
 
 is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew

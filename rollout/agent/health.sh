@@ -88,7 +88,7 @@ stay_up() { # for longer than the longest RestartSec, each in one process. In be
       [ -e "$R/proc/$was_pid/cmdline" ] || ill "$name" "its process exited" || return
     done
     [ "$now" -lt "$until" ] || ill "$unit" "the guard was about to fire" || return
-    nap
+    doze $((steady - now))
   done
   for name in $concerned; do
     recall "$alive" "$name"

@@ -35,7 +35,7 @@ run_command() { # NAME SECONDS BASE64
 
 show_units() { # the kubelet's unit and the runtimes', as answered: properties and processes; into `unit_files`, `main_pid`, `main_started`, `services`
   unit_files='' main_pid=0 main_started='' services=' ' starts='' begun='' dates='' kubelet_files=''
-  for served in "$unit" $RUNTIMES; do
+  for served in "$unit" $runtimes; do
     find_block "$served"
     case $NL$block$NL in *"${NL}LoadState=loaded$NL"*) ;; *) [ "$served" = "$unit" ] || continue ;; esac
     if [ "$served" = "$unit" ]; then
@@ -45,14 +45,15 @@ show_units() { # the kubelet's unit and the runtimes', as answered: properties a
     else
       show_unit service
       services="$services$served:$pid "
-      show_process "serving $served"
+      [ "$verb" != snapshot ] || show_process "serving $served" # only a plan reads it
     fi
   done
 }
 
 measure_unit() { # the units, healthz, lenient, pulls
+  find_runtimes
   # shellcheck disable=SC2086 # a list of units
-  ask_units "$unit" $RUNTIMES
+  ask_units "$unit" $runtimes
   show_units
   read_journal
   read_kubelet_log

@@ -1,5 +1,17 @@
 # ----------------------------------------------------------------------------------------------------- the units' health
 
+find_runtimes() { # the runtimes' units that exist here, into `runtimes`: systemd searches long for those that do not
+  runtimes=''
+  for name in $RUNTIMES; do
+    for path in "$R/run/systemd/units/invocation:$name" "$R/run/systemd/generator.late/$name"; do # it runs; or a script of SysV starts it
+      if [ -e "$path" ] || [ -L "$path" ]; then runtimes="$runtimes $name" && continue 2; fi
+    done
+    for folder in $UNIT_FOLDERS; do
+      [ ! -e "$folder/$name" ] || { runtimes="$runtimes $name" && break; }
+    done
+  done
+}
+
 ask_units() { # UNIT…: the properties of all of them, in one request
   asked_units=$*
   blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \

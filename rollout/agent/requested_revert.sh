@@ -37,8 +37,8 @@ revert_locked() {
   load "$asked"
   check_ours
   unit=$r_unit healthz=$r_port
-  remember_units
-  [ "$r_state" != confirmed ] || rearm_boot_unit
+  concern
+  [ "$r_state" != confirmed ] || { flusher=bounded && rearm_boot_unit; } # nothing is armed until a file is renamed
   take_back asked restart || {
     start_timer 5 --no-block
     say "say revert-unfinished the node tries again by itself, and at boot"

@@ -4,9 +4,11 @@ hang_up() { # UNIT: make its main process read its configuration again
 
 restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
 
-restart_surely() { # UNIT: a second attempt if the first one hung; systemd merges two restarts that are requested at once
+restart_surely() { # UNIT: a second attempt if the first one failed or hung; systemd merges two restarts that are requested at once
   restart_unit "$1" && return
-  case $? in 124 | 137) clock && [ $((now + 3000)) -lt "$until" ] && restart_unit "$1" ;; *) return 1 ;; esac
+  case $? in 124 | 137) ;; *) bounded 5 systemctl reset-failed "$1" >/dev/null 2>&1 ;; esac # a crash loop's start limit blocks the old files too
+  clock
+  [ $((now + 3000)) -lt "$until" ] && restart_unit "$1"
 }
 
 restart_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
@@ -27,18 +29,12 @@ restart_units() { # in order, after the SIGHUPs; `why`, if one fails
 
 restart_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `unrestarted`
   clock
-  given_at=$now previous=$NL
-  for name in $r_units; do
-    look "$name" || u_started=0
-    previous="$previous$name 0 $u_started 0$NL"
-  done
-  [ -z "${memory-}" ] || remember_units # a crash loop went on while the files were restored: its restarts do not count against the units
+  given_at=$now
+  remember_units # now: a crash loop went on while the files were restored: its restarts do not count against the units
   for name in $r_hangups; do # a process that died of a SIGHUP is started
     hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
   done
   [ -n "$r_units" ] || return 0
-  # shellcheck disable=SC2086 # a list of units
-  bounded 5 systemctl reset-failed $r_units >/dev/null 2>&1 # else a crash loop's start limit blocks the old files too
   for name in $r_units; do
     restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
@@ -53,7 +49,7 @@ is_seen_restarted() { # UNIT: it has no process, or one younger than the restore
   if started_at "$u_pid"; then
     [ $((started_at + 10)) -ge "$given_at" ]
   else
-    recall "$previous" "$1"
+    recall "$memory" "$1"
     [ "$was_started" != 0 ] && [ "$u_started" != "$was_started" ]
   fi
 }
@@ -65,7 +61,15 @@ started_at() { # PID: when it started, in milliseconds since boot
   started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 
-reload_units() { [ "$r_reload" = 0 ] || bounded 30 systemctl daemon-reload >/dev/null 2>&1; }
+reload_units() { # without the boot unit: once systemd has it in memory, only another reload removes it. An empty file in a folder that comes
+  # first in its search hides the link (since systemd 234); it is gone before the next boot, as all of /run is
+  [ "$r_reload" != 0 ] || return 0
+  mkdir -p "${HIDDEN%/*}" 2>/dev/null && true 2>/dev/null >"$HIDDEN"
+  bounded 30 systemctl daemon-reload >/dev/null 2>&1
+  reloaded=$?
+  rm -rf "${HIDDEN%/*}"
+  return "$reloaded"
+}
 
 reload_surely() { # a second attempt if systemd refused (little room in /run); if it hung, it reloads before the restart, as soon as it can
   reload_units && return

@@ -34,7 +34,7 @@ remove_made() { # N: remove the folders that were made for file N, if nothing us
   load_file "$1" || return 0
   made=''
   for folder in $f_made; do made="$R$folder $made"; done
-  for folder in $made; do rmdir "$folder" 2>/dev/null || :; done
+  for folder in $made; do [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null || :; done
 }
 
 remove_all_made() { # for every file, the last one first
@@ -104,12 +104,13 @@ take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, 
   is_untouched && how=nothing
   read_stuck
   [ "$stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
-  undurable='' unrestarted='' kept=''
+  undurable='' unrestarted='' kept='' was=$r_state
   if [ "$r_state" != reverting ]; then
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
     flush "$T"
     r_state=reverting r_cause=$1
   fi
+  flusher=let_go
   give_all_back
   remove_all_made
   folders
@@ -122,7 +123,7 @@ take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, 
   [ "$how" != restart ] || remember_loaded
   become "reverted-$r_cause" || return 1
   r_state=reverted
-  if [ "$2" = files ]; then remove_boot_unit; else disarm; fi
+  case $2,$was,$1 in files,* | *,confirmed,asked) remove_boot_unit ;; *) disarm ;; esac # an earlier confirm has stopped the timer and the watch
   times=''
   [ "$how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
   tidy
@@ -181,7 +182,8 @@ attributes() { # why the first of `kept` cannot be renamed, if that is known
 tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   unstage
   remove_all_made # those that held a copy until now
+  [ -e "$T/next" ] || return 0 # removed last
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/next" "$T/stuck" "$T/times"
+  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T/next"
   set -f
 }

@@ -34,7 +34,8 @@ file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 fo
 show_stale() { # the files that changed after the start of the process that reads them at its start
   [ -n "$begun" ] || return 0
   dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
-  memories=$NL$(cat "$S/touched" 2>/dev/null)$NL present=''
+  memories=$NL present=''
+  [ ! -f "$S/touched" ] || memories=$NL$(cat "$S/touched" 2>/dev/null)$NL
   IFS=$NL
   for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
   # shellcheck disable=SC2086 # a list of paths

@@ -101,7 +101,8 @@ reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, and wheth
   if linked "$T/new.$1" "$R$near.new"; then
     rm -f "$R$near.new"
   else
-    beside "$@" && cp -a "$T/new.$1" "$R$new" && rm -f "$T/new.$1" && digest "$R$new" && is_as "$4" "$new" || return 1
+    beside "$@" && cp -a "$T/new.$1" "$R$new" && rm -f "$T/new.$1" || return 1
+    staged="$staged $R$new"
     # shellcheck disable=SC2086 # a list of paths
     flush "$R$new" $parents "$T"
   fi
@@ -143,12 +144,26 @@ beside() { # N PATH BEFORE: both copies near the target, on another file system;
   note_file "$@" && true >"$T/beside.$1" && flush_note "$1"
 }
 
+make_empty() { # PATH MODE
+  case $2 in
+    [0246][0246][0246])
+      rest=${2#?}
+      umask "$((7 - ${2%??}))$((7 - ${rest%?}))$((7 - ${2#??}))"
+      true >"$1"
+      written=$?
+      umask 077
+      return "$written"
+      ;;
+    *) true >"$1" && chmod "$2" "$1" ;;
+  esac
+}
+
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
   place "$@" || return 1
   if [ "$3" != absent ]; then
     cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
   else
-    true >"$R$new" && chmod "$5" "$R$new" || return 1
+    make_empty "$R$new" "$5" || return 1
     [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$folder" "$R$new" || return 1
   fi
   if [ "$6" = - ]; then
@@ -202,9 +217,6 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1
   each file stage_file && note_modes || return 1
-  # shellcheck disable=SC2086 # a list of paths
-  digest $news
-  each file staged_is || return 1
   kubelet=unknown
   ! facts_of "$program" || kubelet=$version
   boot_id

@@ -48,6 +48,11 @@ let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel do
 
 nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
+doze() { # MILLISECONDS: so long and a tick of the clock, but less than a second
+  part=$((1000 + ($1 < 980 ? $1 + 10 : 990)))
+  sleep "0.${part#1}" 2>/dev/null || sleep 1
+}
+
 flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
   $flusher 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
 }

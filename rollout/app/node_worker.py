@@ -183,9 +183,10 @@ class NodeWorker:
         return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ())
 
     def _look_for_pulls(self, ask: Ask) -> Report:
-        measure = Measure(UNIT, self._change(ask.node).healthz_port)
         sudo = self.access.sudo[ask.node]
-        command = agent_call.status(self.access.program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+        command = agent_call.status(
+            self.access.program, tx=ask.tx, measure=Measure(UNIT), sudo=sudo, deadline=READ_SECONDS
+        )
         started = self.clock.now()
         answer = self.nodes.run(self.access.targets[ask.node], command)
         return report_of(ask.node, "status", answer, self.clock.now() - started, self.keep)

@@ -18,7 +18,7 @@ from rollout.lab.spec import LabSpec, NodeSpec
 _FOLDERS = (
     *("etc/kubernetes/manifests", "etc/default", "etc/sysconfig", "etc/systemd/system/multi-user.target.wants"),
     *("proc/sys/kernel/random", "run/systemd/system", "tmp", "root", "usr/bin", "usr/lib/systemd/system"),
-    *("var/lib/kubelet", "var/log"),
+    *("run/systemd/transient", "var/lib/kubelet", "var/log"),
 )
 _LINKS = (
     ("proc/uptime", "/proc/uptime"),

@@ -101,6 +101,7 @@ class Node:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
         (root / "etc/systemd/system/basic.target.wants").mkdir()
+        (root / "run/systemd/transient").mkdir(parents=True)
         node = cls(root, shell, tools)
         for logical, content in OLD.items():
             if content is not None:
@@ -151,6 +152,7 @@ class Node:
 
     def serve(self, unit: str, *words: str, pid: int = 300) -> None:
         """A container runtime's unit, running, and its process with this command line."""
+        self.write(f"/usr/lib/systemd/system/{unit}", b"")
         self.standin(f"{unit}.{pid}.running")
         self.write(f"/proc/{pid}/cmdline", "".join(f"{word}\0" for word in words).encode())
 

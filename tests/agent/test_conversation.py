@@ -156,8 +156,7 @@ def test_a_guard_that_seizes_the_lock_kills_the_verb_and_not_the_conversation(no
         node.environment = held
         nonce = shell.begin(revert(program))
         until(node.is_locked, PATIENCE, "the verb holds the lock")
-        verb = _child(shell.shell.pid)
-        until(lambda: _condition(verb) == "T", PATIENCE, "the verb is stopped")
+        until(lambda: _one_is_stopped(shell.shell.pid), PATIENCE, "the verb is stopped")
         with node.at_work("guard") as guard:
             node.tire_who_waits()
             guard.wait(PATIENCE)
@@ -184,8 +183,13 @@ def _step_under_the_lock(node: Node, program: str) -> int:
     return trace.read_text().split().index(first.split()[1]) + 1
 
 
-def _child(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+def _one_is_stopped(pid: int) -> bool:
+    """Of its children and theirs."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return any(_condition(child) == "T" or _one_is_stopped(child) for child in children)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _condition(pid: int) -> str:

@@ -84,14 +84,14 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def _shells(process: subprocess.Popen[bytes]) -> list[int]:
-    """The process, and those that it started itself: a verb runs in a child of its conversation."""
-    return [process.pid, *_children(process.pid)]
+def _shells(pid: int) -> list[int]:
+    """The process and all below it: a verb runs below its conversation."""
+    return [pid, *(each for child in _children(pid) for each in _shells(child))]
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> list[int]:
     found = []
-    for pid in _shells(process):
+    for pid in _shells(process.pid):
         with suppress(OSError):
             if Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] == "T":
                 found.append(pid)
@@ -101,7 +101,7 @@ def _stopped(process: subprocess.Popen[bytes]) -> list[int]:
 def _waits_for_the_lock(process: subprocess.Popen[bytes], node: Node) -> bool:
     """It has the lock's file open, and another process is recorded as its holder."""
     holder = node.at("/var/lib/rollout/holder").read_text().split()[0]
-    return any(_naps_before_the_lock(pid, node) and holder != str(pid) for pid in _shells(process))
+    return any(_naps_before_the_lock(pid, node) and holder != str(pid) for pid in _shells(process.pid))
 
 
 def _naps_before_the_lock(pid: int, node: Node) -> bool:

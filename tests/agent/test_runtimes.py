@@ -54,6 +54,7 @@ def test_each_installed_runtime_is_reported_with_its_process(node: Node) -> None
 
 
 def test_a_runtime_that_is_dead_has_no_process(node: Node) -> None:
+    node.write("/usr/lib/systemd/system/crio.service", b"")
     node.standin("crio.service.300.auto-restart")
     service = snapshot(node).measurement.services["crio.service"]
     assert (service.unit.properties["SubState"], service.process) == ("auto-restart", None)
