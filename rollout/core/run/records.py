@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from functools import cache
-from itertools import chain, product
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from rollout.core.run.facts import COUNTS, Count, NodeList, marks
@@ -179,10 +179,11 @@ class Records(Mapping[str, NodeRecord]):
 
     def differs(self, other: Records) -> str:
         """The first counter or list that differs, for a message; ``""``: none does."""
-        for place, what in product(range(len(self._counts)), Count):
-            here, there = self.count(what, place), other.count(what, place)
-            if here != there:
-                return f"place {place} counts {here} {what.name}, not {there}"
+        for place, (every, others) in enumerate(zip(self._counts, other._counts, strict=True)):
+            for what in Count if every != others else ():
+                here, there = self.count(what, place), other.count(what, place)
+                if here != there:
+                    return f"place {place} counts {here} {what.name}, not {there}"
         for listed in NodeList:
             if wrong := self._listed[listed] ^ other._listed[listed]:
                 return f"{listed.name} is wrong about {', '.join(name for name, _ in self.those(wrong))}"
