@@ -121,15 +121,17 @@ def _pyinfra_files(folder: Path, fleet: Fleet) -> None:
         }  # fmt: skip
         hosts.append((each.name, data))
     (folder / "inventory.py").write_text(f"nodes = {hosts!r}\n")
+    puts = "".join(
+        f'files.put(src=f"new/{{host.name}}.{at}", dest=host.data.new[{at}], _sudo={fleet.sudo})\n'
+        for at in range(len(fleet.targets[0].files))
+    )
     service = f"server.shell(commands=[{_RESTART!r}])"
     if not fleet.cheap:
         service = f'systemd.service(service="kubelet", restarted=True, running=True, _sudo={fleet.sudo})'
     (folder / "deploy.py").write_text(f"""\
 from pyinfra import host
 from pyinfra.operations import files, server, systemd
-for at, path in enumerate(host.data.new):
-    files.put(src=f"new/{{host.name}}.{{at}}", dest=path, _sudo={fleet.sudo})
-{service}
+{puts}{service}
 server.shell(commands=["for i in $(seq 60); do {_CHECK} && exit 0; sleep 0.5; done; exit 1"])
 """)
 
