@@ -1,20 +1,21 @@
-"""Very many cheap nodes: an emergency rollback beside its floor, and a change by rollout and by ansible-core."""
+"""Cheap nodes: an emergency rollback of very many beside its floor, and a change by rollout and by other tools."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.cheap_nodes import NEW, OLD, RUN, TX, CheapNodes, change, cheap_nodes, prototype
 from benchmarks.measured import FailedError, Measured, Turns, measured
-from benchmarks.peers import ANSIBLE_CFG
+from benchmarks.peers import PEERS, Fleet, Target
+from benchmarks.results import Reasons
 from tests.agent.node import CONFIG
 
-FLOOR, EMERGENCY, APPLY, ANSIBLE = "agent's floor", "rollout rollback --emergency", "rollout apply", "ansible-core"
+FLOOR, EMERGENCY, APPLY = "agent's floor", "rollout rollback --emergency", "rollout apply"
 HERE = Path(__file__).parent.parent
 PLAYBOOK = """\
 name: pulls
@@ -28,15 +29,20 @@ pullsInFlight: override
 passes: 1
 guard: 180s
 """
-PLAY = """\
-- hosts: all
-  gather_facts: false
-  strategy: free
-  tasks:
-    - copy: {content: "{{ text }}", dest: "{{ config }}"}
-    - command: systemctl restart kubelet.service
-    - command: curl -fsS -m 5 http://127.0.0.1:10248/healthz
+SCRIPT = f"""\
+set -e
+config=$ROLLOUT_ROOT{CONFIG}
+cp -p $config $config.old
+cat > $config.new <<'NEW'
+{NEW.decode()}NEW
+sync $config.old $config.new
+mv $config.new $config
+sync ${{config%/*}}
+systemctl restart kubelet.service
+sleep 0.2
+curl -fsS -m 5 http://127.0.0.1:10248/healthz
 """
+"""The change without guard and receipt: a copy, syncs, a rename, the restart, a wait for longer than systemd's pause, and health."""
 
 
 def emergencies(folder: Path, count: int, rounds: int) -> Turns:
@@ -55,7 +61,7 @@ def emergencies(folder: Path, count: int, rounds: int) -> Turns:
 
 
 def changes(folder: Path, count: int, rounds: int, tools: Path) -> Turns:
-    """The same file and a restart by rollout and by ansible-core."""
+    """The same file and a restart by rollout and by other tools."""
     with cheap_nodes(folder, count) as nodes:
         node = prototype(folder / "prototype", folder / "tools")
         _project(nodes)
@@ -64,8 +70,52 @@ def changes(folder: Path, count: int, rounds: int, tools: Path) -> Turns:
             measured(_rollout(nodes, "plan", "--cluster", "cheap", "--out", "p.json"), folder)
             return _rollout(nodes, "apply", "p.json", "--yes")
 
-        playbook = (str(tools / "ansible-playbook"), "-i", "hosts.json", "play.yml")
-        return _in_turns(nodes, node.root, {APPLY: planned, ANSIBLE: lambda: playbook}, rounds, NEW)
+        fleet = _fleet(nodes)
+        for peer in PEERS.values():
+            peer.files(folder, fleet)
+        steps: dict[str, Callable[[], Sequence[str]]] = {APPLY: planned}
+        steps |= {name: partial(peer.words, tools) for name, peer in PEERS.items()}
+        return _in_turns(nodes, node.root, steps, rounds, NEW)
+
+
+def controller(folder: Path, count: int) -> Reasons:
+    """The controller's CPU of an apply by kind of work: once as it is, and once with a profiler for the shares."""
+    with cheap_nodes(folder, count) as nodes:
+        node = prototype(folder / "prototype", folder / "tools")
+        _project(nodes)
+        apply = ("apply", "p.json", "--yes", "--ssh-config", str(nodes.ssh_config))
+        for words in (
+            (sys.executable, "-m", "rollout.cli"),
+            (sys.executable, "-m", "benchmarks.controller_cpu", "kinds"),
+        ):
+            nodes.lay_out(node.root)
+            measured(
+                _rollout(nodes, "plan", "--cluster", "cheap", "--out", "p.json"), folder, {"PYTHONPATH": str(HERE)}
+            )
+            turn = measured((*words, *apply), folder, {"PYTHONPATH": str(HERE)})
+            if "kinds" not in words:
+                plain = 1000 * turn.cpu / count
+    found: dict[str, float] = json.loads((folder / "kinds").read_text())
+    shares = {kind: seconds / sum(found.values()) for kind, seconds in found.items()}
+    rows = [("kind of work", "share", "ms a node")]
+    rows += [
+        (kind, f"{share:.0%}", f"{share * plain:.1f}")
+        for kind, share in sorted(shares.items(), key=lambda each: -each[1])
+    ]
+    return Reasons(
+        f"The controller's CPU of an apply, {count} cheap nodes",
+        [*rows, ("all", "100%", f"{plain:.1f}")],
+        "The shares are those of a run with cProfile in every thread, by the CPU time of each thread; the milliseconds are these shares of a run"
+        " without it. Imports happen once, whatever the number of nodes.",
+    )
+
+
+def _fleet(nodes: CheapNodes) -> Fleet:
+    targets = tuple(
+        Target(name, place, {str(nodes.root(at) / CONFIG[1:]): NEW.decode()})
+        for at, (name, place) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
+    )
+    return Fleet(targets, "root", nodes.folder / "user", nodes.port, SCRIPT, cheap=True)
 
 
 def _in_turns(
@@ -77,8 +127,11 @@ def _in_turns(
     for number in range(rounds):
         for name in list(steps) if number % 2 == 0 else [*reversed(steps)]:
             nodes.lay_out(root)
+            masters = {
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": str(nodes.folder / f"masters-{number}")
+            }  # each round connects anew
             try:
-                turn = measured(steps[name](), nodes.folder, environment)
+                turn = measured(steps[name](), nodes.folder, environment | masters)
                 _check(nodes, wanted)
                 turns[name].append(turn)
                 sys.stderr.write(f"{len(nodes.names)} cheap nodes, round {number + 1}: {name}: {turn}\n")
@@ -89,25 +142,11 @@ def _in_turns(
 
 
 def _project(nodes: CheapNodes) -> None:
-    """What rollout and ansible-core read."""
-    folder = nodes.folder
-    hosts = {
-        name: {
-            "ansible_host": place, "ansible_port": nodes.port, "config": str(nodes.root(at) / CONFIG[1:]), "text": NEW.decode(),
-        }
-        for at, (name, place) in enumerate(zip(nodes.names, nodes.addresses, strict=True))
-    }  # fmt: skip
-    common = {"ansible_user": "root", "ansible_ssh_private_key_file": str(folder / "user"), "ansible_python_interpreter": shutil.which("python3")}  # fmt: skip
-    for path, text in (
-        ("inventories/cheap.yaml", nodes.inventory("cheap")),
-        ("playbooks/pulls.yaml", PLAYBOOK),
-        ("hosts.json", json.dumps({"all": {"hosts": hosts, "vars": common}})),
-        ("play.yml", PLAY),
-        ("ansible.cfg", ANSIBLE_CFG),
-    ):
-        (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "templates").symlink_to(HERE / "templates")
+    """What rollout reads."""
+    for path, text in (("inventories/cheap.yaml", nodes.inventory("cheap")), ("playbooks/pulls.yaml", PLAYBOOK)):
+        (nodes.folder / path).parent.mkdir(exist_ok=True)
+        (nodes.folder / path).write_text(text)
+    (nodes.folder / "templates").symlink_to(HERE / "templates")
 
 
 def _rollout(nodes: CheapNodes, *words: str) -> Sequence[str]:

@@ -35,6 +35,7 @@ def loopback_sshd(folder: Path, shell: str = "/bin/sh") -> Iterator[Path]:
     (folder / "sshd_config").write_text(
         f"Port {PORT}\nListenAddress 0.0.0.0\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/keys\nStrictModes no\n"
         f"PermitRootLogin yes\nUsePAM no\nMaxStartups 5000\nUseDNS no\nPidFile none\n"
+        "Subsystem sftp internal-sftp\n"
     )
     (folder / "passwd").write_text(_passwd(shell))
     key = " ".join((folder / "host.pub").read_text().split()[:2])

@@ -1,6 +1,6 @@
-"""The same change by other tools: two files, a restart of the kubelet, and its health. No guard, no rollback.
+"""The same change by other tools: files, a restart of the kubelet, and its health. No guard, no rollback.
 
-Each takes what it needs from ``peer_files``: the list of nodes with their addresses, and the new files of each node.
+``PEERS`` writes what each tool needs, and its command line.
 """
 
 from __future__ import annotations
@@ -17,87 +17,133 @@ HEALTH = "http://127.0.0.1:10248/healthz"
 FORKS = 50
 """Ansible's parallel nodes: more were slower on two cores."""
 _OPTIONS = "-o ControlMaster=auto -o ControlPersist=60s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-ANSIBLE_CFG = (
-    f"[defaults]\nforks = {FORKS}\nhost_key_checking = false\nstdout_callback = minimal\n"
-    f"[connection]\npipelining = true\n[ssh_connection]\npipelining = true\nssh_args = {_OPTIONS}\n"
-)
+_ANSIBLE_CFG = f"""\
+[defaults]
+forks = {FORKS}
+host_key_checking = false
+stdout_callback = minimal
+[connection]
+pipelining = true
+[ssh_connection]
+pipelining = true
+ssh_args = {_OPTIONS}
+"""
+_RESTART, _CHECK = "systemctl restart kubelet.service", f"curl -fsS -m 5 {HEALTH}"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A node. ``config``: the path of its kubelet's file; ``text``: its new content."""
+    """A node. ``files``: the path of each file that changes → its new content; the kubelet's configuration is the first one."""
 
     name: str
     address: str
-    config: str
-    text: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Nodes and their login. ``script``: the change as one shell script, for tools that only run commands.
+
+    ``cheap``: systemctl and curl on the nodes are stand-ins, so tools that have modules for both call the commands.
+    """
+
+    targets: Sequence[Target]
+    user: str
+    key: Path
+    port: int
+    script: str
+    cheap: bool
+
+    @property
+    def sudo(self) -> bool:
+        return self.user != "root"
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """``words`` makes its command line. ``settings``: what was chosen for it, for the table."""
 
-    name: str
     settings: str
-    files: Callable[[Path, Sequence[Target], Path], None]
+    files: Callable[[Path, Fleet], None]
     words: Callable[[Path], tuple[str, ...]]
 
 
-def _ansible_files(folder: Path, targets: Sequence[Target], key: Path) -> None:
-    hosts = {each.name: {"ansible_host": each.address, "config": each.config, "text": each.text} for each in targets}
+def _ansible_files(folder: Path, fleet: Fleet) -> None:
+    hosts = {
+        each.name: {
+            "ansible_host": each.address,
+            "new": [{"path": path, "text": text} for path, text in each.files.items()],
+        }
+        for each in fleet.targets
+    }
     common = {
-        "ansible_user": "ops",
-        "ansible_ssh_private_key_file": str(key),
+        "ansible_user": fleet.user,
+        "ansible_port": fleet.port,
+        "ansible_ssh_private_key_file": str(fleet.key),
         "ansible_python_interpreter": "/usr/bin/python3",
     }
+    copies = "".join(
+        f'    - copy: {{content: "{{{{ new[{at}].text }}}}", dest: "{{{{ new[{at}].path }}}}"}}\n'
+        for at in range(len(fleet.targets[0].files))
+    )
+    restart = f"command: {_RESTART}" if fleet.cheap else "systemd_service: {name: kubelet, state: restarted}"
+    healthy, passed = (
+        (f"command: {_CHECK}", "health.rc == 0")
+        if fleet.cheap
+        else (f'uri: {{url: "{HEALTH}"}}', "health.status == 200")
+    )
     (folder / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}))
     (folder / "play.yml").write_text(f"""\
 - hosts: all
   gather_facts: false
-  become: true
+  become: {str(fleet.sudo).lower()}
   strategy: free
   tasks:
-    - copy: {{content: "{{{{ text }}}}", dest: "{{{{ config }}}}"}}
-    - copy: {{content: {json.dumps(FLAGS_TEXT)}, dest: {FLAGS}}}
-    - systemd_service: {{name: kubelet, state: restarted}}
-    - uri: {{url: "{HEALTH}"}}
+{copies}    - {restart}
+    - {healthy}
       register: health
-      until: health.status == 200
+      until: {passed}
       retries: 30
       delay: 1
 """)
-    (folder / "ansible.cfg").write_text(ANSIBLE_CFG)
+    (folder / "ansible.cfg").write_text(_ANSIBLE_CFG)
 
 
-def _pyinfra_files(folder: Path, targets: Sequence[Target], key: Path) -> None:
+def _pyinfra_files(folder: Path, fleet: Fleet) -> None:
     (folder / "new").mkdir(exist_ok=True)
     hosts = []
-    for each in targets:
-        (folder / "new" / each.name).write_text(each.text)
+    for each in fleet.targets:
+        for at, text in enumerate(each.files.values()):
+            (folder / "new" / f"{each.name}.{at}").write_text(text)
         data = {
-            "ssh_hostname": each.address, "ssh_user": "ops", "ssh_key": str(key), "ssh_strict_host_key_checking": "no",
-            "config": each.config,
+            "ssh_hostname": each.address, "ssh_port": fleet.port, "ssh_user": fleet.user, "ssh_key": str(fleet.key),
+            "ssh_strict_host_key_checking": "no", "new": list(each.files),
         }  # fmt: skip
         hosts.append((each.name, data))
-    (folder / "flags").write_text(FLAGS_TEXT)
     (folder / "inventory.py").write_text(f"nodes = {hosts!r}\n")
+    puts = "".join(
+        f'files.put(src=f"new/{{host.name}}.{at}", dest=host.data.new[{at}], _sudo={fleet.sudo})\n'
+        for at in range(len(fleet.targets[0].files))
+    )
+    service = f"server.shell(commands=[{_RESTART!r}])"
+    if not fleet.cheap:
+        service = f'systemd.service(service="kubelet", restarted=True, running=True, _sudo={fleet.sudo})'
     (folder / "deploy.py").write_text(f"""\
 from pyinfra import host
 from pyinfra.operations import files, server, systemd
-files.put(src=f"new/{{host.name}}", dest=host.data.config, _sudo=True)
-files.put(src="flags", dest={FLAGS!r}, _sudo=True)
-systemd.service(service="kubelet", restarted=True, running=True, _sudo=True)
-server.shell(commands=["for i in $(seq 60); do curl -fsS -m 5 {HEALTH} && exit 0; sleep 0.5; done; exit 1"])
+{puts}{service}
+server.shell(commands=["for i in $(seq 60); do {_CHECK} && exit 0; sleep 0.5; done; exit 1"])
 """)
 
 
-def _pssh_files(folder: Path, targets: Sequence[Target], key: Path) -> None:
-    floor = (Path(__file__).parent / "floor.sh").read_text(encoding="utf-8")
-    value = "false" if "serializeImagePulls: false" in targets[0].text else "true"
-    line = f"sudo -n sh -c {shlex.quote(f'VALUE={value}' + chr(10) + floor)}"
-    (folder / "floor_by_pssh.py").write_text(f"""\
+def _pssh_files(folder: Path, fleet: Fleet) -> None:
+    line = f"{'sudo -n ' if fleet.sudo else ''}sh -c {shlex.quote(fleet.script)}"
+    addresses = [each.address for each in fleet.targets]
+    (folder / "script_by_pssh.py").write_text(f"""\
 from pssh.clients import ParallelSSHClient
-client = ParallelSSHClient({[each.address for each in targets]!r}, user="ops", pkey={str(key)!r}, pool_size=200, num_retries=1)
+client = ParallelSSHClient(
+    {addresses!r}, user={fleet.user!r}, port={fleet.port}, pkey={str(fleet.key)!r}, pool_size=200, num_retries=1
+)
 output = client.run_command({line!r})
 client.join(output)
 failed = [each.host for each in output if each.exit_code != 0]
@@ -107,21 +153,18 @@ raise SystemExit(f"failed: {{failed}}" if failed else 0)
 
 PEERS: Mapping[str, Peer] = {
     "ansible-core": Peer(
-        "ansible-core",
         f"{FORKS} forks, pipelining, ControlPersist, strategy free, no facts",
         _ansible_files,
         lambda tools: (str(tools / "ansible-playbook"), "-i", "hosts.json", "play.yml"),
     ),
     "pyinfra": Peer(
-        "pyinfra",
         "its default: all nodes at once",
         _pyinfra_files,
         lambda tools: (str(tools / "pyinfra"), "-y", "inventory.py", "deploy.py"),
     ),
     "parallel-ssh": Peer(
-        "parallel-ssh",
-        "the safe floor's script, pool of 200",
+        "one script, pool of 200",
         _pssh_files,
-        lambda tools: (str(tools / "python"), "floor_by_pssh.py"),
+        lambda tools: (str(tools / "python"), "script_by_pssh.py"),
     ),
 }

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measured import FailedError, Measured, Turns, measured
-from benchmarks.peers import FLAGS, PEERS, Target
+from benchmarks.peers import FLAGS, FLAGS_TEXT, PEERS, Fleet, Target
 from tests.bed.bed import INSTANCES, Bed
 from tests.bed.node import CONFIG, PLAIN_CONFIG, Layout, Node
 
@@ -39,7 +39,7 @@ TOGETHER = 8
 
 def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
     with _many_instances(nodes), Bed() as bed:
-        _add_programs(bed.folder / "image")
+        add_programs(bed.folder / "image")
         found = bed.add(nodes)
         _lay_out(folder, found)
         turns: dict[str, list[Measured]] = defaultdict(list)
@@ -52,9 +52,11 @@ def compare(folder: Path, nodes: int, rounds: int, tools: Path) -> Turns:
                 at = name
                 try:
                     for tool, words in _steps(name, folder, bed, tools):
-                        at, before = tool, _accepted(found)
+                        at, last = tool, number + 1 == rounds
+                        before = _accepted(found) if last else 0
                         turns[tool].append(measured(words, folder, {"ANSIBLE_CONFIG": str(folder / "ansible.cfg")}))
-                        connections[tool] = (_accepted(found) - before) / nodes
+                        if last:
+                            connections[tool] = (_accepted(found) - before) / nodes
                         sys.stderr.write(f"round {number + 1}: {tool}: {turns[tool][-1]}\n")
                 except FailedError as error:  # the figures of the others count
                     failures[at] = f"round {number + 1}: {error}"
@@ -78,7 +80,9 @@ def _steps(name: str, folder: Path, bed: Bed, tools: Path) -> Iterator[tuple[str
             ),
         )
     else:
-        PEERS[name].files(folder, [_target(node) for node in bed.nodes], bed.user_key)
+        script = "VALUE=false\n" + (ROOT / "benchmarks/floor.sh").read_text()
+        targets = tuple(_target(node) for node in bed.nodes)
+        PEERS[name].files(folder, Fleet(targets, "ops", bed.user_key, 22, script, cheap=False))
         yield name, PEERS[name].words(tools)
 
 
@@ -87,7 +91,8 @@ def _rollout(*words: str) -> Sequence[str]:
 
 
 def _target(node: Node) -> Target:
-    return Target(node.name, node.address, _config(node), CONFIG.replace("Pulls: true", "Pulls: false"))
+    new = {_config(node): CONFIG.replace("Pulls: true", "Pulls: false"), FLAGS: FLAGS_TEXT}
+    return Target(node.name, node.address, new)
 
 
 def _config(node: Node) -> str:
@@ -130,7 +135,7 @@ def _lay_out(folder: Path, nodes: Sequence[Node]) -> None:
     (folder / "templates").symlink_to(ROOT / "templates")
 
 
-def _add_programs(image: Path) -> None:
+def add_programs(image: Path) -> None:
     """python3 (ansible-core needs it on nodes) and curl, with their libraries, from this machine: the same Debian."""
     programs = [Path("/usr/bin/python3.11"), Path("/usr/bin/curl")]
     programs += list(programs[0].parent.parent.glob("lib/python3.11/lib-dynload/*.so"))

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
 
 from tests.mutants.list_of_mutants import MUTANTS
 from tests.mutants.mutant import Mutant, copy_of_the_project, is_the_copys, verdict
 from tests.places import ROOT
 
+TOGETHER = 2
 HEAD = """# Mutants: do the tests still detect what they are for?
 
 Each line below was removed from a copy of rollout, one at a time, and the test in its row was run on the copy: it must fail there, and pass on a copy
@@ -21,15 +27,53 @@ with nothing removed. `make mutants` writes this page; the lines are in `tests/m
 """
 
 
+class Copies:
+    """Copies of the project, one for each test that runs at the same time. Real nodes are for one test at a time."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for folder in folders:
+            self._free.put(copy_of_the_project(folder))
+        self._real = Lock()
+
+    def verdict(self, killer: str, mutant: Mutant | None = None) -> tuple[str, float]:
+        """Of this test, with or without a mutant, and its seconds."""
+        with self._real if killer.startswith("tests/chaos/") else nullcontext():
+            project = self._free.get()
+            try:
+                return self._in(project, killer, mutant)
+            finally:
+                self._free.put(project)
+
+    def _in(self, project: Path, killer: str, mutant: Mutant | None) -> tuple[str, float]:
+        began = time.monotonic()
+        if mutant is None:
+            return verdict(project, killer), time.monotonic() - began
+        file = project / mutant.file
+        whole = file.read_text()
+        file.write_text(mutant.applied_to(whole))
+        try:
+            return verdict(project, killer), time.monotonic() - began
+        finally:
+            file.write_text(whole)
+
+
 def main(names: list[str]) -> int:
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
-    with tempfile.TemporaryDirectory(prefix="rollout-mutants-") as folder:
-        project = copy_of_the_project(Path(folder))
-        if not is_the_copys(project):
+    killers = dict.fromkeys(killer for mutant in chosen for killer in mutant.killers)
+    with tempfile.TemporaryDirectory(prefix="rollout-mutants-") as folder, ThreadPoolExecutor(TOGETHER) as pool:
+        folders = [Path(folder) / str(number) for number in range(TOGETHER)]
+        copies = Copies(folders)
+        if not all(map(is_the_copys, folders)):
             print("the tests do not run the copy's code", file=sys.stderr)  # noqa: T201 - a command of its own
             return 1
-        healthy = {killer: verdict(project, killer) for killer in dict.fromkeys(k for m in chosen for k in m.killers)}
-        rows = [row for mutant in chosen for row in _tried(project, mutant, healthy)]
+        healthy = {killer: pool.submit(copies.verdict, killer) for killer in killers}
+        tried = [
+            (mutant, killer, pool.submit(copies.verdict, killer, mutant))
+            for mutant in chosen
+            for killer in mutant.killers
+        ]
+        rows = [_row(mutant, killer, *found.result(), healthy[killer].result()[0]) for mutant, killer, found in tried]
     if not names:
         (ROOT / "docs" / "mutants.md").write_text(HEAD + "".join(line for line, _ in rows))
     alive = sum(not killed for _, killed in rows)
@@ -37,27 +81,13 @@ def main(names: list[str]) -> int:
     return 1 if alive else 0
 
 
-def _tried(project: Path, mutant: Mutant, healthy: dict[str, str]) -> list[tuple[str, bool]]:
-    """A row of the table, and whether it was killed, for each of its tests."""
-    file = project / mutant.file
-    whole = file.read_text()
-    file.write_text(mutant.applied_to(whole))
-    rows = []
-    for killer in mutant.killers:
-        began = time.monotonic()
-        said = verdict(project, killer)
-        killed = said == "failed" and healthy[killer] == "passed"
-        taken = time.monotonic() - began
-        found = (
-            f"`{killer}`" if killed else f"**not killed**: `{killer}` {said} (without the mutant: {healthy[killer]})"
-        )
-        out = " ".join(mutant.old.split()).replace("|", "\\|")
-        rows.append(
-            (f"| {mutant.name} | `{out}` in `{mutant.file}` | {mutant.harm} | {found} | {taken:.0f} |\n", killed)
-        )
-        print(f"{'killed' if killed else 'ALIVE'} {mutant.name} by {killer} ({said}, {taken:.0f} s)", flush=True)  # noqa: T201
-    file.write_text(whole)
-    return rows
+def _row(mutant: Mutant, killer: str, said: str, taken: float, without: str) -> tuple[str, bool]:
+    """A row of the table, and whether the mutant was killed."""
+    killed = said == "failed" and without == "passed"
+    found = f"`{killer}`" if killed else f"**not killed**: `{killer}` {said} (without the mutant: {without})"
+    out = " ".join(mutant.old.split()).replace("|", "\\|")
+    print(f"{'killed' if killed else 'ALIVE'} {mutant.name} by {killer} ({said}, {taken:.0f} s)", flush=True)  # noqa: T201
+    return f"| {mutant.name} | `{out}` in `{mutant.file}` | {mutant.harm} | {found} | {taken:.0f} |\n", killed
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from pathlib import Path
 from tests.places import ROOT
 
 MOST_SECONDS = 1200
+PATIENCE = "120"
+"""Seconds that a chaos test waits for what a mutant never does. Without a mutant it must pass with the same patience."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ def pytest_of(*tests: str) -> list[str]:
 
 def verdict(project: Path, test: str) -> str:
     """``passed`` or ``failed``: the test's result on the copy; anything else is an error of the test or of the mutant."""
-    environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1", "ROLLOUT_CHAOS_PATIENCE": PATIENCE,
+    }  # fmt: skip
     done = subprocess.run(
         pytest_of(test), cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
     )
