@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rollout.app.following import afterwards, attendance
+from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Note
+from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize
 from rollout.core.presentation.summary_text import ControllerPart, SinceThen, controller_of, since_then
@@ -34,11 +36,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave."""
+    """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave.
+
+    ``frozen``: the freeze of its cluster that is in force.
+    """
 
     summary: Inline[Summary]
     who: str
     reason: str
+    frozen: FreezeNoted | None
     began: Moment
     age: float
     since: Inline[SinceThen]
@@ -68,6 +74,7 @@ def status_document(journal: Journal, state: RunState, now: float) -> StatusDocu
         summary=summary,
         who=header.who,
         reason=header.reason,
+        frozen=freeze_in(journal, summary.cluster),
         began=header.at,
         age=max(0.0, now - header.at),
         since=since_then(summary, afterwards(journal, state, now)),
