@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -32,7 +33,7 @@ from rollout.core.run.late_watch import LateStatus
 from rollout.core.text import documents, durations
 from rollout.core.text.documents import Inline
 from rollout.core.text.terminal import printable
-from rollout.errors import UsageError
+from rollout.errors import StateError, UsageError
 
 LEAST, MOST = 10.0, 3600.0
 """Seconds between two rounds."""
@@ -68,12 +69,9 @@ def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # no
     journal = session.past()
     name = known_run(session, journal.runs(), run)
     with watching(journal, name), _watcher(session, journal, name) as watcher:
-        while True:
-            found = watcher.round()
-            code = _acted(session, journal, watcher, found)
-            if once or found.ended or found.harm:
-                return code
-            watcher.pause(seconds)
+        if once:
+            return _acted(session, journal, watcher, watcher.round())
+        return watcher.rounds(seconds, partial(_acted, session, journal, watcher), _say_away)
 
 
 @contextmanager
@@ -85,6 +83,10 @@ def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatch
         waves = WaveGates(run, plan, LocalCommands(session.folder), clock, backends, operator())
         nodes = NodeGates(plan, clock, backends)
         yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, SystemZones(), time.sleep, operator())
+
+
+def _say_away(error: StateError) -> None:
+    click.echo(f"{error}; trying again", err=True)
 
 
 def _acted(session: Session, journal: Journal, watcher: LateWatcher, found: LateRound) -> int:
