@@ -31,7 +31,8 @@ def look_before(plan: Plan, access: NodeAccess, nodes: Nodes, journal: Journal, 
     if first.one_is_open:
         return first
     rest = _read(plan, access, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
-    return Standings({**first.nodes, **stand(plan, rest, runs).nodes})
+    second = stand(plan, rest, runs)
+    return Standings({**first.nodes, **second.nodes}, {**first.frozen, **second.frozen})
 
 
 def runs_that_applied(journal: Journal, plan: Plan) -> tuple[str, ...]:

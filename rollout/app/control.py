@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from rollout.app.following import Follower, attendance, is_at_work
+from rollout.app.freezes import check_not_frozen
 from rollout.app.ports import Journal
 from rollout.core.presentation.summary_text import last_heartbeat
 from rollout.core.run.events import RequestWord
@@ -73,6 +74,8 @@ def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
         )
         last = last_heartbeat(attendance(journal, state.order.cluster, run))
         raise StateError("no-controller", f"no controller is at work on run {run}{last}", hint=hint)
+    if word is RequestWord.CONTINUE:
+        check_not_frozen(journal, state.order.cluster)
     if word is RequestWord.CONTINUE and state.paused is None:
         window = f"; its change window is closed: {state.closed.why}" if state.closed else ""
         raise StateError("not-paused", f"run {run} is neither paused nor held{window}")

@@ -17,6 +17,7 @@ from rollout.app.isolation import Keep, attempt, keep_nothing, snapshot_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Nodes, Target
 from rollout.app.reading import each
+from rollout.core.model.freeze import FROZEN, of_fact, told
 from rollout.core.model.inventory import Endpoints, Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, Unread
@@ -207,6 +208,8 @@ def _passed_until(node: str, way: Way, end: DoctorCheck) -> Iterator[DoctorResul
 def of_snapshot(read: Snapshot, guard: float) -> Iterator[DoctorResult]:
     """What the planner would refuse this node for, each with the check that it belongs to."""
     node, refused = read.node, tuple(fitness.refusals(read, guard))
+    frozen = of_fact(read.facts)
+    refused += ((FROZEN, told(frozen)),) if frozen else ()
     for reference, why in refused:
         yield DoctorResult(node, _part(reference), Verdict.FAIL, why, reference)
     parts = {_part(reference) for reference, _ in refused}

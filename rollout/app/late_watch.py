@@ -27,6 +27,7 @@ from rollout.core.run.late_watch import (
     LateWord,
     changed_nodes,
     ends_at,
+    gap,
     is_watched,
     judge_nodes,
     worth_a_note,
@@ -113,10 +114,12 @@ class LateWatcher:
             return LateRound(Verdict.FAIL, found.harm.said, harm=found.harm.said)
         if not is_watched(state):
             return LateRound(Verdict.UNKNOWN, "the run goes on: its gates are asked by its controller")
+        if missed := gap(found, state.now, self.zones.wall_seconds()):
+            self._note(LateWord.GAP, missed)
         verdict, said = self._judged(state)
         self.heartbeat()
         changed = found.last is None or found.last.word is not WORD_OF[verdict]
-        if worth_a_note(found, verdict):
+        if worth_a_note(found, verdict, self.zones.wall_seconds()):
             self._note(WORD_OF[verdict], said)
         failures = found.failures + 1 if verdict is Verdict.FAIL else 0
         if failures < self.plan.passes:
@@ -124,6 +127,24 @@ class LateWatcher:
         harm = f"{counted(failures, 'failure')} in a row; {said}"
         self._note(LateWord.HARM, harm)
         return LateRound(verdict, said, changed, harm)
+
+    def rounds(self, every: float, act: Callable[[LateRound], int], away: Callable[[StateError], None]) -> int:
+        """A round every so many seconds, until the watch ends or ``act`` was told of harm; its last answer.
+
+        While the journal is away, ``away`` is told and it is tried again: what was not asked meanwhile becomes a gap.
+        """
+        while True:
+            try:
+                found = self.round()
+                code = act(found)
+                if found.ended or found.harm:
+                    return code
+                self.pause(every)
+            except StateError as error:
+                if error.reference != AWAY:
+                    raise
+                away(error)
+                self.wait(HEARTBEAT)
 
     def end(self, why: str) -> LateRound:
         self._note(LateWord.ENDED, why)
@@ -157,7 +178,7 @@ class LateWatcher:
         last = found.last
         if last is None:
             return f"its time was over at {instant(until)}, and its gates were never asked"
-        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(last.at)}"
+        return f"its time was over at {instant(until)}; the newest verdict is {last.word}, since {instant(found.since or last.at)}"
 
     def _judged(self, state: RunState) -> tuple[Verdict, str]:
         readings = [*self._of_waves(state), *self._of_nodes(state)]

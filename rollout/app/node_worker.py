@@ -19,6 +19,7 @@ from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, r
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.freeze import FROZEN, told
 from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
@@ -119,6 +120,8 @@ class NodeWorker:
             return self._of_drain(ask, DrainRound(trigger, f"it no longer answers: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:
             return event
+        if report.frozen is not None:  # no pod is evicted for a change that the node then refuses
+            return self._refused(ask, UntouchableError(FROZEN, told(report.frozen)))
         try:
             if last is None:
                 self._gates.baseline(ask.node)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rollout.app.following import afterwards, attendance
+from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, Note
+from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize
 from rollout.core.presentation.summary_text import ControllerPart, SinceThen, controller_of, since_then
@@ -37,12 +39,14 @@ class Recorded:
 class StatusDocument:
     """The state of a run. ``age``: seconds since it began; ``who`` began it, and the ``reason`` that they gave.
 
+    ``frozen``: the freeze of its cluster that is in force.
     ``waiting_plans``: plans in the current folder that wait for approvals, or to be applied with them.
     """
 
     summary: Inline[Summary]
     who: str
     reason: str
+    frozen: FreezeNoted | None
     began: Moment
     age: float
     since: Inline[SinceThen]
@@ -75,6 +79,7 @@ def status_document(
         summary=summary,
         who=header.who,
         reason=header.reason,
+        frozen=freeze_in(journal, summary.cluster),
         began=header.at,
         age=max(0.0, now - header.at),
         since=since_then(summary, afterwards(journal, state, now)),

@@ -34,6 +34,7 @@ from rollout.core.presentation.emergency_text import (
     WaitingDocument,
 )
 from rollout.core.presentation.event_documents import EVENT_DOCUMENTS
+from rollout.core.presentation.freeze_text import FreezeDocument
 from rollout.core.presentation.nothing_to_do import NothingToDoDocument
 from rollout.core.presentation.pages.document import ReportDocument
 from rollout.core.presentation.run_list import RunsDocument
@@ -48,7 +49,7 @@ from rollout.simulator.play_documents import PlayDocument, TallyDocument
 
 DOCUMENTS: tuple[type, ...] = (
     *EVENT_DOCUMENTS, ApprovalDocument, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
-    ExplanationDocument, ForecastDocument, ForgetDocument, KubeadmPatchesDocument, KubeletCheckDocument,
+    ExplanationDocument, ForecastDocument, ForgetDocument, FreezeDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LateWatchDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
     PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,

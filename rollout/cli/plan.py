@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.private_files import write_privately
+from rollout.app.freezes import freeze_in
 from rollout.app.load_playbook import load_policy
 from rollout.app.plan_file import check_preflight
 from rollout.cli.options import limit_option, session_options
@@ -21,11 +22,13 @@ from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
 from rollout.composition.planning import make_plan, read_fleet, the_playbook
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_colours import painted
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.text import documents
 from rollout.core.text.nodesets import select
 from rollout.errors import UsageError
@@ -104,12 +107,21 @@ def plan(
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
     made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
+    _say_frozen(session, cluster, fleet)
     del fleet  # with 100,000 nodes it is large
     digest, content = plan_codec.sealed(made)
     path = out or Path(plan_codec.file_name(made, digest))
     _write(path, content)
     _show(session, made, path, digest, whole=whole, context=context)
     return _exit_code(made, HAS_CHANGES if exit_code else 0)
+
+
+def _say_frozen(session: Session, cluster: str, fleet: FleetSnapshot) -> None:
+    """A plan may be made and reviewed meanwhile: it changes nothing."""
+    found = freeze_in(session.past(), cluster)
+    lines = [noted_line(found)] if found else list(frozen_lines(frozen_in(fleet)))
+    for line in lines:
+        click.echo(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:

@@ -14,6 +14,7 @@ from rollout.app.approvals import rules_for
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
+from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal
 from rollout.app.proofs import prove
 from rollout.app.rollbacks import RunsToRevert, rollback_order
@@ -33,6 +34,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven
 from rollout.core.presentation.emergency_text import predicted_lines
+from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, Order, RunState
@@ -175,6 +177,8 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
     say_passed(session, inventory, plan_of(journal.header(source.order.run)))
+    if freeze := freeze_in(journal, order.cluster):
+        click.echo(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
     if session.output == "text":
         for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
             click.echo(line)

@@ -17,6 +17,7 @@ from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.approvals import Approvals, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.following import plan_of, replay
+from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
 from rollout.app.maintenance import held_by, set_free
 from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
@@ -48,6 +49,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.receipt_history import highest_token
+from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.nothing_to_do import (
     NothingToDo,
     Why,
@@ -183,6 +185,7 @@ def _applied(
     if not plan.nodes:
         return _tell(session, nothing_to_change(plan))
     check_nothing_unfinished(session.past(), plan.cluster)
+    check_not_frozen(session.past(), plan.cluster)
     if not fresh and _is_applied(session, nodes, plan, inventory):
         return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
     what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
@@ -217,6 +220,7 @@ def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory
     """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
     access = session.access(inventory, tuple(plan.nodes))
     found = look_before(plan, access, nodes, session.past(), session.traces.keep)
+    check_nodes_not_frozen(plan.cluster, found.frozen)
     answer = found.answer()
     if answer is PlanDecision.PLAN_AGAIN:
         raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
@@ -242,12 +246,14 @@ def _plan_now(
     from rollout.cli.plan import echo_plan
     from rollout.composition.planning import make_plan, read_over, the_playbook
 
+    check_not_frozen(session.past(), cluster)
     files = session.files()
     inventory = session.inventory(cluster)
     policy = load_policy(files, playbook or the_playbook(files, inventory))
     check_backends(inventory, needs_to_plan(inventory, policy, session.kubeconfig), session.kubeconfig)
     selection = select(limit, inventory) if limit else tuple(inventory.nodes)
     fleet = read_over(nodes, session, inventory, selection)
+    check_nodes_not_frozen(cluster, frozen_in(fleet))
     plan = make_plan(session, inventory, policy, fleet, selection, limit, overrides)
     if session.output == "text":
         echo_plan(plan, whole=True)
@@ -384,6 +390,8 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     inventory = session.inventory_or_remembered(cluster)
     check_in_inventory(state.order.nodes, inventory, "the run needs it: add it again, even if it is unreachable")
     _check_approvals(session, journal, state, inventory)
+    if state.order.goal is Goal.APPLY and state.halt is None and state.phase is not Phase.ENDED:
+        check_not_frozen(journal, cluster)  # else nothing is applied any more: it ends what began
     with gate_backends(inventory, needs_of_run(journal, state.order.run), session.kubeconfig) as backends:
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} will continue{why}", yes=yes)
         if promote:  # only now: an operator who declines requests nothing

@@ -9,12 +9,14 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.app.following import afterwards, replay
+from rollout.app.freezes import freeze_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.run_documents import past_run_document, status_document
 from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
+from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
@@ -55,7 +57,15 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
         click.echo(documents.page(found))
         return 0
     lines = past_run_lines(past) if past else _lines(journal, replay(journal, named), now)
-    echo_lines((*lines, *waiting_plan_lines(plans), _chained(journal, named), *_others(headers, named)))
+    echo_lines(
+        (
+            *lines,
+            *_frozen(journal, journal.header(named).cluster),
+            *waiting_plan_lines(plans),
+            _chained(journal, named),
+            *_others(headers, named),
+        )
+    )
     return 0
 
 
@@ -63,6 +73,12 @@ def _lines(journal: Journal, state: RunState, now: float) -> Iterator[str]:
     summary = summarize(state)
     yield from summary_lines(summary)
     yield from afterwards_lines(summary, afterwards(journal, state, now))
+
+
+def _frozen(journal: Journal, cluster: str) -> Iterator[str]:
+    found = freeze_in(journal, cluster)
+    if found is not None:
+        yield f"  {cluster} is {noted_line(found)}; `rollout unfreeze {cluster} --reason …` lifts it"
 
 
 def _chained(journal: Journal, run: str) -> str:

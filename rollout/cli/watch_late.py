@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -68,12 +69,9 @@ def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # no
     journal = session.past()
     name = known_run(session, journal.listed(), run)
     with watching(journal, name), _watcher(session, journal, name) as watcher:
-        while True:
-            found = watcher.round()
-            code = _acted(session, journal, watcher, found)
-            if once or found.ended or found.harm:
-                return code
-            watcher.pause(seconds)
+        if once:
+            return _acted(session, journal, watcher, watcher.round())
+        return watcher.rounds(seconds, partial(_acted, session, journal, watcher), _say_away)
 
 
 def ask_once(session: Session, journal: Journal, run: str) -> bool:
@@ -96,6 +94,10 @@ def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatch
         waves = WaveGates(run, plan, LocalCommands(session.folder), clock, backends, operator())
         nodes = NodeGates(plan, clock, backends)
         yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, SystemZones(), time.sleep, operator())
+
+
+def _say_away(error: StateError) -> None:
+    click.echo(f"{error}; trying again", err=True)
 
 
 def _acted(session: Session, journal: Journal, watcher: LateWatcher, found: LateRound) -> int:

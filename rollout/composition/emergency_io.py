@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import TextIO, assert_never
 
 from rollout.adapters.interrupts import Interrupts
+from rollout.app.change_windows import PASSES
 from rollout.app.emergencies import EmergencyReadings, LeftTo, Round, Told, Unfinished, Waiting
 from rollout.app.following import last_revert_times
 from rollout.app.ports import Journal, Nodes
@@ -23,6 +24,7 @@ from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.proof import NodeProof
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
+from rollout.core.presentation.freeze_text import frozen_lines
 from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
@@ -66,6 +68,9 @@ class EmergencyTerminal:
 
         access = self.session.access(self.inventory, names)
         reports = read_receipts(access, self._connections, READERS, heard, self.session.traces.keep)
+        if not self.rounds:  # told once, before the confirmation
+            for line in frozen_lines({name: report.frozen for name, report in reports.items()}):
+                _print(f"{line}; {PASSES}", sys.stdout if self.session.output == "text" else sys.stderr)
         return EmergencyReadings(reports, ended[0] - began)
 
     def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
@@ -240,8 +245,9 @@ def known_revert_times(session: Session, cluster: str) -> RevertTimes | None:
         return None
 
 
-def _print(line: str) -> None:
+def _print(line: str, to: TextIO | None = None) -> None:
     """Ignores a closed output: an emergency continues without a reader."""
     with suppress(OSError, ValueError):
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        output = to or sys.stdout
+        output.write(f"{line}\n")
+        output.flush()

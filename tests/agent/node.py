@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rollout.adapters.agent_program import agent_program
-from rollout.core.model.freeze import Freeze
+from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.report import RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verification import Verification
@@ -277,11 +277,11 @@ class Node:
         return self.report("forget", agent_call.forget(self.program, run=run, counter=counter, sudo=False, deadline=60))
 
     def freeze(self, counter: int = 2, name: str = "f-1", why: str = "year end") -> Report:
-        order = Freeze(counter, name, "ann@desk", why)
+        order = NodeFreeze(counter, name, "ann@desk", why)
         return self.report("freeze", agent_call.freeze(self.program, order, sudo=False, deadline=60))
 
     def unfreeze(self, counter: int = 3, name: str = "f-2", *, full_disk: bool = False) -> Report:
-        order = Freeze(counter, name, "bob@desk", "over")
+        order = NodeFreeze(counter, name, "bob@desk", "over")
         command = agent_call.unfreeze(self.program, order, sudo=False, deadline=60)
         return self.report("unfreeze", command, full_disk=full_disk)
 

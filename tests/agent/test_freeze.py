@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.freeze import Freeze, of_fact
+from rollout.core.model.freeze import NodeFreeze, of_fact
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Token
 from rollout.kubelet.agent import agent_call
@@ -16,7 +16,7 @@ from tests.sampling import sample
 pytestmark = pytest.mark.process
 
 MARK = "/var/lib/rollout/freeze"
-FROZEN = Freeze(2, "f-1", "ann@desk", "year end")
+FROZEN = NodeFreeze(2, "f-1", "ann@desk", "year end")
 
 
 def test_no_controller_applies_until_the_unfreeze(node: Node) -> None:
@@ -90,7 +90,7 @@ def test_an_older_token_is_fenced(node: Node) -> None:
 
 def test_a_reason_is_text_and_never_a_command(node: Node) -> None:
     why = "$(touch /tmp/x); `id` 'quoted' \"twice\"\nrefused\tfrozen"
-    assert node.freeze(why=why).frozen == Freeze(2, "f-1", "ann@desk", why.replace("\n", "?").replace("\t", "?"))
+    assert node.freeze(why=why).frozen == NodeFreeze(2, "f-1", "ann@desk", why.replace("\n", "?").replace("\t", "?"))
 
 
 def test_a_forget_needs_an_unfreeze_first(node: Node) -> None:
@@ -122,7 +122,7 @@ def test_killed_at_any_line_it_is_in_force_or_not(node: Node, verb: str) -> None
     """And repeated, it is."""
     program = instrumented(PROGRAM)
     call = {"freeze": agent_call.freeze, "unfreeze": agent_call.unfreeze}[verb]
-    newer = Freeze(6, "f-6", "ann@desk", "again")
+    newer = NodeFreeze(6, "f-6", "ann@desk", "again")
     command = call(program, newer, sudo=False, deadline=60)
     trace = node.root / "trace"
     node.run(command, extra={"TRACE": str(trace)})

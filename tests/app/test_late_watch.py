@@ -230,3 +230,67 @@ def test_a_process_that_died_in_its_rollback_leaves_no_quiet_end(journal: SqlJou
     found = world.round()
     assert found.verdict is FAIL
     assert found.ended == "late harm was found, and run r2 followed: `rollout status r2` shows how it ended"
+
+
+# ------------------------------------------------------------------------------------------ nobody asks, or no journal
+
+
+def test_hours_without_a_question_are_a_gap_and_a_quiet_watch_is_none(journal: SqlJournal) -> None:
+    world = World(journal, replace(WATCHED, late=LateWatch(72 * 3600.0)))
+    for _ in range(5):
+        world.round()
+        world.wait(3600.0)
+    assert [text.split(": ")[1] for text in world.notes()] == ["passed"] * 5
+    state = replay(journal, "r1")
+    late = late_of(journal, state)
+    assert late is not None
+    assert (late.gaps, late.since) == ((), state.now + 60.0), "it passes since the first of these notes"
+    world.wait(3 * 3600.0)
+    world.round()
+    late = late_of(journal, state)
+    assert late is not None
+    assert len(late.gaps) == 1
+    assert f"  late gates: {late.gaps[0]}" in world.lines()
+    assert [text.split(": ")[1] for text in world.notes()][-2:] == ["gap", "passed"]
+
+
+def test_a_watch_that_begins_long_after_the_run_has_a_gap(journal: SqlJournal) -> None:
+    world = World(journal, replace(WATCHED, late=LateWatch(72 * 3600.0)))
+    world.wait(9 * 3600.0)
+    world.round()
+    assert world.notes()[0].startswith("late watch of r1: gap: not asked from ")
+
+
+@dataclass
+class Leaving:
+    """A journal that is away for some of its calls."""
+
+    journal: SqlJournal
+    fails: list[bool]
+
+    def __getattr__(self, name: str) -> object:
+        if self.fails and self.fails.pop(0):
+            raise StateError("journal-away", "the journal cannot be read")
+        return getattr(self.journal, name)
+
+
+def test_a_watch_outlives_a_journal_that_is_away(journal: SqlJournal) -> None:
+    world = World(journal)
+    seen: list[LateRound] = []
+    said: list[str] = []
+
+    def act(found: LateRound) -> int:
+        seen.append(found)
+        if len(seen) == 1:
+            away.fails = [False, True, True, True]
+        return 0
+
+    with watching(journal, "r1"):
+        watcher = world.watcher()
+        away = Leaving(journal, [True, True])
+        watcher.journal = away  # type: ignore[assignment]  # the same journal behind it
+        assert watcher.rounds(600.0, act, lambda error: said.append(error.reference)) == 0
+    assert set(said) == {"journal-away"}
+    assert 3 <= len(said) <= 5
+    assert seen[-1].ended.startswith("its time was over at ")
+    assert {found.verdict for found in seen[:-1]} == {PASS}

@@ -27,6 +27,8 @@ REACH = (
     "rollback",
     "verify",
     "forget",
+    "freeze",
+    "unfreeze",
     "unlock",
     "recover",
     "watch",

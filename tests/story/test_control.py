@@ -65,6 +65,35 @@ def test_a_paused_run_starts_no_node_until_it_is_continued(few: Site) -> None:
     assert new(few) == 6
 
 
+def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: Site) -> None:
+    """The inventory has 120 nodes, the lab serves 6 of them: the others did not take the freeze, and are named."""
+    policy(few, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    other = few.apart("other")
+    assert few.rollout("freeze", "small").code == 2
+    with begun(few, *APPLY) as process:
+        until(lambda: where(few).get("paused"), PATIENCE, "it holds")
+        frozen = few.rollout("freeze", "small", "--reason", "incident 4711", "-o", "json")
+        assert frozen.code == 4, frozen.err
+        assert (frozen.json()["marked"], len(frozen.json()["failed"])) == (fold(FEW), 114)
+        going = few.rollout("continue")
+        assert (going.code, "[frozen]" in going.err, "incident 4711" in going.err) == (5, True, True), going.err
+        elsewhere = other.rollout("plan", "--cluster", "small", "--limit", FEW[1], "--out", "p.json")
+        assert (elsewhere.code, "incident 4711" in elsewhere.err) == (0, True), elsewhere.err
+        refused = other.rollout("apply", "p.json", "--yes")
+        assert (refused.code, "[frozen]" in refused.err, "incident 4711" in refused.err) == (5, True, True), refused.err
+        assert "incident 4711" in few.rollout("status").out
+        assert new(few) == 1
+        thawed = few.rollout("unfreeze", "small", "--reason", "it is over", "--yes")
+        assert (thawed.code, "unfrozen: 6 nodes of small" in thawed.out) == (4, True), thawed.out + thawed.err
+        done(few, "continue")
+        assert process.wait(PATIENCE) == 0, said(few)
+    assert new(few) == 6
+    few.rollout("freeze", "small", "--reason", "again")
+    back = done(few, "rollback", "--cluster", "small", "--limit", ALL, "--emergency", "--yes")
+    assert "again" in back.out
+    assert new(few) == 0
+
+
 @pytest.mark.parametrize("revert", ["run", "node"])
 def test_an_aborted_run_reverts_the_selected_scope(few: Site, revert: str) -> None:
     before = few.everything(*FEW)

@@ -230,7 +230,7 @@ class SqlJournal:
             connection.execute(sa.insert(NOTES).values(cluster=cluster, at=note.at, who=note.who, text=note.text))
 
     def note(self, cluster: str, note: Note) -> None:
-        with self._database.writing("journal-unusable", "the note could not be recorded") as connection:
+        with self._database.writing(AWAY, "the note could not be recorded") as connection:
             connection.execute(sa.insert(NOTES).values(cluster=cluster, at=note.at, who=note.who, text=note.text))
 
     def notes(self, cluster: str) -> tuple[Note, ...]:

@@ -19,7 +19,7 @@ MOST_WHO, MOST_WHY = 200, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Freeze:
+class NodeFreeze:
     """A freeze as a node records it. ``name``: identifies it, as a run's id does; ``""``: the node's record is unreadable."""
 
     counter: int
@@ -28,7 +28,7 @@ class Freeze:
     reason: str
 
 
-def told(freeze: Freeze) -> str:
+def told(freeze: NodeFreeze) -> str:
     """In one line: who, why, since which token."""
     if not freeze.name:
         return "frozen, and the node's record of it is unreadable"
@@ -38,16 +38,16 @@ def told(freeze: Freeze) -> str:
 _FACT = re.compile(r"(\d{1,15}) ([A-Za-z0-9_.@-]{1,200}) ([A-Za-z0-9+/=-]+) ([A-Za-z0-9+/=-]+)")
 
 
-def of_fact(facts: Mapping[str, str]) -> Freeze | None:
+def of_fact(facts: Mapping[str, str]) -> NodeFreeze | None:
     """The freeze that a node reports among its facts."""
     said = facts.get(FROZEN)
     if said is None:
         return None
     found = _FACT.fullmatch(said)
     if found is None:
-        return Freeze(0, "", "", "")
+        return NodeFreeze(0, "", "", "")
     name = "" if found[2] == "-" else found[2]
-    return Freeze(int(found[1]), name, _decoded(found[3])[:MOST_WHO], _decoded(found[4])[:MOST_WHY])
+    return NodeFreeze(int(found[1]), name, _decoded(found[3])[:MOST_WHO], _decoded(found[4])[:MOST_WHY])
 
 
 def encoded(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rollout.core.model.freeze import Freeze
+from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 # A command for a node and how it ended, as values.
@@ -104,7 +104,7 @@ class Report:
     log: LastLog | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
-    frozen: Freeze | None = None
+    frozen: NodeFreeze | None = None
 
 
 # How an operator's command ended on one node.

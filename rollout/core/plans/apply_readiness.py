@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.gates import CommandQuery, GateScope
 from rollout.core.model.plan import Change, FileChange, Plan
 from rollout.core.model.report import Outcome, Report
@@ -35,9 +36,10 @@ class PlanDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Node → how it compares; nodes that were not read are missing."""
+    """Node → how it compares; nodes that were not read are missing. ``frozen``: the freezes that nodes report."""
 
     nodes: Mapping[str, Now]
+    frozen: Mapping[str, NodeFreeze] = field(default_factory=dict)
 
     @property
     def one_is_open(self) -> bool:
@@ -57,7 +59,8 @@ class Standings:
 def stand(plan: Plan, reports: Mapping[str, Report], runs: Collection[str] = ()) -> Standings:
     """Judge the nodes' answers to ``status``, with their change's paths measured. ``runs``: runs that applied this same plan."""
     changes = {group.name: group.change for group in plan.groups}
-    return Standings({name: _stands(changes[plan.nodes[name].group], report, runs) for name, report in reports.items()})
+    standings = {name: _stands(changes[plan.nodes[name].group], report, runs) for name, report in reports.items()}
+    return Standings(standings, {name: report.frozen for name, report in reports.items() if report.frozen is not None})
 
 
 def only_restarts(change: Change) -> bool:

@@ -21,6 +21,7 @@ _TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DAYS = tuple(day.value for day in Weekday)
 _LONGEST_REASON = 200
+_YEARS = range(1970, 3000)
 
 
 def _zone(value: object) -> str:
@@ -41,10 +42,16 @@ def _time(value: object) -> int:
 
 
 def _date(value: object) -> str:
+    found = None
     if isinstance(value, str) and _DATE.fullmatch(value):
         with suppress(ValueError):
-            return date.fromisoformat(value).isoformat()
-    raise wrong("bad-date", f"KEY: `{printable(str(value), 60)}` is not a date", "write for example 2026-12-20")
+            found = date.fromisoformat(value)
+    if found is None:
+        raise wrong("bad-date", f"KEY: `{printable(str(value), 60)}` is not a date", "write for example 2026-12-20")
+    if found.year not in _YEARS:  # near the ends of Python's years, a zone has instants that cannot be computed
+        span = f"{_YEARS.start} to {_YEARS.stop - 1}"
+        raise wrong("bad-date", f"KEY: {found} is not in the years {span}", "write for example 2026-12-20")
+    return found.isoformat()
 
 
 def _day(value: object) -> Weekday:

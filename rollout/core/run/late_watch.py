@@ -14,13 +14,19 @@ from rollout.core.model.playbook import Cause, LateWatch, OnLateHarm
 from rollout.core.model.verdict import Judged, Reading, Verdict
 from rollout.core.run.budgets import distances
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Order, Phase, RunState, altered
-from rollout.core.text.documents import Moment
+from rollout.core.text.documents import Moment, instant
 from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 LONGEST = 600
 """Characters of a note."""
+
+NOTE_EVERY = 3600.0
+"""Seconds after which a verdict is noted again although it is the same: the notes show that somebody asks."""
+
+GAP = 2 * NOTE_EVERY + 600.0
+"""Seconds without a note that mean that nobody asked. Rounds are at most an hour apart."""
 
 
 class LateWord(StrEnum):
@@ -29,6 +35,7 @@ class LateWord(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     UNKNOWN = "unknown"
+    GAP = "gap"  # nobody asked the gates for that long
     HARM = "harm"  # so many failures in a row as a soak needs passes
     ENDED = "ended"
 
@@ -51,9 +58,14 @@ class LateNote:
 
 @dataclass(frozen=True, slots=True)
 class LateFindings:
-    """The watch of one run so far. ``failures``: in a row; an UNKNOWN neither ends the row nor counts."""
+    """The watch of one run so far. ``failures``: in a row; neither an UNKNOWN nor a gap ends the row or counts.
+
+    ``since``: when the newest verdict was first noted, without another one after it. ``gaps``: when nobody asked.
+    """
 
     failures: int = 0
+    since: float | None = None
+    gaps: tuple[str, ...] = ()
     last: LateNote | None = None  # the newest verdict
     harm: LateNote | None = None
     ended: LateNote | None = None
@@ -67,9 +79,17 @@ def findings(run: str, notes: Iterable[tuple[float, str]]) -> LateFindings:
     return found
 
 
-def worth_a_note(found: LateFindings, verdict: Verdict) -> bool:
-    """Whether a verdict says something new."""
-    return verdict is Verdict.FAIL or found.last is None or found.last.word is not WORD_OF[verdict]
+def worth_a_note(found: LateFindings, verdict: Verdict, now: float) -> bool:
+    """Whether a verdict says something new, or shows that the gates are still asked. ``now``: seconds since the epoch."""
+    if verdict is Verdict.FAIL or found.last is None or found.last.word is not WORD_OF[verdict]:
+        return True
+    return now >= found.last.at + NOTE_EVERY
+
+
+def gap(found: LateFindings, end: float, now: float) -> str:
+    """For how long nobody asked, or ``""``. ``end``: of the run. All are seconds since the epoch."""
+    last = found.last.at if found.last is not None else end
+    return f"not asked from {instant(last)} to {instant(now)}" if now - last > GAP else ""
 
 
 def late_passed(found: LateFindings) -> bool:
@@ -97,15 +117,23 @@ def _notes(run: str, notes: Iterable[tuple[float, str]]) -> Iterator[LateNote]:
 def _after(found: LateFindings, note: LateNote) -> LateFindings:
     match note.word:
         case LateWord.PASSED:
-            return replace(found, failures=0, last=note)
+            return replace(found, failures=0, last=note, since=_since(found, note))
         case LateWord.FAILED:
-            return replace(found, failures=found.failures + 1, last=note)
+            return replace(found, failures=found.failures + 1, last=note, since=_since(found, note))
         case LateWord.UNKNOWN:
-            return replace(found, last=note)
+            return replace(found, last=note, since=_since(found, note))
+        case LateWord.GAP:
+            return replace(found, gaps=(*found.gaps, note.said))
         case LateWord.HARM:
             return replace(found, harm=note)
         case LateWord.ENDED:
             return replace(found, ended=note)
+
+
+def _since(found: LateFindings, note: LateNote) -> float:
+    if found.last is None or found.since is None or found.last.word is not note.word:
+        return note.at
+    return found.since
 
 
 # The nodes.
@@ -169,6 +197,7 @@ class LateStatus:
     verdict: LateWord | None  # the newest one; ``None``: its gates were not asked yet
     since: Moment | None
     evidence: str
+    gaps: tuple[str, ...]  # times without a question, the oldest first
     harm: str
     ended: str
 
@@ -179,8 +208,9 @@ def late_status(state: RunState, watch: LateWatch, found: LateFindings) -> LateS
         until=ends_at(state, watch),
         on_harm=watch.then,
         verdict=last.word if last else None,
-        since=last.at if last else None,
+        since=found.since,
         evidence=last.said if last else "",
+        gaps=found.gaps,
         harm=found.harm.said if found.harm else "",
         ended=found.ended.said if found.ended else "",
     )

@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.freeze import FROZEN
 from rollout.core.model.playbook import Cause
 from rollout.core.run.events import Trigger as On
 from rollout.core.run.state import Goal, NodeRecord, Rehearsal
@@ -71,6 +72,7 @@ class ResolvedTrigger(StrEnum):
     STILL_UNSEEN = "still-unseen"  # while the run waits for a baseline
     LEFT_TO_OTHERS = "left-to-others"  # a rollback continues without it: it reports that another run has it
     STILL_OWED = "still-owed"  # failed with an incomplete revert: its guard may have completed it since
+    FROZEN = "frozen"  # an operator froze the node: not its fault, and it keeps its files
     NOT_NOW = "not-now"  # nothing is released any more: a node being drained is left unchanged
 
 
@@ -108,6 +110,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.APPLYING, On.CONFIRMED): Move(S.CONFIRMED),
     (S.APPLYING, On.UNTOUCHED): Move(S.REFUSED, charge=_FAILED),
     (S.APPLYING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
+    (S.APPLYING, ResolvedTrigger.FROZEN): Move(S.REFUSED),
     (S.APPLYING, On.PULLING): Move(S.PENDING),
     (S.APPLYING, ResolvedTrigger.PULLS_ON): Move(S.REFUSED),
     (S.APPLYING, On.UNSEEN): Move(S.PENDING),
@@ -219,6 +222,8 @@ def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal)
     """The trigger as the table knows it, given the node's record."""
     if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
         return ResolvedTrigger.OTHERS_AT_WORK
+    if record.state is S.APPLYING and trigger is On.REFUSED and reference == FROZEN:
+        return ResolvedTrigger.FROZEN
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
         return ResolvedTrigger.HELD
     if trigger is On.TAKEN_BACK_ASKED:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rollout.core.model.freeze import MOST_WHO, MOST_WHY, Freeze, encoded
+from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.kubelet.agent import conversation
 from rollout.kubelet.agent.sudo import quiet
@@ -179,16 +179,16 @@ def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float)
     return _command(program, "forget", _token(run, counter), (), sudo=sudo, deadline=deadline)
 
 
-def freeze(program: str, order: Freeze, *, sudo: bool, deadline: float) -> RemoteCommand:
+def freeze(program: str, order: NodeFreeze, *, sudo: bool, deadline: float) -> RemoteCommand:
     """Until an unfreeze with a newer token, the node refuses every apply."""
     return _command(program, "freeze", *_freezing(order), sudo=sudo, deadline=deadline)
 
 
-def unfreeze(program: str, order: Freeze, *, sudo: bool, deadline: float) -> RemoteCommand:
+def unfreeze(program: str, order: NodeFreeze, *, sudo: bool, deadline: float) -> RemoteCommand:
     return _command(program, "unfreeze", *_freezing(order), sudo=sudo, deadline=deadline)
 
 
-def _freezing(order: Freeze) -> tuple[list[str], tuple[str, str]]:
+def _freezing(order: NodeFreeze) -> tuple[list[str], tuple[str, str]]:
     words = _token(order.name, order.counter)
     return words, (f"who {encoded(order.who[:MOST_WHO])}", f"why {encoded(order.reason[:MOST_WHY])}")
 

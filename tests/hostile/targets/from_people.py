@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from functools import cache
 
+from rollout.adapters.zones import SystemZones
+from rollout.app.change_windows import zoned
+from rollout.core.model.approvals import ApprovalRule
+from rollout.core.model.calendar import answer
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
+from rollout.core.plans.approving import Examined, form_of, refusals
 from rollout.core.reading import ansible_inventory
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.inventory_file import load_inventory
@@ -18,7 +25,7 @@ from rollout.core.reading.rendering import KUBELET_CONFIG, render, undefined_var
 from rollout.core.text import durations
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.yaml_source import read_yaml
-from rollout.errors import InputError
+from rollout.errors import InputError, Place
 from rollout.kubelet import homes
 from tests.app.test_ansible_inventories import HOSTS
 from tests.hostile.property import Target
@@ -109,6 +116,54 @@ def _yaml(data: bytes) -> tuple[str, ...]:
     return ()
 
 
+INSTANTS = (0.0, 1_774_745_999.5, 1_774_746_000.0, 1_793_494_800.0, 1_798_761_600.0, 4_102_444_800.0)
+"""In seconds since the epoch: both changes of European clocks in 2026, the turn of that year, and a far year."""
+
+CALENDARS = (
+    b"""\
+name: c
+settings: {maxPods: 60}
+changeWindows:
+  zone: Europe/Zurich
+  windows:
+    - {days: [mon, tue, sun], from: "22:00", to: "04:00"}
+    - {from: "02:15", to: "02:45"}
+  freezes:
+    - {first: 2026-12-20, last: 2027-01-04, reason: year end}
+""",
+    b'name: c\nsettings: {maxPods: 60}\nchangeWindows: {zone: UTC, windows: [{from: "00:00", to: "24:00"}]}\n',
+    b"name: c\nsettings: {maxPods: 60}\nchangeWindows: {zone: Australia/Lord_Howe, freezes: [{first: 1970-01-01, last: 2199-12-31}]}\n",
+)
+
+
+def _calendar(data: bytes) -> tuple[str, ...]:
+    """What it says until a time, it no longer says at that time."""
+    calendar = load_playbook(_text(data), "p.yaml", _templates()).calendar
+    found = zoned((calendar,) if calendar else (), SystemZones())
+    said = [(at, answer(found, at)) for at in INSTANTS]
+    for at, each in said:
+        if each.until is not None:
+            assert each.until > at
+            assert answer(found, each.until).is_open is not each.is_open, (at, each)
+    return tuple(each.why for _, each in said)
+
+
+def _signature(data: bytes) -> tuple[str, ...]:
+    """A file beside a plan, in the light of a rule with other signers."""
+    found = form_of(data.decode("ascii", "replace"), "a.sig")
+    said = found.message if isinstance(found, Examined) else found.key
+    refused = found if isinstance(found, Examined) else Examined("a.sig", None, "approval-unknown-signer", found.key)
+    rule = ApprovalRule(Place("p.yaml", 1, 1), 1, "signers", (), besides_applier=True)
+    return said, *(str(problem) for problem in refusals((rule,), ((refused,),), ("ann",), "another person"))
+
+
+def _armoured(namespace: bytes) -> bytes:
+    parts = (b"\0\0\0\x0bssh-ed25519" + b"\0\0\0\x20" + bytes(32), namespace, b"", b"sha512", bytes(83))
+    blob = b"SSHSIG\0\0\0\1" + b"".join(struct.pack(">I", len(part)) + part for part in parts)
+    lines = base64.encodebytes(blob).decode()
+    return f"-----BEGIN SSH SIGNATURE-----\n{lines}-----END SSH SIGNATURE-----\n".encode()
+
+
 def small() -> Inventory:
     return load_inventory(SMALL, "small.yaml")
 
@@ -134,5 +189,7 @@ TARGETS = (
     Target("duration", _duration, lambda: (b"1h2m3.5s", b"-5ms", b"100us"), (durations.DurationError,)),
     Target("selector", _selector, lambda: (b"a=b,!c,d!=e,f in (g,h),i notin (j)",), (SelectorError,)),
     Target("override", _override, lambda: (b"maxPods=110", b"--v=3", b"evictionHard={memory.available: 5%}")),
+    Target("calendar", _calendar, lambda: CALENDARS, examples=60),
+    Target("signature", _signature, lambda: (_armoured(b"plan-approval@rollout"), _armoured(b"file"))),
     Target("ansible", _ansible, lambda: (json.dumps(HOSTS).encode(), json.dumps(HOSTS, indent=1).encode())),
 )

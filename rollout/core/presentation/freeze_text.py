@@ -1,0 +1,108 @@
+"""A freeze in the journal, as notes on its cluster, and what operators read about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rollout.core.model.freeze import NodeFreeze, of_fact, told
+from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.presentation.drift_text import NotAsked
+from rollout.core.text.documents import Moment, instant
+from rollout.core.text.message_folding import folded, for_all
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+
+# The notes. Their texts are read again, so they do not change.
+
+_NOTE = re.compile(r"(frozen|unfrozen) as ([A-Za-z0-9_.@-]+) with token (\d{1,15}): (.*)", re.DOTALL)
+_MISSED = re.compile(r"freeze ([A-Za-z0-9_.@-]+) is not on (.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeNoted:
+    """A freeze in force, by the journal. ``missed``: the nodeset that did not take it; ``""``: every node took it."""
+
+    name: str
+    token: int
+    since: Moment
+    who: str
+    reason: str
+    missed: str = ""
+
+
+def frozen_note(freeze: NodeFreeze) -> str:
+    return f"frozen as {freeze.name} with token {freeze.counter}: {freeze.reason}"
+
+
+def unfrozen_note(freeze: NodeFreeze) -> str:
+    return f"unfrozen as {freeze.name} with token {freeze.counter}: {freeze.reason}"
+
+
+def missed_note(freeze: NodeFreeze, names: Iterable[str], *, on: bool) -> str:
+    """``on``: of a freeze, not of an unfreeze."""
+    return f"{'freeze' if on else 'unfreeze'} {freeze.name} is not on {fold(names)}"
+
+
+def highest_noted(texts: Iterable[str]) -> int:
+    """The highest token of a freeze or unfreeze among the notes of a cluster; 0: there is none."""
+    return max((int(found[3]) for found in map(_NOTE.fullmatch, texts) if found), default=0)
+
+
+def noted(notes: Iterable[tuple[float, str, str]]) -> FreezeNoted | None:
+    """The freeze in force. ``notes``: time, operator and text, oldest first."""
+    now: FreezeNoted | None = None
+    for at, who, text in notes:
+        if found := _NOTE.fullmatch(text):
+            now = FreezeNoted(found[2], int(found[3]), at, who, found[4]) if found[1] == "frozen" else None
+        elif now is not None and (missed := _MISSED.fullmatch(text)) and missed[1] == now.name:
+            now = replace(now, missed=missed[2])
+    return now
+
+
+# What operators read.
+
+
+def noted_line(freeze: FreezeNoted) -> str:
+    """Who, why, since when, and where it is missing."""
+    reason = freeze.reason or "no reason given"
+    missed = f"; not marked: {printable(freeze.missed, 300)}" if freeze.missed else ""
+    return printable(f"frozen by {freeze.who} since {instant(freeze.since)}: {reason}", 900) + missed
+
+
+def frozen_lines(found: Mapping[str, NodeFreeze | None]) -> Iterator[str]:
+    """The freezes that nodes report, one line each with its nodes."""
+    for said, names in folded({name: told(freeze) for name, freeze in found.items() if freeze is not None}).items():
+        yield f"{counted(len(names), 'node')} {printable(fold(names), 200)}: {printable(said, 900)}"
+
+
+def frozen_in(fleet: FleetSnapshot) -> Mapping[str, NodeFreeze | None]:
+    """Node → its freeze, of the nodes that were read."""
+    return {name: of_fact(read.facts) for name, read in fleet.nodes.items() if isinstance(read, Snapshot)}
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeDocument:
+    """What ``freeze`` or ``unfreeze`` did. ``marked``: the nodeset that took it; ``paused``: the run that was paused for it."""
+
+    cluster: str
+    frozen: bool
+    name: str
+    token: int
+    marked: str
+    paused: str
+    failed: tuple[NotAsked, ...]
+
+
+def freeze_lines(done: FreezeDocument, count: int) -> Iterator[str]:
+    """The document for people. ``count``: nodes that took it."""
+    word = "frozen" if done.frozen else "unfrozen"
+    if done.paused:
+        yield f"run {done.paused} is paused; after the unfreeze `rollout continue` continues it"
+    for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in done.failed}).items():
+        yield f"not {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
+    yield f"{word}: {counted(count, 'node')} of {done.cluster}"
+    if done.failed:
+        command = f"rollout {'freeze' if done.frozen else 'unfreeze'} {done.cluster}"
+        yield f"once the other nodes answer, repeat: {command} --reason …"
