@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -17,7 +18,7 @@ import click
 from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, RolloutError, UsageError
+from rollout.errors import InputError, RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -228,10 +229,17 @@ def _run(arguments: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return 0
-    except Exception:  # noqa: BLE001 - a bug in rollout: print the whole traceback
+    except Exception as exc:  # noqa: BLE001 - a bug in rollout: print the whole traceback
+        if isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            full = StateError("disk-full", f"the output, or a file, could not be written: {exc.strerror}", hint=_FREE)
+            _show(full)
+            return full.exit_code
         traceback.print_exc()
         return INTERNAL
     return code if isinstance(code, int) else 0
+
+
+_FREE = "free some space and run the same command again"
 
 
 def _show(error: RolloutError) -> None:

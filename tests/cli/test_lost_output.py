@@ -60,3 +60,17 @@ def test_a_command_that_changes_nodes_ends_as_with_its_output(
         assert run(COMMANDS[command]) == expected
     after = len(SqlJournal(site / ".rollout").runs("small"))
     assert after == 2 * before, "the second call did what the first did"
+
+
+def test_a_command_that_only_prints_reports_the_full_disk(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert site
+    with full() as lost, monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", lost)
+        assert run(["explain", "drifted"]) == 5
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said == (
+        "error: the output, or a file, could not be written: No space left on device"
+        " (free some space and run the same command again) [disk-full]"
+    )
