@@ -22,9 +22,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rollout.core.model.playbook import Scope
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.event_log import EventLog, LogLine, Tone
 from rollout.core.presentation.summary import Trouble, summarize
-from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.summary_text import region_lines, summary_lines
 from rollout.core.presentation.view import Counts, RackView, View, WaveStanding, WaveView, view
 from rollout.core.presentation.watch_keys import (
     GateReading,
@@ -254,6 +255,7 @@ class LiveDisplay:
         self._began: float | None = None
         self._day = ""
         self.keyboard: Keyboard | None = None
+        self.regions: tuple[RegionStanding, ...] = ()
 
     def __enter__(self) -> LiveDisplay:
         self._live.start()
@@ -268,6 +270,8 @@ class LiveDisplay:
         if self._began is None:
             self._began = now
         whole = screen(view(state, now), now - self._began)
+        if self.regions:
+            whole = Group(whole, *(Text(line) for line in region_lines(self.regions)))
         if self.keyboard is not None:
             below = Group(whole, *_panel(self.keyboard, state, readings or {}))
             whole = _Fitted(below, _foot(self.keyboard, state))
@@ -331,6 +335,10 @@ class LiveProgress:
         """Draw the keys of ``watch`` in this state, at once."""
         self._display.keyboard = keyboard
         self._news.set()
+
+    def show_regions(self, regions: tuple[RegionStanding, ...]) -> None:
+        """Draw the regions of the controller with the next frame."""
+        self._display.regions = regions
 
     def on_end(self, state: RunState) -> None:
         self.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.app.ports import Holder, Note, RunHeader
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Request
 from rollout.errors import StateError
@@ -43,7 +44,7 @@ class NoJournal:
     def acquire(self, cluster: str, run: str) -> None:
         """The nodes' tokens are the lock."""
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         """The nodes' tokens are the lock."""
 
     def release(self, cluster: str, run: str) -> None:

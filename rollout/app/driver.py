@@ -14,6 +14,7 @@ from operator import attrgetter
 from rollout.app.change_windows import ChangeWindows
 from rollout.app.journal_away import AWAY, Patience
 from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, InterruptAsked, Ticked, asked, is_known
@@ -51,6 +52,7 @@ class Driver:
         interrupted: Callable[[], bool] = lambda: False,
         notice: Callable[[str], None] = lambda _words: None,
         windows: ChangeWindows | None = None,
+        regions: Callable[[], Sequence[RegionStanding]] = tuple,
     ) -> None:
         self._listened = float("-inf")
         self._ticks_again = float("-inf")
@@ -62,6 +64,7 @@ class Driver:
         self._observers = observers
         self._interrupted = interrupted
         self._windows = windows
+        self._regions = regions
 
     def run(self, state: RunState, commands: tuple[Command, ...], events: Sequence[Event] = ()) -> RunState:
         """Do ``commands``, then continue until the run ends. ``events`` led to ``state`` and are journaled first."""
@@ -78,7 +81,7 @@ class Driver:
             batch += [*answers, *self._requests(state), *self._time(state)]
             state = self._take(state, batch)
             if self._clock.now() - beat > HEARTBEAT:
-                self._patience.write(state, lambda: self._journal.renew(cluster, run))
+                self._patience.write(state, lambda: self._journal.renew(cluster, run, self._regions()))
                 beat = self._clock.now()
         for observer in self._observers:
             observer.on_end(state)

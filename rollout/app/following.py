@@ -201,7 +201,7 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
     holder = journal.holder(cluster)
     if holder is None or holder.run != run:
         return Attendance(alive=False)
-    return Attendance(holder.alive, holder.host, holder.silent, holder.pid)
+    return Attendance(holder.alive, holder.host, holder.silent, holder.pid, holder.regions)
 
 
 def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:

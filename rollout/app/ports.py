@@ -12,6 +12,7 @@ from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.live import LiveNode, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Command
@@ -264,7 +265,7 @@ class RunHeader:
 class Holder:
     """The holder of a cluster's lease. ``silent``: seconds since its last heartbeat; ``alive``: it may still act.
 
-    ``pid``: of its process on that host; ``None``: not known.
+    ``pid``: of its process on that host; ``None``: not known. ``regions``: at its last heartbeat.
     """
 
     run: str
@@ -273,6 +274,7 @@ class Holder:
     alive: bool
     here: bool  # on this machine, so that ``alive`` is certain
     pid: int | None = None
+    regions: tuple[RegionStanding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +326,8 @@ class Journal(Protocol):
         """Take the cluster's lease, or raise ``StateError`` ``locked`` that names its holder."""
         ...
 
-    def renew(self, cluster: str, run: str) -> None:
-        """Heartbeat. Raises ``StateError`` ``lease-lost`` if another controller has taken the lease."""
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
+        """Heartbeat, with the regions as they are now. Raises ``StateError`` ``lease-lost`` if another controller has taken the lease."""
         ...
 
     def release(self, cluster: str, run: str) -> None: ...

@@ -20,6 +20,7 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Approved, Resumed
@@ -49,6 +50,7 @@ class Tools:
     backends: Backends = field(default_factory=Backends)
     notice: Callable[[str], None] = lambda _words: None  # tells the operator what delays a run
     zones: Zones = field(default_factory=NoZones)
+    regions: Callable[[], Sequence[RegionStanding]] = tuple  # of the nodes, if workers of regions reach them
     keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
 
 
@@ -172,7 +174,7 @@ def leased(journal: Journal, cluster: str, run: str) -> Iterator[None]:
 def _driver(worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar]) -> Driver:
     return Driver(
         tools.journal, tools.engine, worker, tools.clock, tools.observers, tools.interrupted, tools.notice,
-        ChangeWindows(calendars, tools.zones),
+        ChangeWindows(calendars, tools.zones), tools.regions,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from rollout.cli.control import named_run, run_argument
 from rollout.cli.options import session_options
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import attendance_lines, summary_lines
 from rollout.core.presentation.watch_keys import Keyboard, pressed
@@ -85,9 +86,11 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
 
 @runtime_checkable
 class ShowsKeys(Protocol):
-    """A display with room for the keys."""
+    """A display with room for the keys, and for the regions of the controller."""
 
     def show_keys(self, keyboard: Keyboard) -> None: ...
+
+    def show_regions(self, regions: tuple[RegionStanding, ...]) -> None: ...
 
 
 @contextmanager
@@ -114,6 +117,8 @@ class WatchKeys:
         """Note the newest state. True: the operator leaves."""
         self._state = state
         self._display.show_keys(self._keyboard)
+        if state is not None:
+            self._display.show_regions(attendance(self._journal, state.order.cluster, self._run).regions)
         return self.left
 
     def wait(self, seconds: float) -> None:

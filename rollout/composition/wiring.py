@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rollout.app.ports import ApiSources, Journal, Nodes, Observer, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
+    from rollout.core.model.regions import RegionStanding
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024
@@ -232,6 +233,13 @@ class Session:
             _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all")
         return access
 
+    def _regions_of(self, nodes: Nodes) -> Callable[[], Sequence[RegionStanding]]:
+        if self.engine is None:
+            return tuple
+        from rollout.adapters.regions.nodes import RegionNodes
+
+        return nodes.regions if isinstance(nodes, RegionNodes) else tuple
+
     def region_workers(self) -> tuple[RegionWorker, ...]:
         """The workers that are connected now."""
         from rollout.adapters.regions.workers import RegionWorkers
@@ -318,6 +326,7 @@ class Session:
                     backends=backends or Backends(),
                     notice=_say,
                     zones=SystemZones(),
+                    regions=self._regions_of(connections),
                     keep=self.traces.keep,
                 )
         except KeyboardInterrupt:

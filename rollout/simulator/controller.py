@@ -17,6 +17,7 @@ from rollout.app.driver import TICK
 from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
 from rollout.app.runs import Tools, begin, go_on
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
@@ -324,9 +325,9 @@ class TouchedDesk(Desk):
         super().append(run, events, ended)
         self.controller.touch(TouchPoint.AFTER_WRITE)
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         self.controller.touch(TouchPoint.BEFORE_WRITE)
-        super().renew(cluster, run)
+        super().renew(cluster, run, regions)
 
     def release(self, cluster: str, run: str) -> None:
         if self.controller.alive:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rollout.app.ports import Holder, Note, RunHeader
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.events import Request
 from rollout.errors import StateError
@@ -161,7 +162,7 @@ class Desk:
             return held.owner.alive()
         return self.journal.clock - held.heartbeat <= LEASE_SECONDS
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:  # noqa: ARG002 - the model has none
         self._may_write(cluster, run)
         self.journal.leases[cluster].heartbeat = self.journal.clock
 

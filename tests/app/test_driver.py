@@ -8,6 +8,7 @@ import pytest
 
 from rollout.app.driver import Driver
 from rollout.app.ports import Holder, Note, RunHeader, Worker
+from rollout.core.model.regions import RegionStanding
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.commands import Command
@@ -18,6 +19,8 @@ from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.errors import StateError
 from tests.orders import make_order
 from tests.plays import Play
+
+REGIONS = (RegionStanding("eu", ("eu-1",), 1, 2),)
 
 
 class Log:
@@ -32,6 +35,7 @@ class Log:
         self.play = Play(order)
         self.answers: list[Event] = []
         self.renewed = 0
+        self.regions: Sequence[RegionStanding] = ()
 
     # Journal
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
@@ -44,8 +48,9 @@ class Log:
     def summary(self, run: str) -> RunSummary | None:
         return self.ended[-1] if self.ended else None
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         self.renewed += 1
+        self.regions = regions
 
     def begin(self, header: RunHeader) -> None: ...
     def header(self, run: str) -> RunHeader:
@@ -122,7 +127,7 @@ class Watcher:
 
 def run(log: Log, order: Order, watcher: Watcher | None = None, *, interrupted: bool = False) -> RunState:
     state, commands = opening(order, 1, 0.0)
-    driver = Driver(log, log, unasked, log, (watcher,) if watcher else (), lambda: interrupted)
+    driver = Driver(log, log, unasked, log, (watcher,) if watcher else (), lambda: interrupted, regions=lambda: REGIONS)
     return driver.run(state, commands)
 
 
@@ -137,7 +142,7 @@ def test_a_run_ends_and_its_journal_replays_to_the_same_state() -> None:
     assert (replayed.nodes, replayed.phase, replayed.ending) == (end.nodes, end.phase, end.ending)
     assert len(watcher.seen) == len(log.lines)
     assert watcher.ends == [end]
-    assert log.renewed > 0
+    assert (log.renewed > 0, log.regions) == (True, REGIONS)
 
 
 def test_the_summary_is_written_with_the_events_that_end_the_run() -> None:

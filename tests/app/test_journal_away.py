@@ -10,6 +10,7 @@ import pytest
 from rollout.app.driver import Driver
 from rollout.app.journal_away import AWAY_SECONDS, _given_up, waits_until
 from rollout.app.ports import Worker
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event, Request
@@ -43,10 +44,10 @@ class AwayLog(Log):
             raise self.then
         super().append(run, events, ended)
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         if self.began <= self.play.now < self.began + self.lasts:
             raise StateError("journal-away", "the lease could not be renewed")
-        super().renew(cluster, run)
+        super().renew(cluster, run, regions)
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
         if self.began <= self.play.now < self.began + self.lasts:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rollout.adapters.regions.nodes import rank
 from tests.chaos.draws import Kind
 from tests.chaos.fault import Fault
-from tests.chaos.region_engine import PORT, TTL, WORKERS, RegionEngine
+from tests.chaos.region_engine import TTL, WORKERS, RegionEngine
 from tests.chaos.repeats import FOLDER, ORDER, RESULTS
 from tests.chaos.site import PATIENCE, Site
 from tests.controllers import until
@@ -34,20 +34,19 @@ def behind_regions(site: Site) -> Iterator[None]:
     site.engine = engine
     try:
         engine.heal()
-        engine.start_scheduler(PORT)
-        (site.folder / "rollout.toml").write_text(f'engine = "dask"\nscheduler = "{engine.address}"\n')
-        ready(site, engine)
-        yield
+        with engine.kept():
+            (site.folder / "rollout.toml").write_text(f'engine = "dask"\nscheduler = "{engine.address}"\n')
+            ready(site)
+            yield
     finally:
         engine.heal()
         engine.end()
 
 
-def ready(site: Site, engine: RegionEngine) -> None:
-    """Wait until every worker is connected. One that ends because it lost its scheduler is started again."""
+def ready(site: Site) -> None:
+    """Wait until every worker is connected."""
 
     def all_are() -> bool:
-        engine.start()
         return site.rollout("engine", "workers").out.count("ready") == len(WORKERS)
 
     until(all_are, PATIENCE, "every worker is connected")
@@ -70,15 +69,13 @@ class StruckEngine(Fault):
         return min((name for name in WORKERS if name.startswith(region)), key=lambda name: rank(node, name))
 
     def heal(self) -> None:
-        ready(self.site, self.engine)
+        self.engine.down = frozenset()
+        ready(self.site)
 
 
 class KillWorker(StruckEngine):
     def strike(self) -> None:
-        self.engine.kill(self.worker)
-        self.engine.processes[self.worker].wait()
-        if self.draw.variant == "started again at once":
-            self.engine.start()
+        self.engine.strike(self.worker, for_long=self.draw.variant == "seconds later")
 
 
 class StopWorker(StruckEngine):
@@ -92,10 +89,7 @@ class StopWorker(StruckEngine):
 
 class KillScheduler(StruckEngine):
     def strike(self) -> None:
-        self.engine.kill("scheduler")
-        self.engine.processes["scheduler"].wait()
-        if self.draw.variant == "started again at once":
-            self.engine.start()
+        self.engine.strike("scheduler", for_long=self.draw.variant == "seconds later")
 
 
 class CutEngine(StruckEngine):
@@ -117,7 +111,9 @@ class TwinWorkers(StruckEngine):
         self._registered = self.engine.registered(self.worker)
         if self.draw.variant == "the first is stopped":
             self._first.send_signal(signal.SIGSTOP)
-        self.engine.start_worker(self.worker)
+        else:
+            self.engine.down = frozenset({self.worker})
+        self.engine.twin(self.worker)
 
     def heal(self) -> None:
         """One of the two remains."""
@@ -126,6 +122,7 @@ class TwinWorkers(StruckEngine):
             return
         if self.draw.variant == "the first is stopped":
             until(self._is_replaced, PATIENCE, "the second worker is accepted")
+            self.engine.down = frozenset({self.worker})
             first.send_signal(signal.SIGCONT)
         until(lambda: (first.poll(), self._second.poll()) != (None, None), PATIENCE, "one of the two ends")
         if self._second.poll() is not None:
@@ -137,7 +134,6 @@ class TwinWorkers(StruckEngine):
         return self.engine.processes[self.worker]
 
     def _is_replaced(self) -> bool:
-        self.engine.start()
         return self.engine.registered(self.worker) > self._registered
 
 

@@ -36,7 +36,7 @@ def twice(data: bytes) -> bytes:
 
 def _noted(data: bytes) -> bytes:
     answer = _once(data)
-    word = "refused" if decode_answer(answer).reference == LOST else "carried-out"
+    word = "refused" if decode_answer(answer)[0].reference == LOST else "carried-out"
     with _writing, (Path(os.environ[FOLDER]) / RESULTS).open("a") as file:
         file.write(f"{decode_call(data).nonce} {word}\n")
     return answer

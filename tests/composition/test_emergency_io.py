@@ -19,6 +19,7 @@ from rollout.composition import emergency_io as module
 from rollout.composition.emergency_io import EmergencyTerminal
 from rollout.composition.wiring import Session
 from rollout.core.model.playbook import EMERGENCY_LIMITS
+from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
 from rollout.core.presentation.summary import RunSummary
@@ -47,7 +48,7 @@ class Broken(NoJournal):
     def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
         self._may("append")
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         self._may("renew")
 
     def _may(self, part: str) -> None:

@@ -5,6 +5,9 @@ The age of a lease is measured with the database's clock at both ends: clocks of
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
 
 import sqlalchemy as sa
@@ -13,6 +16,8 @@ from rollout.adapters.journal.database import AWAY, Database
 from rollout.adapters.journal.owner import is_alive, is_here, machine_of, process_of, this_process
 from rollout.adapters.journal.tables import LEASES
 from rollout.app.ports import Holder
+from rollout.core.model.regions import RegionStanding
+from rollout.core.text import json_text
 from rollout.errors import StateError
 
 
@@ -39,7 +44,7 @@ class Leases:
                     f"run {held.run} holds {cluster}: {machine_of(held.owner)}, last heartbeat {held.silent:.0f} s ago",
                     hint=f"wait for it, see `rollout status`; if that machine no longer exists: `rollout unlock --cluster {cluster} --reason …`",
                 )
-            mine = {"run": run, "owner": self.me, "heartbeat": self._database.now()}
+            mine = {"run": run, "owner": self.me, "heartbeat": self._database.now(), "regions": "[]"}
             connection.execute(sa.update(LEASES).where(LEASES.c.cluster == cluster).values(mine))
 
     def _take_free(self, connection: sa.Connection, cluster: str, run: str) -> bool:
@@ -47,10 +52,12 @@ class Leases:
         dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # each has its own insert-if-absent
         return bool(connection.execute(dialect.insert(LEASES).values(row).on_conflict_do_nothing()).rowcount == 1)
 
-    def renew(self, cluster: str, run: str) -> None:
+    def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         with self._database.writing(AWAY, "the lease could not be renewed") as connection:
             mine = (LEASES.c.cluster == cluster) & self._mine(run)
-            changed = connection.execute(sa.update(LEASES).where(mine).values(heartbeat=self._database.now()))
+            seen = json.dumps([asdict(each) for each in regions])
+            beat = sa.update(LEASES).where(mine).values(heartbeat=self._database.now(), regions=seen)
+            changed = connection.execute(beat)
             if changed.rowcount != 1:
                 raise StateError("lease-lost", f"another controller has taken {cluster} over; this one stops")
 
@@ -79,6 +86,7 @@ class Leases:
             alive=is_alive(held.owner, held.silent),
             here=is_here(held.owner),
             pid=process_of(held.owner),
+            regions=_regions(held.regions),
         )
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
@@ -87,10 +95,18 @@ class Leases:
 
     def _held(
         self, connection: sa.Connection, cluster: str, *, lock: bool = False
-    ) -> sa.Row[tuple[str, str, float]] | None:
+    ) -> sa.Row[tuple[str, str, float, str]] | None:
         silent = (self._database.now() - LEASES.c.heartbeat).label("silent")
-        query = sa.select(LEASES.c.run, LEASES.c.owner, silent).where(LEASES.c.cluster == cluster)
+        query = sa.select(LEASES.c.run, LEASES.c.owner, silent, LEASES.c.regions).where(LEASES.c.cluster == cluster)
         return connection.execute(query.with_for_update() if lock else query).first()
 
     def _mine(self, run: str) -> sa.ColumnElement[bool]:
         return (LEASES.c.run == run) & (LEASES.c.owner == self.me)
+
+
+def _regions(text: str) -> tuple[RegionStanding, ...]:
+    """None, if another version wrote them in another form: they are only shown."""
+    try:
+        return tuple(RegionStanding(**{**each, "workers": tuple(each["workers"])}) for each in json_text.parse(text))
+    except (KeyError, TypeError, ValueError):
+        return ()

@@ -43,7 +43,7 @@ class Revisions:
         return self.known[-1]
 
 
-SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002"))
+SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002", "0003"))
 
 
 def is_made(connection: sa.Connection) -> bool:
@@ -94,7 +94,7 @@ def _revision(connection: sa.Connection, revisions: Revisions) -> str:
 
 
 def _check_nobody_at_work(connection: sa.Connection, now: sa.ColumnElement[float]) -> None:
-    rows = connection.execute(sa.select(LEASES, (now - LEASES.c.heartbeat).label("silent")))
+    rows = connection.execute(sa.select(LEASES.c.run, LEASES.c.owner, (now - LEASES.c.heartbeat).label("silent")))
     for held in rows:
         if is_alive(held.owner, held.silent):
             raise StateError(

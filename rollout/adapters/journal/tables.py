@@ -54,6 +54,7 @@ LEASES = sa.Table(
     sa.Column("run", sa.String, nullable=False),
     sa.Column("owner", sa.String, nullable=False),
     sa.Column("heartbeat", sa.Float, nullable=False),
+    sa.Column("regions", sa.Text, nullable=False, server_default=sa.text("'[]'")),  # JSON, at the last heartbeat
 )
 REQUESTS = sa.Table(
     "requests",

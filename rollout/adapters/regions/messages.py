@@ -65,16 +65,18 @@ def decode_call(data: bytes) -> VerbCall:
     return VerbCall(**{**said, "released": tuple(said["released"])}, target=target, payload=payload)
 
 
-def encode_answer(answer: RemoteAnswer) -> bytes:
+def encode_answer(answer: RemoteAnswer, took: float = 0.0) -> bytes:
+    """``took``: seconds that the worker needed."""
     texts = {name: base64.b64encode(getattr(answer, name)).decode("ascii") for name in ("stdout", "stderr")}
-    return _dump({**asdict(answer), **texts})
+    return _dump({**asdict(answer), **texts, "took": took})
 
 
-def decode_answer(data: bytes) -> RemoteAnswer:
-    """Errors as ``decode_call``."""
+def decode_answer(data: bytes) -> tuple[RemoteAnswer, float]:
+    """The answer, and the seconds that the worker needed. Errors as ``decode_call``."""
     said = json_text.parse(data)
+    took = float(said.pop("took"))
     texts = {name: base64.b64decode(said[name], validate=True) for name in ("stdout", "stderr")}
-    return RemoteAnswer(**{**said, **texts})
+    return RemoteAnswer(**{**said, **texts}), took
 
 
 def encode_identity(identity: WorkerIdentity) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +19,7 @@ from rollout.adapters.regions import worker as tasks
 from rollout.adapters.regions.messages import LOST, VerbCall, decode_answer, encode_call, encode_names, lost
 from rollout.adapters.regions.workers import RegionWorker, RegionWorkers, Scheduler, TaskLostError
 from rollout.app.ports import Nodes, Target
-from rollout.core.model.regions import region_of_zone
+from rollout.core.model.regions import RegionStanding, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 
@@ -27,6 +27,9 @@ TRAVEL = 10.0
 """Seconds that a call may take in addition to the deadline of its verb."""
 
 RELEASE_WIDTH = 32
+SMOOTH = 10
+"""A round trip counts for a tenth."""
+
 NO_WORKER = "region-away"
 
 
@@ -44,6 +47,8 @@ class RegionNodes:
         self._released: dict[str, set[str]] = defaultdict(set)  # address → nodes
         self._zones: dict[str, str] = {}  # node → its zone, of all nodes with a call
         self._away: set[str] = set()
+        self._calls: dict[str, int] = {}  # region → calls without an answer
+        self._trips: dict[str, float] = {}  # region → seconds that a call travels, smoothed
 
     def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
         if command.request is None:
@@ -64,17 +69,41 @@ class RegionNodes:
             deadline=command.deadline,
             released=self._to_release(worker.address),
         )
+        began = time.monotonic()
+        self._count(worker.region, +1)
         try:
             data = self._scheduler.call(tasks.carry, worker.address, (encode_call(call),), command.deadline + TRAVEL)
-            answer = decode_answer(data)
+            answer, took = decode_answer(data)
+            self._travelled(worker.region, time.monotonic() - began - took)
         except RemoteError:  # it was not submitted
             return self._without_region(target, command)
         except TaskLostError as error:
             answer = lost(f"worker {worker.name} did not answer: {error}")
         except (KeyError, TypeError, ValueError):
             answer = lost(f"worker {worker.name} gave an answer that cannot be read")
+        finally:
+            self._count(worker.region, -1)
         self._remember(target, worker, answer)
         return answer
+
+    def regions(self) -> tuple[RegionStanding, ...]:
+        """As known now, without a question to anybody: regions that had a call, and those with a worker."""
+        workers = [worker for worker in self._workers.known() if not worker.trouble]
+        with self._lock:
+            held = Counter(self._of_node.values())
+            calls, trips = dict(self._calls), dict(self._trips)
+        names = sorted({*calls, *(worker.region for worker in workers)})
+        of = {name: [worker for worker in workers if worker.region == name] for name in names}
+        return tuple(
+            RegionStanding(
+                name,
+                tuple(sorted(worker.name for worker in of[name])),
+                calls.get(name, 0),
+                sum(held[worker.address] for worker in of[name]),
+                trips.get(name),
+            )
+            for name in names
+        )
 
     def release(self, target: Target) -> None:
         with self._lock:
@@ -139,6 +168,15 @@ class RegionNodes:
             return self._own.run(target, command)
         rest = "nothing is applied there" if applies else "`controllerSsh` of the inventory has no region of this zone"
         return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=f"{away}; {rest}")
+
+    def _count(self, region: str, change: int) -> None:
+        with self._lock:
+            self._calls[region] = self._calls.get(region, 0) + change
+
+    def _travelled(self, region: str, seconds: float) -> None:
+        with self._lock:
+            before = self._trips.get(region, seconds)
+            self._trips[region] = before + (seconds - before) / SMOOTH
 
     def _to_release(self, address: str) -> tuple[str, ...]:
         with self._lock:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from ipaddress import ip_address
 from threading import Lock
 from time import monotonic
@@ -17,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from dask.config import get as dask_setting
-from distributed import Client, Security
+from distributed import Client, Security, get_worker
 
 from rollout.adapters.regions.certificates import CertificateFiles
 from rollout.adapters.regions.workers import TaskLostError
@@ -97,6 +98,7 @@ class DaskScheduler:
         future = None
         try:
             future = client.submit(
+                without_profile,
                 task,
                 *data,
                 key=f"rollout-{uuid4().hex}",
@@ -136,6 +138,25 @@ class DaskScheduler:
                 with suppress(Exception):  # it is still away
                     self._client = self._connected(RECONNECT_SECONDS)
         return self._client if self._client.status == "running" else None
+
+
+def without_profile(task: Callable[..., bytes], *data: bytes) -> bytes:
+    """Runs on a worker: end the profiler of its process, then run the task."""
+    _end_profile()
+    return task(*data)
+
+
+@cache
+def _end_profile() -> None:
+    """Dask's profiler looks at all threads each 10 ms. Python 3.11 before 3.11.9 can hang in that for ever.
+
+    A garbage collection in the look releases the interpreter's lock, and a thread that starts then waits for the look
+    (python/cpython#106883). It also costs CPU for each thread.
+    """
+    worker = get_worker()
+    for name in ("profile", "profile-cycle"):
+        if name in worker.periodic_callbacks:
+            worker.loop.add_callback(worker.periodic_callbacks[name].stop)
 
 
 def scheduler_settings(names: tuple[str, ...]) -> dict[str, object]:

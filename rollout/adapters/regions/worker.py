@@ -54,6 +54,7 @@ class RegionStation:
 
     def carry(self, data: bytes) -> bytes:
         """Carry out a call, at most once. The answer, or that nothing is known of it."""
+        began = time.monotonic()
         call = decode_call(data)
         if call.process != self.process:
             return encode_answer(lost("the worker was started again since the call was made"))
@@ -69,12 +70,12 @@ class RegionStation:
         self.release(call.released)
         with self.lock:
             self.targets[call.target.name] = call.target
-        request = AgentRequest(agent_program(), call.words, call.payload)
+        request = AgentRequest(_program(), call.words, call.payload)
         command = agent_call.of_request(request, sudo=call.sudo, deadline=call.deadline)
         answer = self.nodes.run(call.target, command)
         if time.time() > call.expires + call.deadline:  # nobody waits for it, and another worker has the node now
             self.release((call.target.name,))
-        return encode_answer(answer)
+        return encode_answer(answer, time.monotonic() - began)
 
     def release(self, names: Iterable[str]) -> None:
         """End the connections to these nodes, as soon as no call uses them."""
@@ -85,8 +86,13 @@ class RegionStation:
 
 
 @cache
+def _program() -> str:
+    return agent_program()
+
+
+@cache
 def _own_agent() -> str:
-    return sha256(agent_program().encode()).hexdigest()
+    return sha256(_program().encode()).hexdigest()
 
 
 @cache

@@ -90,6 +90,10 @@ class RegionWorkers:
         """The list may have changed."""
         self._looked = float("-inf")
 
+    def known(self) -> tuple[RegionWorker, ...]:
+        """The workers of the last look."""
+        return tuple(self._known.values())
+
     def connected(self) -> tuple[RegionWorker, ...]:
         """The workers that are connected now, including those that are not used."""
         with self._lock:

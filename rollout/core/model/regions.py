@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RegionStanding:
+    """A region as the controller of a run sees it now. ``workers``: those that can be used.
+
+    ``calls``: verbs without an answer. ``nodes``: how many have a connection on a worker. ``round_trip_seconds``: seconds of a
+    call beyond the work for it, smoothed; ``None``: no call was answered yet.
+    """
+
+    region: str
+    workers: tuple[str, ...]
+    calls: int
+    nodes: int
+    round_trip_seconds: float | None = None
 
 
 def region_of_worker(name: str) -> str:

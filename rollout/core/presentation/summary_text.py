@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollout.core.model.pods import BY_HAND
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
 from rollout.core.run.late_watch import LateStatus
@@ -51,14 +52,26 @@ class Attendance:
     host: str = ""
     silent: float | None = None
     pid: int | None = None
+    regions: tuple[RegionStanding, ...] = ()  # at its last heartbeat, if workers of regions reach the nodes
 
 
 def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
-    """Reports that no controller works on a run that has not ended, with the command that continues it; else nothing."""
-    if summary.phase is Phase.ENDED or attendance.alive:
+    """The regions of the controller of a run. Without one: that none works on it, with the command that continues it."""
+    if summary.phase is Phase.ENDED:
+        return
+    if attendance.alive:
+        yield from (f"  {line}" for line in region_lines(attendance.regions))
         return
     yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
     yield f"  To continue: rollout resume {summary.run}"
+
+
+def region_lines(regions: Sequence[RegionStanding]) -> Iterator[str]:
+    for each in regions:
+        names = f" ({', '.join(printable(name, 60) for name in each.workers)})" if each.workers else ""
+        trip = "" if each.round_trip_seconds is None else f", round trip {1000 * each.round_trip_seconds:.0f} ms"
+        at_work = f"{counted(each.calls, 'call')} in progress, {counted(each.nodes, 'node')} connected{trip}"
+        yield f"region {printable(each.region, 60)}: {counted(len(each.workers), 'worker')}{names}, {at_work}"
 
 
 def last_heartbeat(attendance: Attendance) -> str:
@@ -214,12 +227,16 @@ class SummaryDocument:
 
 @dataclass(frozen=True, slots=True)
 class ControllerPart:
-    """``alive``: it may still act. The others are ``None`` for a controller that has released its lease."""
+    """``alive``: it may still act. The others are ``None`` for a controller that has released its lease.
+
+    ``regions``: at its last heartbeat; none if it reaches the nodes itself.
+    """
 
     alive: bool
     host: str | None
     pid: int | None
     heartbeat: Moment | None
+    regions: tuple[RegionStanding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +268,7 @@ def controller_of(summary: Summary, found: Attendance, now: float) -> Controller
     if summary.phase is Phase.ENDED:
         return None
     heartbeat = None if found.silent is None else now - found.silent
-    return ControllerPart(found.alive, found.host or None, found.pid, heartbeat)
+    return ControllerPart(found.alive, found.host or None, found.pid, heartbeat, found.regions)
 
 
 def rolled_back(since: Mapping[str, tuple[str, ...]]) -> tuple[RolledBack, ...]:

@@ -19,6 +19,7 @@ from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
+from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import recorded_end, recorded_start
 from rollout.core.presentation.summary import NodeCount, RunSummary
@@ -139,6 +140,19 @@ def test_a_summary_that_was_changed_is_refused(journal: SqlJournal, change: Chan
     with pytest.raises(StateError, match="summary of r1 is not the one that was written") as raised:
         journal.summary("r1")
     assert raised.value.reference == "journal-broken"
+
+
+def test_a_heartbeat_tells_the_regions_of_its_controller(journal: SqlJournal) -> None:
+    regions = (RegionStanding("eu", ("eu-1", "eu-2"), 3, 40, 0.02), RegionStanding("us", (), 0, 0))
+    journal.begin(header())
+    journal.acquire("rno", "r1")
+    journal.renew("rno", "r1", regions)
+    found = journal.holder("rno")
+    assert found is not None
+    assert found.regions == regions
+    journal.renew("rno", "r1")
+    assert (found := journal.holder("rno")) is not None
+    assert found.regions == ()
 
 
 def test_the_version_that_began_a_run_is_in_its_header(journal: SqlJournal) -> None:

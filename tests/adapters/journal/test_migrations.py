@@ -89,14 +89,14 @@ def next_version(tmp_path: Path) -> Revisions:
     """The revisions of a version with one more revision: runs have a ticket."""
     folder = tmp_path / "migrations"
     shutil.copytree(SHIPPED.folder, folder)
-    (folder / "versions/0003_ticket.py").write_text(
+    (folder / "versions/0004_ticket.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        f"revision, down_revision = '0003', {SHIPPED.newest!r}\n"
+        f"revision, down_revision = '0004', {SHIPPED.newest!r}\n"
         "def upgrade() -> None:\n"
         "    with op.batch_alter_table('runs') as table:\n"
         "        table.add_column(sa.Column('ticket', sa.String, nullable=False, server_default='none'))\n"
     )
-    return Revisions(folder, (*SHIPPED.known, "0003"))
+    return Revisions(folder, (*SHIPPED.known, "0004"))
 
 
 def test_a_journal_without_a_revision_is_read_and_continued(old: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_old_journal_is_upgraded_and_keeps_its_content(old: Path, next_versio
     with database.reading() as connection:
         assert connection.exec_driver_sql("SELECT run, ticket FROM runs").all() == [("r20261101-120000-a1b2", "none")]
         assert connection.exec_driver_sql("SELECT count(*) FROM events").scalar() == 2
-        assert MigrationContext.configure(connection).get_current_revision() == "0003"
+        assert MigrationContext.configure(connection).get_current_revision() == "0004"
     database.close()
 
 
@@ -193,7 +193,7 @@ def test_a_failed_migration_leaves_the_journal_unchanged(
     journal: SqlJournal, place: Place, next_version: Revisions
 ) -> None:
     journal.begin(header())
-    script = next_version.folder / "versions/0003_ticket.py"
+    script = next_version.folder / "versions/0004_ticket.py"
     script.write_text(script.read_text() + "    op.drop_column('runs', 'no_such_column')\n")
     with pytest.raises(StateError, match="cannot be created or upgraded") as raised:
         Database(place, next_version)
@@ -218,7 +218,7 @@ def test_a_journal_that_a_controller_uses_is_not_upgraded(
 
 def test_a_newer_journal_is_refused_by_everything_that_opens_it(place: Place, next_version: Revisions) -> None:
     Database(place, next_version).close()
-    with pytest.raises(StateError, match="newer version of rollout upgraded the journal to revision 0003") as raised:
+    with pytest.raises(StateError, match="newer version of rollout upgraded the journal to revision 0004") as raised:
         SqlJournal(place)
     assert (raised.value.reference, raised.value.exit_code) == ("journal-newer", 5)
 

@@ -27,7 +27,7 @@ from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
 from rollout.adapters.regions.worker import RegionStation
 from rollout.adapters.regions.workers import TaskLostError, missing_workers
 from rollout.app.ports import Target
-from rollout.core.model.regions import region_of_worker, region_of_zone
+from rollout.core.model.regions import RegionStanding, region_of_worker, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import agent_call
@@ -104,7 +104,7 @@ def test_what_travels_is_read_back_as_it_was() -> None:
     call = VerbCall("p", "n", 12.5, NODE, "apply tx=1", b"file \xff\n", sudo=True, deadline=3.0, released=("n2",))
     assert decode_call(encode_call(call)) == call
     answer = RemoteAnswer(None, b"\xff\n", b"e", started=True, truncated=True, reference=LOST, message="m")
-    assert decode_answer(encode_answer(answer)) == answer
+    assert decode_answer(encode_answer(answer, 1.5)) == (answer, 1.5)
 
 
 def test_every_verb_of_a_node_goes_to_one_worker_of_its_region(at: RegionFleet) -> None:
@@ -172,13 +172,13 @@ def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(
     assert STATUS.request is not None
     words = STATUS.request.words
     call = VerbCall(station.process, "nonce", now, NODE, words, b"", sudo=False, deadline=30.0)
-    assert decode_answer(station.carry(encode_call(call))).status == 0
+    assert decode_answer(station.carry(encode_call(call)))[0].status == 0
     for again in (
         call,
         replace(call, nonce="late", expires=1.0),
         replace(call, nonce="restarted", process="another"),
     ):
-        answer = decode_answer(station.carry(encode_call(again)))
+        answer, _ = decode_answer(station.carry(encode_call(again)))
         assert (answer.status, answer.started, answer.reference) == (None, True, LOST)
     assert len(at.agents.asked) == 1
 
@@ -231,3 +231,15 @@ def test_the_connection_of_a_late_call_ends(at: RegionFleet) -> None:
     station.carry(encode_call(call))
     station.carry(encode_call(replace(call, nonce="2", expires=1.0)))
     assert (at.agents.released, len(at.agents.asked)) == (["n1"], 1)
+
+
+def test_the_regions_have_their_workers_calls_connections_and_round_trips(at: RegionFleet) -> None:
+    assert at.nodes.regions() == ()
+    for name in ("n1", "n2"):
+        at.nodes.run(replace(NODE, name=name), STATUS)
+    eu, us = at.nodes.regions()
+    assert (eu.region, eu.workers, eu.calls, eu.nodes) == ("eu", ("eu-1", "eu-2"), 0, 2)
+    assert eu.round_trip_seconds is not None
+    assert us == RegionStanding("us", ("us-1",), 0, 0)
+    at.fabric.is_away = True
+    at.nodes.run(NODE, STATUS)
