@@ -143,7 +143,7 @@ def test_a_late_watch_waits_for_an_operator_when_it_found_harm_or_was_forgotten(
     run, ends = story.past.order.run, story.ended + 3600
 
     def shown(now: float, **found: object) -> str:
-        late = LateStatus(ends, OnLateHarm.NOTIFY, None, None, "", "", "")
+        late = LateStatus(ends, OnLateHarm.NOTIFY, None, None, "", (), "", "")
         after = Afterwards(late=replace(late, **found))  # type: ignore[arg-type]
         return now_parts(story, after, now)["waits"]
 
