@@ -58,7 +58,7 @@ def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
 ) -> None:
     out = told(tmp_path, capsys)
     assert "  no controller is at work on this run\n  To continue: rollout resume r1\n" in out
-    nobody = {"alive": False, "host": None, "pid": None, "heartbeat": None, "regions": []}
+    nobody: dict[str, object] = {"alive": False, "host": None, "pid": None, "heartbeat": None, "regions": []}
     assert document(tmp_path, capsys) == nobody
 
 
