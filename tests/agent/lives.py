@@ -1,7 +1,7 @@
 """A node's whole life with rollout on its disk, traced.
 
 It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
-one is confirmed, and the others are pruned; then all is forgotten.
+one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.report import RemoteAnswer
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
@@ -80,6 +81,10 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     apply("t3")
     verb("confirm", tx="t3", keep=1, **token)
     assert node.files() == NEW
+    verb("forget", **token)
+    for counter, name in enumerate(("freeze", "unfreeze"), 2):  # the first one makes the state anew
+        mark = NodeFreeze(counter, f"f-{counter}", "ann", "year end")
+        done(traces.run(node, getattr(agent_call, name)(node.program, mark, sudo=False, deadline=60), folder))
     verb("forget", **token)
     flushes = frozenset(map(int, (folder / "flushes").read_text().split()))
     return Story(node, start, tuple(steps), flushes)

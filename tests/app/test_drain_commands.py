@@ -71,6 +71,15 @@ def test_a_node_that_briefly_does_not_answer_in_its_drain_is_kept_and_no_pod_is_
     assert api.asked == [WEB.name]
 
 
+def test_no_pod_of_a_frozen_node_is_evicted() -> None:
+    """The node would refuse the change for which they leave."""
+    outside, api = Outside([said("fact frozen 7 f-1 YW5u eWVhciBlbmQ=\n", "status")]), Pods({WEB.uid: WEB})
+    answer = asked(draining(outside, api))
+    assert (answer.trigger, answer.reference) == (Trigger.REFUSED, "frozen")
+    assert answer.message == "frozen by ann: year end (token 7 of f-1)"
+    assert (api.asked, api.whose) == ([], Pods().whose)
+
+
 class Freezing(Pods):
     """The controller freezes during its cordon, for longer than a claim is trusted."""
 
