@@ -34,7 +34,8 @@ def declared() -> set[str]:
 
 
 def modules(text: str) -> Iterator[str]:
-    """Dotted names of what a module imports, ours and the standard library's left out."""
+    """Dotted names of what a module imports, ours, the standard library's and the type checker's left out."""
+    ours = {*sys.stdlib_module_names, "_typeshed", "rollout"}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -42,7 +43,7 @@ def modules(text: str) -> Iterator[str]:
             names = [node.module]
         else:
             continue
-        yield from (name for name in names if name.partition(".")[0] not in {*sys.stdlib_module_names, "rollout"})
+        yield from (name for name in names if name.partition(".")[0] not in ours)
 
 
 def distribution(module: str, known: dict[str, list[str]]) -> str:

@@ -50,13 +50,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.freeze_text import frozen_in
-from rollout.core.presentation.nothing_to_do import (
-    NothingToDo,
-    Why,
-    nothing_document,
-    nothing_lines,
-    nothing_to_change,
-)
+from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_document, nothing_lines, nothing_to_change
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.state import Goal, Phase, RunState

@@ -177,9 +177,12 @@ MUTANTS = (
         "rollout/kubelet/agent/conversation.py",
         """    if not head.startswith(output[: len(head)]):
         raise ValueError("the node's output is not an answer to this request")
-    found = re.compile(rb"over %b ([0-9]{1,3})\\n" % nonce.encode()).search(output, len(head))
+    for found in OVER.finditer(output, len(head)):
+        if found[1] == nonce.encode():
+            return Answer(output[: found.start()], int(found[2]), output[found.end() :])
 """,
-        """    found = re.compile(rb"over [0-9a-f]+ ([0-9]{1,3})\\n").search(output)
+        """    for found in OVER.finditer(output):
+        return Answer(output[: found.start()], int(found[2]), output[found.end() :])
 """,
         "an older answer of a node counts as the answer to a newer request",
         (

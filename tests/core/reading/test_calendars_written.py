@@ -73,8 +73,8 @@ MISTAKES = [
         "p.yaml:3:46: `first`: `2026-02-30` is not a date (write for example 2026-12-20) [bad-date]",
     ),
     (
-        calendar("freezes: [{first: 2026-03-01, last: 9999-12-31}]"),
-        "p.yaml:3:64: `last`: 9999-12-31 is not in the years 1970 to 2999 (write for example 2026-12-20) [bad-date]",
+        calendar("freezes: [{first: 2026-03-01, last: 9998-12-31}]"),
+        "p.yaml:3:64: `last`: 9998-12-31 is not in the years 1970 to 2999 (write for example 2026-12-20) [bad-date]",
     ),
     (
         calendar("freezes: [{first: 2026-03-02, last: 2026-03-01}]"),
