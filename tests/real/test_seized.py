@@ -32,8 +32,14 @@ def test_sudo_which_stops_when_its_command_is_stopped_continues_and_ends_with_it
     assert answers[-1].reference != "deadline", "by itself, not by its deadline"
     stopped = "ps -eo stat=,args= | grep '^T' || :"
     assert on_node.node.exec("sh", "-c", stopped) == "", "no process of it is stopped on the node"
+    eventually(partial(_guard_has_ended, on_node))  # it has reverted, but it may still have the lock
 
 
 def _is_over(hand: OnNode, tx: str, apply: threading.Thread) -> bool:
     """The guard has reverted it, or it was never armed."""
     return on_disk(hand.node, tx).get("state") == "reverted" or not apply.is_alive()
+
+
+def _guard_has_ended(hand: OnNode) -> bool:
+    units = "systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*'"
+    return hand.node.exec("sh", "-c", units) == ""

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -290,11 +290,17 @@ def _shells(server: Sshd) -> list[int]:
     return [int(pid) for pid, _, words in rows if int(pid) in family and words.startswith("sh -c trap")]
 
 
+def _each(processes: list[int], number: signal.Signals) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):  # it ended with the others
+            os.kill(pid, number)
+
+
 def test_a_shell_killed_between_two_requests_costs_the_node_nothing(own_sshd: Sshd, make_nodes: Make) -> None:
     own_sshd.start()
     nodes = make_nodes(own_sshd.ssh_config)
     assert _outcome(nodes) is Outcome.DONE
-    os.kill(_shells(own_sshd)[0], signal.SIGKILL)
+    _each(_shells(own_sshd), signal.SIGKILL)
     until(lambda: not _shells(own_sshd), 60, "it is dead")
     assert _outcome(nodes) is Outcome.DONE
     assert own_sshd.accepted() == 2
@@ -313,9 +319,10 @@ def test_a_shell_killed_between_request_and_answer(
         tool.chmod(0o755)
         claim = agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=PATIENCE)
         with ThreadPoolExecutor(1) as pool:
+            conversation = _shells(own_sshd)
             told = pool.submit(nodes.run, target(), claim)
-            until(lambda: len(_shells(own_sshd)) == 2, 60, "the verb runs")
-            os.kill(min(_shells(own_sshd)), signal.SIGKILL)
+            until(lambda: len(_shells(own_sshd)) > len(conversation), 60, "the verb runs")
+            _each(conversation, signal.SIGKILL)
             assert told.result().started
             assert report(told.result()).outcome is Outcome.LOST
     until(lambda: report(nodes.run(target(), STATUS)).token.run == "run-1", 60, "the verb has ended")  # type: ignore[union-attr]
@@ -327,12 +334,12 @@ def test_a_silent_conversation_is_found_before_a_request_is_sent(own_sshd: Sshd,
     own_sshd.start()
     nodes = make_nodes(own_sshd.ssh_config, limits=patient(channel=5.0, trusted=0.0))
     assert _outcome(nodes) is Outcome.DONE
-    silent = _shells(own_sshd)[0]
-    os.kill(silent, signal.SIGSTOP)
+    silent = _shells(own_sshd)
+    _each(silent, signal.SIGSTOP)
     try:
         assert _outcome(nodes) is Outcome.DONE
     finally:
-        os.kill(silent, signal.SIGKILL)
+        _each(silent, signal.SIGKILL)
     assert own_sshd.accepted() == 2
 
 
