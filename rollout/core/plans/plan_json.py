@@ -21,7 +21,16 @@ from rollout.core.model.plan import (
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, LateWatch, Limits, RevertScope, Share
+from rollout.core.model.playbook import (
+    Budget,
+    Busy,
+    Disruption,
+    EvictToo,
+    LateWatch,
+    Limits,
+    RevertScope,
+    Share,
+)
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.text import diff, nodesets
@@ -71,8 +80,19 @@ class GroupPart:
 
 
 @dataclass(frozen=True, slots=True)
+class DataPart:
+    """So many pods must start on the nodes of a wave within this time, or the run halts."""
+
+    pod_starts: int
+    within_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class WavePart:
-    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length."""
+    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length.
+
+    ``must_have_data``: what its nodes must have done before its soak ends.
+    """
 
     name: str
     count: int
@@ -81,6 +101,7 @@ class WavePart:
     hold: bool
     at_once: int
     seconds: float
+    must_have_data: DataPart | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +258,7 @@ def _wave(plan: Plan, wave: Wave) -> WavePart:
         hold=wave.hold,
         at_once=wave.at_once,
         seconds=estimate.of_wave(plan, wave),
+        must_have_data=DataPart(wave.data.pod_starts, wave.data.within) if wave.data else None,
     )
 
 

@@ -147,7 +147,9 @@ def _waves(plan: Plan) -> Iterator[str]:
 def _manner(wave: Wave) -> str:
     """What is special about the wave."""
     one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
-    return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
+    data = wave.data
+    starts = f", until {counted(data.pod_starts, 'pod')} started, at most {_time(data.within)}" if data else ""
+    return starts + one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
 
 
 def wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:
