@@ -33,6 +33,7 @@ from rollout.core.model.playbook import (
 )
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
+from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff, nodesets
 
 
@@ -91,7 +92,7 @@ class DataPart:
 class WavePart:
     """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length.
 
-    ``must_have_data``: what its nodes must have done before its soak ends.
+    ``must_have_data``: what its nodes must have done before its soak ends. ``smallest_harms``: what each gate could see.
     """
 
     name: str
@@ -102,6 +103,7 @@ class WavePart:
     at_once: int
     seconds: float
     must_have_data: DataPart | None
+    smallest_harms: tuple[SmallestHarm, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,7 @@ def _wave(plan: Plan, wave: Wave) -> WavePart:
         at_once=wave.at_once,
         seconds=estimate.of_wave(plan, wave),
         must_have_data=DataPart(wave.data.pod_starts, wave.data.within) if wave.data else None,
+        smallest_harms=smallest_harms(plan, wave),
     )
 
 
