@@ -17,7 +17,7 @@ from rollout.app.backends import Asking
 from rollout.core.health_gates.comparison import SampleGroup, compare
 from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
 from rollout.core.health_gates.prometheus import Samples, doubt, judge_samples
-from rollout.core.model.gates import PrometheusQuery, Worse
+from rollout.core.model.gates import NODES, PrometheusQuery, Worse
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import SEVERITY, SHOWN, Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
@@ -25,7 +25,6 @@ from rollout.core.text.nodesets import NodesetError, expand, fold
 from rollout.core.text.terminal import counted
 from rollout.errors import RemoteError
 
-NODES = "$nodes"
 MOST_KEPT = 500
 """Most samples of one kind's baseline that are journaled. Of more, an even selection in order of size."""
 

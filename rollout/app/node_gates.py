@@ -28,6 +28,7 @@ from rollout.kubelet.health_gates.cluster_gates import (
     baseline_of,
     is_renewal,
     judge_sight,
+    pods_started,
     read_baseline,
 )
 from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_planned
@@ -118,6 +119,7 @@ class NodeGates:
     watched: dict[str, _Watched] = field(default_factory=dict)
     restarted: set[str] = field(default_factory=set)
     newest_at: dict[str, int] = field(default_factory=dict)  # node → version of the newest pod list that was judged
+    started: dict[str, int] = field(default_factory=dict)  # node → pods started since its change, by its last reading
     shown: ShownConfig = field(init=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +148,8 @@ class NodeGates:
         return baseline_of(sight)
 
     def judged(self, ask: Ask, report: Report, change: Change) -> Judgement:
-        """The node gates over one reading: the worst verdict counts, with its evidence."""
+        """The node gates over one reading: the worst verdict counts, with its evidence. ``started`` has its pod starts, if known."""
+        self.started.pop(ask.node, None)
         if report.outcome is not Outcome.DONE or report.measurement is None:
             return Trigger.GATES_UNKNOWN, report.reference, report.message
         readings = list(self._measured(ask.node, report.measurement, change))
@@ -202,6 +205,7 @@ class NodeGates:
             said = "the API server returned older pods than before: its cache is behind"
             return [Reading(gate.name, Verdict.UNKNOWN, said) for gate, _ in gates]
         self.newest_at[ask.node] = sight.pods_at
+        self.started[ask.node] = pods_started(sight, baseline)
         since = self._since(ask, sight, change)
         return [Reading(gate.name, *judge_sight(check.kind, sight, baseline, since)) for gate, check in gates]
 

@@ -209,9 +209,10 @@ class NodeWorker:
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message
-        reference = reference_of(report, trigger)
+        reference, pod_starts = reference_of(report, trigger), None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)
+            pod_starts = self._gates.started.get(ask.node)
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
         elif falsehood := self._falsehood(ask, report, reference):
@@ -226,6 +227,7 @@ class NodeWorker:
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
             log=report.log,
             newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
+            pod_starts=pod_starts,
         )  # fmt: skip
 
     def _judged(self, ask: Ask, report: Report) -> Judgement:

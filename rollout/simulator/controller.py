@@ -43,7 +43,7 @@ def next_tick(state: RunState, now: float, longest: float) -> float:
 
 def moments(state: RunState) -> Iterator[float]:
     """Every time that a tick checks: rounds, retries, patience, settling, pulls, the pace's window."""
-    yield state.round_at
+    yield from (state.round_at, state.data_by)
     limits = state.order.limits
     window = max(1, int(limits.pace)) / limits.pace
     yield from (at + window for at in state.started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from rollout.core.model.calendar import ChangeCalendar, Weekday, Window
@@ -20,6 +21,7 @@ from rollout.core.model.playbook import (
     RevertScope,
     Scope,
     Share,
+    SoakData,
     WaveKind,
     WaveRule,
 )
@@ -37,9 +39,17 @@ LONGEST = 150.0
 def scenario(seed: int) -> Scenario:
     """The same seed, the same scenario."""
     dice = dice_of(seed)
-    order = drawn_order(dice)
+    order = with_data(drawn_order(dice), Random(f"{seed} data"))  # noqa: S311 - reproducible
     faults = tuple(drawn_faults(dice, tuple(order.nodes)))
     return Scenario(seed, order, faults, drawn_calendars(Random(f"{seed} calendar")))  # noqa: S311 - reproducible
+
+
+def with_data(order: Order, dice: Random) -> Order:
+    """In one of four, soaks need pod starts: some are quick, some take a while, some never have them in time."""
+    if dice.random() < 0.75:
+        return order
+    data = SoakData(dice.choice((1, 5, 40)), dice.choice((5.0, 60.0, 300.0)))
+    return replace(order, waves=tuple(replace(wave, data=data) for wave in order.waves))
 
 
 def drawn_calendars(dice: Random) -> tuple[ChangeCalendar, ...]:

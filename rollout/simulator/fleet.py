@@ -256,9 +256,11 @@ class Errand:
         counter = report.token.counter if report.token else 0
         took = self.timeline.now - self.asked_at
         back = self.sender.order.goal is Goal.REVERT and ask.verb is Verb.READ
+        known = ask.verb is Verb.MEASURE and trigger is not Trigger.GATES_UNKNOWN
         return Answered(
             self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took,
             newer=newer_attempt(ask.tx, report.receipts) if back else "", pulls=self.cancels,
+            pod_starts=self.node.pods_started() if known else None,
         )  # fmt: skip
 
     def _judged(self, report: Report) -> Trigger:

@@ -155,6 +155,7 @@ class Discipline:
     journal: ModelJournal
     run: str
     calendars: tuple[ChangeCalendar, ...] = ()
+    fleet: ModelFleet | None = None
     told: int = -1
     marks: list[int] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
@@ -181,6 +182,7 @@ class Discipline:
         for problem in broken_laws(after):
             broken(problem)
         self._within_a_window(event, before, after)
+        self._has_its_data(before, after)
         self._listen(event, before)
 
     def _within_a_window(self, event: Event, before: RunState, after: RunState) -> None:
@@ -191,6 +193,17 @@ class Discipline:
         for name, record in after.nodes.items() if after.order.goal is Goal.APPLY else ():
             if record.asked in _STARTS and record.serial != before.nodes[name].serial:
                 broken(f"window: {name} gets {record.asked} outside the change windows")
+
+    def _has_its_data(self, before: RunState, after: RunState) -> None:
+        """A soak ends with fewer pod starts than demanded only if the run halts; counted on the nodes."""
+        passed = before.phase is Phase.SOAKING and after.wave > before.wave
+        data = before.order.waves[before.wave].data if passed else None
+        if data is None or self.fleet is None:
+            return
+        names = [n for n in before.order.waves[before.wave].nodes if after.nodes[n].state is NodeState.CONFIRMED]
+        started = sum(self.fleet.nodes[name].pods_started() for name in names)
+        if names and started < data.pod_starts:
+            broken(f"soak: wave {before.wave} passed with {started} of {data.pod_starts} pod starts")
 
     def settled(self) -> None:
         """A batch is processed. The run's opening caused no commands."""

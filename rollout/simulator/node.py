@@ -33,6 +33,9 @@ BEFORE_THE_GUARD = 2.0
 
 GUARD_AGAIN = 5.0
 
+POD_EVERY = 10.0
+"""Seconds between two pod starts on a model node."""
+
 
 @dataclass
 class ModelNode(ModelMachine):
@@ -56,6 +59,7 @@ class ModelNode(ModelMachine):
     cordon_token: int = 0  # token counter of its cordon
     pods_gone_at: float = float("inf")
     pods_end_in: float = 5.0
+    changed_at: float = 0.0  # when its last change began
     evictions_from: float = 0.0  # until then a budget blocks its pods
 
     @property
@@ -70,6 +74,10 @@ class ModelNode(ModelMachine):
 
     def pulling(self) -> tuple[str, ...] | None:
         return self.pulls if self.timeline.now < self.pulls_until else ()
+
+    def pods_started(self) -> int:
+        """The pods that started on it since its last change began."""
+        return int((self.timeline.now - self.changed_at) / POD_EVERY)
 
     def lose_power(self, back_after: float) -> None:
         self.away_until = 0.0
@@ -130,7 +138,7 @@ class ModelNode(ModelMachine):
         self._compare()
         if self.timeline.now - began > STAGING_SECONDS:
             raise AgentRefusedError("too-late", "it was frozen while it staged files")
-        self.late = False
+        self.late, self.changed_at = False, self.timeline.now
         found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
         self.transactions[tx] = found
         self.arm(found)

@@ -168,7 +168,7 @@ class Play:
     def _controller(self, order: Order, journal: ModelJournal, *, take_over: bool, host: str = "desk") -> Controller:
         number = len(self.controllers) + 1
         ahead = sum(f.amount for f in self.scenario.faults if f.kind is FaultKind.NEXT_CLOCK) if number > 1 else 0.0
-        discipline = Discipline(journal, order.run, self.scenario.calendars)
+        discipline = Discipline(journal, order.run, self.scenario.calendars, self.fleet)
         controller = Controller(
             f"controller {number}", self.room, journal, order, host, take_over, ahead, self._strikes(number),
             observers=(discipline, Replay(journal, order.run)), submitted=lambda _, command: discipline.submitted(command), settled=discipline.settled,

@@ -183,3 +183,17 @@ def test_a_node_that_is_not_ready_fails_only_after_its_window() -> None:
     assert made.now()[0] is UNKNOWN
     made.clock.at += CHANGE.settle + 1.0
     assert made.now()[0] is FAILED
+
+
+def test_only_pods_that_are_new_and_certainly_started_count_as_pod_starts() -> None:
+    """What was there, was over, waits for its images, or was rejected, is no pod start."""
+    over = replace(WEB, uid="aaaa", phase="Succeeded")
+    before = replace(SEEN, pods=(WEB, over))
+    new = [
+        replace(WEB, uid=f"b{n}", phase=phase) for n, phase in enumerate(("Running", "Succeeded", "Pending", "Failed"))
+    ]
+    made = asked(before, replace(before, pods=(WEB, over, *new)), AWAY).before()
+    made.now()
+    assert made.gates.started == {"n1": 2}
+    made.now()
+    assert made.gates.started == {}, "an API server that does not answer: not known"

@@ -54,6 +54,10 @@ class Worse(StrEnum):
     LOWER = "lower"
 
 
+NODES = "$nodes"
+"""Replaced in a query by a regular expression for the names of nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrometheusQuery:
     """An instant query; ``$nodes`` in it is replaced by a regular expression that matches the touched nodes' names.

@@ -24,6 +24,7 @@ from rollout.core.model.playbook import (
     PullsInFlight,
     RevertScope,
     RevertTimes,
+    SoakData,
 )
 
 # The most that the nodes of a scope may pull from one registry.
@@ -203,6 +204,7 @@ class Wave:
     soak: float
     hold: bool = False
     at_once: int = 0  # most nodes of it in flight; 0: no limit of its own
+    data: SoakData | None = None  # None: its soak ends by time and gates alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,17 @@ class Share:
         return str(self.count) if self.count is not None else f"{self.percent:g} %"
 
 
+@dataclass(frozen=True, slots=True)
+class SoakData:
+    """What the changed nodes of a wave must have done since their change before its soak may end.
+
+    ``pod_starts`` counts pods that started on them, of all nodes together. Without them after ``within`` seconds the run halts.
+    """
+
+    pod_starts: int
+    within: float = 1800.0
+
+
 class WaveKind(StrEnum):
     """How a wave picks its nodes from those not yet in an earlier wave."""
 
@@ -75,6 +86,7 @@ class WaveRule:
     percent: float = 100.0
     soak: float | None = None  # seconds; None: the playbook's soak
     hold: bool = False  # once it has passed, wait for ``rollout continue``; its gates are still checked
+    data: SoakData | None = None  # None: the playbook's
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +263,7 @@ class Policy:
     caps: tuple[RegistryCap, ...] = ()
     approvals: ApprovalRule | None = None
     late: LateWatch | None = None  # None: nothing is asked after the end of a run
+    data: SoakData | None = None  # None: a soak ends by time and gates alone
     calendar: ChangeCalendar | None = None  # when changes may start; None: always
     accepted: Mapping[str, str] = field(default_factory=dict)  # refusals to ignore: setting, file or reference → why
 

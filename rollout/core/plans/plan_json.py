@@ -21,9 +21,19 @@ from rollout.core.model.plan import (
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, LateWatch, Limits, RevertScope, Share
+from rollout.core.model.playbook import (
+    Budget,
+    Busy,
+    Disruption,
+    EvictToo,
+    LateWatch,
+    Limits,
+    RevertScope,
+    Share,
+)
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
+from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff, nodesets
 
 
@@ -71,8 +81,19 @@ class GroupPart:
 
 
 @dataclass(frozen=True, slots=True)
+class DataPart:
+    """So many pods must start on the nodes of a wave within this time, or the run halts."""
+
+    pod_starts: int
+    within_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class WavePart:
-    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length."""
+    """``at_once``: most nodes of it in flight; 0: no limit of its own. ``seconds``: its expected length.
+
+    ``must_have_data``: what its nodes must have done before its soak ends. ``smallest_harms``: what each gate could see.
+    """
 
     name: str
     count: int
@@ -81,6 +102,8 @@ class WavePart:
     hold: bool
     at_once: int
     seconds: float
+    must_have_data: DataPart | None
+    smallest_harms: tuple[SmallestHarm, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +260,8 @@ def _wave(plan: Plan, wave: Wave) -> WavePart:
         hold=wave.hold,
         at_once=wave.at_once,
         seconds=estimate.of_wave(plan, wave),
+        must_have_data=DataPart(wave.data.pod_starts, wave.data.within) if wave.data else None,
+        smallest_harms=smallest_harms(plan, wave),
     )
 
 

@@ -30,6 +30,7 @@ from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Sc
 from rollout.core.plans import estimate
 from rollout.core.plans.change_text import DiffStyle, folded, group_lines
 from rollout.core.plans.foreseen_text import consequences_lines, drains_lines, loads_lines
+from rollout.core.plans.smallest_harm import harm_words
 from rollout.core.text import diff, durations
 from rollout.core.text.message_folding import nameless
 from rollout.core.text.terminal import CONTROL, counted, printable
@@ -141,13 +142,15 @@ def _waves(plan: Plan) -> Iterator[str]:
     for at, wave in enumerate(plan.waves, 1):
         time = _time(estimate.of_wave(plan, wave))
         yield f"  {at}  {wave.name}: {counted(len(wave.nodes), 'node')}, about {time} including {_time(wave.soak)} soak{_manner(wave)}  {folded(wave.nodes)}"
-        yield f"     halts at {'; '.join(wave_halts(plan, wave)) or 'no budget of its own'}"
+        yield f"     halts at {'; '.join(wave_halts(plan, wave)) or 'no budget of its own'}; {harm_words(plan, wave)}"
 
 
 def _manner(wave: Wave) -> str:
     """What is special about the wave."""
     one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
-    return one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
+    data = wave.data
+    starts = f", until {counted(data.pod_starts, 'pod')} started, at most {_time(data.within)}" if data else ""
+    return starts + one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
 
 
 def wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:

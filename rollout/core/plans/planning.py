@@ -19,7 +19,7 @@ from rollout.core.model.plan import (
     Standing,
     Wave,
 )
-from rollout.core.model.playbook import Policy, RevertTimes, WaveKind, WaveRule
+from rollout.core.model.playbook import Policy, RevertTimes, SoakData, WaveKind, WaveRule
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
 
 # Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.
@@ -46,7 +46,9 @@ def round_robin(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(members[turn] for turn in range(deepest) for members in racks.values() if turn < len(members))
 
 
-def waves(candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: float) -> tuple[Wave, ...]:
+def waves(
+    candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: float, data: SoakData | None = None
+) -> tuple[Wave, ...]:
     """Puts every candidate in exactly one wave. Those that no rule takes form a last wave. Empty waves are dropped.
 
     Nodes with devices are in the canary like any kind of node, else in a wave of their own after all others. The
@@ -63,15 +65,24 @@ def waves(candidates: Sequence[Candidate], rules: Sequence[WaveRule], soak: floa
         taken = {candidate.name for candidate in picked}
         remaining = [candidate for candidate in remaining if candidate.name not in taken]
         devices = [candidate for candidate in devices if candidate.name not in taken]
-        made.append(_wave(name_of(rule), picked, soak if rule.soak is None else rule.soak, hold=rule.hold))
-    made.append(_wave("devices", round_robin(devices), soak))
+        own = soak if rule.soak is None else rule.soak
+        made.append(_wave(name_of(rule), picked, own, hold=rule.hold, data=rule.data or data))
+    made.append(_wave("devices", round_robin(devices), soak, data=data))
     controllers = [entry for entry in candidates if entry.role is Role.CONTROL_PLANE]
     made.append(_wave("control plane", round_robin(controllers), soak, at_once=1))
     return tuple(wave for wave in made if wave.nodes)
 
 
-def _wave(name: str, picked: Iterable[Candidate], soak: float, *, hold: bool = False, at_once: int = 0) -> Wave:
-    return Wave(name, tuple(candidate.name for candidate in picked), soak, hold, at_once)
+def _wave(
+    name: str,
+    picked: Iterable[Candidate],
+    soak: float,
+    *,
+    hold: bool = False,
+    at_once: int = 0,
+    data: SoakData | None = None,
+) -> Wave:
+    return Wave(name, tuple(candidate.name for candidate in picked), soak, hold, at_once, data)
 
 
 def name_of(rule: WaveRule) -> str:
@@ -186,7 +197,7 @@ def plan_of(
     entries = sorted(decided, key=lambda entry: order[entry.node.name])
     found, group_of = groups(entries)
     candidates = [_candidate(entry) for entry in entries]
-    released = waves(candidates, policy.waves, policy.soak)
+    released = waves(candidates, policy.waves, policy.soak, policy.data)
     wave_of = positions(released)
     return Plan(
         cluster=inventory.cluster,

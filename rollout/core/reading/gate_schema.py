@@ -12,6 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from rollout.core.model.gates import (
     API_GATES,
+    NODES,
     AlertQuery,
     Gate,
     GateKind,
@@ -31,7 +32,6 @@ DEFAULT_TIMEOUT = 10.0
 DEFAULT_TOLERANCE = 0.2
 API_TIMEOUT = 20.0
 """Seconds to read a node through the API server: three requests, each of which is slow on a busy server."""
-NODES = "$nodes"
 
 _WAVE_KINDS: tuple[WaveKind, ...] = get_args(WaveKind)
 BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind not in _WAVE_KINDS)

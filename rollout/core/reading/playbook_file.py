@@ -92,6 +92,8 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if written.watch_for and not any(gate.scope is GateScope.WAVE or isinstance(gate.asks, ApiCheck) for gate in gates):
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
+    if not any(isinstance(gate.asks, ApiCheck) for gate in gates):
+        _check_data(waves, root, mistakes)
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
@@ -105,6 +107,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         gates=gates,
         on_failure=written.on_failure.revert,
         soak=written.soak,
+        data=written.must_have_data.data() if written.must_have_data else None,
         passes=written.passes,
         guard=written.guard,
         keep=written.keep,
@@ -188,8 +191,18 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
         )
 
 
+def _check_data(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
+    """Pod starts are read with the gates of the API server. Without one of them they would never be known."""
+    places: list[tuple[int | str, ...]] = [("mustHaveData",)] if "mustHaveData" in root.entries() else []
+    places += [("waves", at, "mustHaveData") for at, wave in enumerate(waves) if wave.data is not None]
+    for place in places:
+        hint = "add a node gate of the API server such as podsKept"
+        mistakes.add(_at(root, *place), "data-unknown", "no gate asks the API server, so no pod start is known", hint)
+
+
 def _wave(written: WrittenWave) -> WaveRule:
-    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold}
+    data = written.must_have_data.data() if written.must_have_data else None
+    always: dict[str, Any] = {"soak": written.soak, "hold": written.hold, "data": data}
     if written.per_rack is not None:
         return WaveRule(WaveKind.PER_RACK, count=written.per_rack, **always)
     if written.up_to is not None:

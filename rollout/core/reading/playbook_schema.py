@@ -19,6 +19,7 @@ from rollout.core.model.playbook import (
     OnLateHarm,
     RevertScope,
     Shadowed,
+    SoakData,
 )
 from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
@@ -100,8 +101,18 @@ def _acceptable(value: object) -> str:
     return value
 
 
+class WrittenData(Written):
+    """How many pods must start on the nodes of a wave before its soak ends, and how long they may take."""
+
+    pod_starts: Annotated[int, Field(ge=1, le=_MOST_ASKED)] = Field(alias="podStarts")
+    within: Annotated[Duration, between(1, _DAY, "between 1s and 24h")] = 1800.0
+
+    def data(self) -> SoakData:
+        return SoakData(self.pod_starts, self.within)
+
+
 class WrittenWave(Written):
-    """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a ``soak`` of its own if set."""
+    """One of ``canary``, ``rest``, ``perRack: COUNT``, ``upTo: PERCENT``, with a soak of its own if set."""
 
     model_config = ConfigDict(json_schema_extra=one_of("canary", "perRack", "upTo", "rest"))
 
@@ -110,6 +121,7 @@ class WrittenWave(Written):
     up_to: Percent | None = Field(None, alias="upTo")
     rest: Literal[True] | None = None
     soak: Soak | None = None
+    must_have_data: WrittenData | None = Field(None, alias="mustHaveData")
     hold: bool = False
 
     @model_validator(mode="after")
@@ -217,6 +229,7 @@ class Playbook(Written):
     gates: WrittenGates = WrittenGates()
     on_failure: OnFailure = Field(OnFailure(), alias="onFailure")
     soak: Soak = 60.0
+    must_have_data: WrittenData | None = Field(None, alias="mustHaveData")
     passes: Annotated[int, Field(ge=1, le=100)] = 3
     guard: Guard = 120.0
     keep: Annotated[int, Field(ge=1, le=50)] = 3

@@ -67,6 +67,7 @@ class Answered:
     * ``pulls`` (apply only): the images that it pulled right before, whether it was changed anyway or not.
     * ``again`` (drain only): the seconds after which to ask again.
     * ``log`` (apply, revert): the last lines before the node reverted its change; ``None``: none were read.
+    * ``pod_starts`` (measure only): the pods that started on it since its change; ``None``: not known.
     * ``newer`` (a rollback's read only): a transaction later than the one asked about.
     """
 
@@ -85,6 +86,7 @@ class Answered:
     again: float = 0.0
     log: LastLog | None = None
     newer: str = ""
+    pod_starts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
+from rollout.core.run.soak import wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
     Ending,
@@ -204,6 +205,9 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
     """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline, its log."""
     if event.log is not None:
         builder.put(event.node, log=event.log)
+    if event.pod_starts is not None:
+        known = builder.record(event.node).pod_starts or 0
+        builder.put(event.node, pod_starts=max(known, event.pod_starts))
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(builder, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
@@ -211,8 +215,9 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
     elif event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else builder.record(event.node).apply_seconds
         builder.put(
-            event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls
-        )
+            event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls,
+            pod_starts=None,
+        )  # fmt: skip
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
         builder.put(event.node, revert_seconds=event.seconds)
 
@@ -271,8 +276,9 @@ def _continue(builder: StateBuilder) -> None:
 
 
 def _waited(builder: StateBuilder) -> None:
-    """A waiting soak gets all its rounds again, and pulls their full time: a long wait does not count against a node."""
+    """A waiting soak gets all its rounds and its time for data again, and pulls their full time: a wait counts against no node."""
     builder.set(round=0)
+    wait_for_data(builder)
     for name, record in tuple(builder.nodes.items()):
         if record.state is NodeState.PENDING and (record.pulling or record.unseen):
             builder.put(name, pulling=None, unseen=None)

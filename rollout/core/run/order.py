@@ -26,7 +26,7 @@ def apply_order(run: str, plan: Plan) -> Order:
             )
             for n in plan.nodes.values()
         },
-        waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once) for w in plan.waves),
+        waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once, w.data) for w in plan.waves),
         racks=plan.racks,
         limits=plan.limits,
         budgets=plan.budgets,

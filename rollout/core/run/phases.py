@@ -15,7 +15,7 @@ from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
-from rollout.core.run.soak import soaking
+from rollout.core.run.soak import begin_soak, soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
 from rollout.core.run.transitions import ResolvedTrigger
@@ -228,7 +228,7 @@ def _running(builder: StateBuilder) -> None:
     if rehearsing:
         _check_for_room(builder, nodes.among(rehearsing))
     else:
-        builder.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=state.now + wave.soak / order.passes)
+        begin_soak(builder)
 
 
 def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ from rollout.core.run import drains, postponed
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import halt, next_wave
-from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Verb
+from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted
@@ -20,6 +20,21 @@ WATCH_EVERY = 60.0
 
 WATCH_EACH = 0.2
 """The same, at least this much per node, so that a long hold of a large wave does not fill the journal."""
+
+
+def begin_soak(builder: StateBuilder) -> None:
+    """The first round comes after ``soak / K`` seconds; the time for its data begins now."""
+    order, now = builder.state.order, builder.now
+    wave = order.waves[builder.state.wave]
+    builder.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=now + wave.soak / order.passes)
+    wait_for_data(builder)
+
+
+def wait_for_data(builder: StateBuilder) -> None:
+    """The wave has its full time for its data from now on."""
+    waves, at = builder.state.order.waves, builder.state.wave
+    data = waves[at].data if at < len(waves) else None
+    builder.set(data_by=0.0 if data is None else builder.now + data.within)
 
 
 def soaking(builder: StateBuilder) -> None:
@@ -66,13 +81,39 @@ def _steady(builder: StateBuilder) -> None:
     wave, confirmed = state.order.waves[state.wave], builder.nodes.count(Count.CONFIRMED, place_of(state.wave))
     if not state.waits and _shows_nothing(builder):
         return
-    if wave.hold and state.promoted < state.wave and state.paused is None:
+    missing = "" if state.waits else _missing_data(builder)
+    if missing:
+        _without_data(builder, missing)
+    elif wave.hold and state.promoted < state.wave and state.paused is None:
         builder.set(paused=Pause("the playbook", f"holds after wave {wave.name}", state.now, held=True))
         builder.set(round_at=state.now + watch_every(confirmed))
     elif not state.waits:
         next_wave(builder)
     elif confirmed and state.now >= state.round_at:
         _round(builder, _confirmed(builder), every=watch_every(confirmed))
+
+
+def _missing_data(builder: StateBuilder) -> str:
+    """What the wave's confirmed nodes have not done yet; ``""``: nothing. A node with an unknown number adds nothing."""
+    data, names = builder.state.order.waves[builder.state.wave].data, _confirmed(builder)
+    if data is None or not names:
+        return ""
+    known = [found for name in names if (found := builder.record(name).pod_starts) is not None]
+    unknown = f", {counted(len(names) - len(known), 'node')} not known" if len(known) < len(names) else ""
+    return f"{sum(known)} of {counted(data.pod_starts, 'pod start')}{unknown}" if sum(known) < data.pod_starts else ""
+
+
+def _without_data(builder: StateBuilder, missing: str) -> None:
+    """Its gates are checked until it has its data, or until the time for that is over. Nodes keep their change then."""
+    state = builder.state
+    wave = state.order.waves[state.wave]
+    if wave.data is not None and state.now >= state.data_by:
+        why = f"wave {wave.name}: {missing} since the change after {wave.data.within:g} s of soak"
+        halt(builder, Ending.HALTED, "not-enough-data", why, RevertScope.NODE)
+    elif state.now >= state.round_at:
+        builder.set(round=0)  # these rounds do not count as rounds without a pass
+        every = max(wave.soak / state.order.passes, watch_every(len(wave.nodes)))
+        _round(builder, _confirmed(builder), every=min(every, max(1.0, state.data_by - state.now)))
 
 
 def _shows_nothing(builder: StateBuilder) -> bool:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from rollout.core.model.approvals import Approval
-from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
+from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 
 RULES = 8
@@ -80,13 +80,17 @@ class NodeOrder:
 
 @dataclass(frozen=True, slots=True)
 class WaveOrder:
-    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for `rollout continue` once it has passed."""
+    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for `rollout continue` once it has passed.
+
+    ``data``: what its nodes must have done before its soak ends.
+    """
 
     name: str
     nodes: tuple[str, ...]
     soak: float
     hold: bool = False
     at_once: int = 0
+    data: SoakData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,7 @@ class NodeRecord:
       ``uncordons`` counts failed attempts in a row to lift it. From the first one on the cordon takes no room from
       nodes that must be reverted. A cordon of a node that was broken begins with one.
     * ``log``: the last lines before its change was reverted, the last time that it was.
+    * ``pod_starts``: the pods known to have started on it since its last apply; ``None``: not known.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
@@ -223,6 +228,7 @@ class NodeRecord:
     drained_seconds: float = 0.0
     log: LastLog | None = None
     tx: str = ""
+    pod_starts: int | None = None
 
 
 class Ending(StrEnum):
@@ -271,6 +277,7 @@ class RunState:
     * ``started``: the times of the restarts within the pace's window, oldest first.
     * ``reached``: the furthest wave that has begun. After a resume ``wave`` may be an earlier one for a while.
     * ``round`` counts the rounds of a soak, ``gate_passes`` those in a row in which the wave gates passed.
+    * ``data_by``: when the soak must have its data (0: it needs none).
     * ``opened``: the wave that this controller opened last; ``baselines``: the wave gates' results before each wave.
     * ``closed``: its change window is closed; a halt ends that as it ends a pause.
     * ``approved``: the approvals that it was started with.
@@ -287,6 +294,7 @@ class RunState:
     started: tuple[float, ...] = ()
     round: int = 0
     round_at: float = 0.0
+    data_by: float = 0.0
     gate_asked: bool = False
     gate_passes: int = 0
     reached: int = 0

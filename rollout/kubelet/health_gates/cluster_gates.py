@@ -47,6 +47,9 @@ PULL_FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavaila
 ENDED = frozenset({"Failed", "Succeeded"})
 """Phases of pods that have ended."""
 
+STARTED = frozenset({"Running", "Succeeded"})
+"""Phases of pods that certainly started. A pod can be Failed because the kubelet rejected it."""
+
 
 class BaselineError(ValueError):
     """A baseline that this version of rollout did not write."""
@@ -212,6 +215,11 @@ def node_ready(sight: Sight, since: Since) -> Judged:
     if sight.lease is None:
         return Verdict.UNKNOWN, "Ready, but it has no lease in kube-node-lease"
     return Verdict.UNKNOWN, f"Ready, but its lease was not renewed in {since.seconds:.0f} s of watching"
+
+
+def pods_started(sight: Sight, baseline: Baseline) -> int:
+    """The pods that are new since the baseline and had all their containers created. Pods that are gone again do not count."""
+    return sum(pod.phase in STARTED and baseline.knew(pod) is None and not baseline.over(pod) for pod in sight.pods)
 
 
 def _pods_kept(sight: Sight, baseline: Baseline) -> Judged:

@@ -68,9 +68,9 @@ Registries, at most
 
 Waves
   1  canary: 1 node, about 2m50s including 1m0s soak  tess-node-0001
-     halts at the 1st failed node in this wave (budget 2 % of 1)
+     halts at the 1st failed node in this wave (budget 2 % of 1); sees harm from 1 of 1 node on: unit, process, healthz, effectiveConfig
   2  1 per rack: 1 node, about 1m35s including 1m0s soak  tess-node-0002
-     halts at the 1st failed node in this wave (budget 2 % of 1)
+     halts at the 1st failed node in this wave (budget 2 % of 1); sees harm from 1 of 1 node on: unit, process, healthz, effectiveConfig
 
 Limits
   halts at the 2nd failed node in a rack (budget 2)

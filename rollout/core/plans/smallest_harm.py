@@ -1,0 +1,57 @@
+"""The smallest harm that each gate could see in a wave: on how many of its nodes at least.
+
+A gate that is asked of each node sees one node. So does a threshold for the samples of each node. A comparison of medians
+sees half of the nodes of a kind at least. Of a gate that asks for something else, such as a page, it is not known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollout.core.model.gates import NODES, Gate, GateScope, PrometheusQuery
+from rollout.core.model.plan import Plan, Wave
+from rollout.core.text.terminal import counted, printable
+
+
+@dataclass(frozen=True, slots=True)
+class SmallestHarm:
+    """``nodes``: fewer harmed nodes of the wave cannot fail this gate; ``None``: not known."""
+
+    gate: str
+    nodes: int | None
+
+
+def smallest_harms(plan: Plan, wave: Wave) -> tuple[SmallestHarm, ...]:
+    """For each gate, in the order of the plan."""
+    kinds = Counter(plan.nodes[name].group for name in wave.nodes)
+    fewest = min(kinds.values(), default=0)
+    return tuple(SmallestHarm(gate.name, _least(gate, fewest)) for gate in plan.gates)
+
+
+def _least(gate: Gate, fewest: int) -> int | None:
+    """``fewest``: the nodes of the wave's smallest kind. Each kind is compared with its own control group."""
+    if gate.scope is GateScope.NODE:
+        return 1
+    query = gate.asks
+    if not isinstance(query, PrometheusQuery) or NODES not in query.query:
+        return None
+    if query.at_most is not None or query.at_least is not None:
+        return 1
+    return (fewest + 1) // 2 if query.worse is not None else None
+
+
+def harm_words(plan: Plan, wave: Wave) -> str:
+    """``sees harm from 1 of 4 nodes on: unit, healthz; from 2 of 4: latency; not known of alerts``."""
+    found: dict[int | None, list[str]] = {}
+    for harm in smallest_harms(plan, wave):
+        found.setdefault(harm.nodes, []).append(harm.gate)
+    return f"sees harm {'; '.join(_groups(found, len(wave.nodes))) or 'by no gate'}"
+
+
+def _groups(found: dict[int | None, list[str]], total: int) -> Iterator[str]:
+    for nodes in sorted(nodes for nodes in found if nodes is not None):
+        yield f"from {nodes} of {counted(total, 'node')} on: {printable(', '.join(found[nodes]), 300)}"
+    if None in found:
+        yield f"not known of {printable(', '.join(found[None]), 300)}"
