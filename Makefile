@@ -167,14 +167,14 @@ lock: .cache/tools/.done ## the lock files anew from pyproject.toml and requirem
 audit: .cache/tools/.done ## known holes in the packages that run and that test; asks a service on the network, and fails where that cannot tell
 	.cache/tools/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --strict --requirement requirements/run.txt --requirement requirements/dev.txt
 
-PARTS := requirements/kubelet-rollout.cdx.json
+SBOM := requirements/kubelet-rollout.cdx.json
 
 sbom: .cache/tools/.done ## the list of parts (CycloneDX) of what runs, checked against the lock file; the wheel holds it
-	.cache/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs -o $(PARTS) requirements/run.txt
-	$(PYTHON) -m tests.hostile.parts $(PARTS) requirements/run.txt
+	.cache/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --short-PURLs -o $(SBOM) requirements/run.txt
+	$(PYTHON) -m tests.hostile.parts $(SBOM) requirements/run.txt
 
 release-check: .cache/tools/.done ## what a release must be: two builds of one digest, its metadata, its list of parts, and that it installs and runs
-	$(PYTHON) -m tests.hostile.parts $(PARTS) requirements/run.txt
+	$(PYTHON) -m tests.hostile.parts $(SBOM) requirements/run.txt
 	tests/release/check.sh .cache/tools/bin .cache/release
 
 lowest: .cache/tools/.done ## the tests inside the interpreter, and the journal on PostgreSQL, with the lowest versions that pyproject.toml allows

@@ -80,7 +80,7 @@ cp "$here"/playbooks/*.yaml playbooks/
 sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/playbooks/image-pulls.yaml" > playbooks/image-pulls.yaml
 # With a thousand nodes and more one is to die on the way: a wave of 34 bears that only with a budget of more than its 2 %.
 [ "$NODES" -lt 1000 ] || sed -i 's/^  wave: 2%/  wave: 3/' playbooks/image-pulls.yaml
-trap 'kill "$meter" 2>/dev/null; rollout lab down >/dev/null 2>&1 || :' EXIT
+trap 'kill "$meter" 2>/dev/null || :; rollout lab down >/dev/null 2>&1 || :' EXIT
 began=$SECONDS
 measure >/dev/null & meter=$!
 
