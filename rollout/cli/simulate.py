@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import click
 
+from rollout.adapters.zones import SystemZones
 from rollout.app.simulate import foreseen_document, foreseen_lines
 from rollout.cli.project import output_option
 from rollout.composition.plan_files import plan_in
@@ -31,6 +33,9 @@ LAW_BROKEN = 70
 @click.option(
     "--fault", "faults", multiple=True, metavar="WHERE: WHAT", help="With PLAN: 'rack12: 3% unhealthy at 10m'."
 )
+@click.option(
+    "--at", default="", metavar="TIME", help="With PLAN: when the run begins, such as 2026-11-27T20:00Z; default: now."
+)
 @click.option("--exit-code", is_flag=True, help="With PLAN: exit as `rollout apply` would.")
 @click.option("--seed", type=int, default=None, help="Play this seed and print its story.")
 @click.option("--seeds", type=click.IntRange(1), default=None, help="Play this many seeds on all cores and count.")
@@ -40,6 +45,7 @@ LAW_BROKEN = 70
 def simulate(
     plan_file: Path | None,
     faults: tuple[str, ...],
+    at: str,
     exit_code: bool,  # noqa: FBT001 - click's flag
     seed: int | None,
     seeds: int | None,
@@ -53,26 +59,41 @@ def simulate(
     """
     if sum(given is not None for given in (plan_file, seed, seeds)) != 1:
         raise UsageError("plan-or-seed", "give a plan file, --seed or --seeds")
-    if plan_file is None and (faults or exit_code):
-        raise UsageError("plan-or-seed", "--fault and --exit-code need a plan file")
+    if plan_file is None and (faults or at or exit_code):
+        raise UsageError("plan-or-seed", "--fault, --at and --exit-code need a plan file")
     if plan_file is not None:
-        code = _rehearse(plan_file, faults, output)
+        code = _rehearse(plan_file, faults, at, output)
         return code if exit_code else 0
     if seed is not None:
         return _tell(smallest(scenario(seed)), output)
     return _count(first, seeds or 0, write, output)
 
 
-def _rehearse(path: Path, said: tuple[str, ...], output: str) -> int:
+def _rehearse(path: Path, said: tuple[str, ...], at: str, output: str) -> int:
     plan = plan_in(path)
     if not plan.nodes:
         raise UsageError("nothing-to-rehearse", f"{path} changes no node")
-    found = PlanRehearsal(plan, faults_of(said, _names(plan))).run()
+    zones = SystemZones()
+    start = _seconds(at) if at else zones.wall_seconds()
+    found = PlanRehearsal(plan, faults_of(said, _names(plan)), start=start, zones=zones).run()
     if output == "json":
         click.echo(documents.page(foreseen_document(found)))
     else:
         click.echo("\n".join(foreseen_lines(found)))
     return found.exit_code or 0
+
+
+def _seconds(at: str) -> float:
+    """Seconds since the epoch of a time with its offset."""
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        found = datetime.min  # noqa: DTZ901 - has no zone, so it is refused
+    if found.tzinfo is None:
+        raise UsageError(
+            "bad-time", f"--at needs a time with its zone, not `{printable(at, 40)}`", hint="--at 2026-11-27T20:00Z"
+        )
+    return found.timestamp()
 
 
 def _names(plan: Plan) -> Names:

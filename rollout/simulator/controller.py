@@ -14,7 +14,7 @@ from functools import partial
 from math import ceil
 
 from rollout.app.driver import TICK
-from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker
+from rollout.app.ports import Observer, Ran, RunHeader, Target, Worker, Zones
 from rollout.app.runs import Tools, begin, go_on
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.regions import RegionStanding
@@ -44,6 +44,8 @@ def next_tick(state: RunState, now: float, longest: float) -> float:
 def moments(state: RunState) -> Iterator[float]:
     """Every time that a tick checks: rounds, retries, patience, settling, pulls, the pace's window."""
     yield from (state.round_at, state.data_by)
+    if state.closed is not None and state.closed.opens is not None:
+        yield state.closed.opens
     limits = state.order.limits
     window = max(1, int(limits.pace)) / limits.pace
     yield from (at + window for at in state.started)
@@ -93,7 +95,7 @@ class Strike:
 
 @dataclass
 class Surroundings:
-    """The environment of controllers. ``longest`` is the longest jump over idle ticks. A controller with very many nodes is
+    """The environment of controllers. ``longest`` is the longest jump over idle ticks; ``longest_closed``: the same while a change window is closed. A controller with very many nodes is
     busy: it reads answers ``grain`` seconds after the first one.
     """
 
@@ -101,6 +103,7 @@ class Surroundings:
     fleet: ModelFleet
     tell: Callable[[str, str], None]
     longest: float = 2.0
+    longest_closed: float = 0.0
     grain: float = 0.0
 
 
@@ -119,6 +122,7 @@ class Controller:
     interrupt_at: float = float("inf")
     dies_at: float = float("inf")
     calendars: Sequence[ChangeCalendar] = ()
+    zones: Zones | None = None
     width: int = 1_000_000  # parallel reads; changes have their own limit
     observers: Sequence[Observer] = ()
     submitted: Callable[[Controller, Command], None] = lambda _controller, _command: None
@@ -208,8 +212,9 @@ class Controller:
     def wall_seconds(self) -> float:
         return self.now()
 
-    def zone(self, name: str) -> tzinfo:  # noqa: ARG002 - a model knows one zone
-        return UTC
+    def zone(self, name: str) -> tzinfo:
+        """Without zone data, a model knows one zone."""
+        return UTC if self.zones is None else self.zones.zone(name)
 
     # Engine.
 
@@ -271,8 +276,10 @@ class Controller:
     def _idle(self, timeout: float) -> float:
         if self.seen is None:
             return timeout
-        now = self.now()
-        return next_tick(self.seen, now, self.room.longest) - now
+        now, longest = self.now(), self.room.longest
+        if self.seen.closed is not None:
+            longest = max(longest, self.room.longest_closed)
+        return next_tick(self.seen, now, longest) - now
 
     def close(self) -> None:
         """Nothing to close."""

@@ -1,7 +1,7 @@
 """A plan rehearsed on model nodes: the real machine and driver, the plan's waves, limits and budgets, given faults.
 
-A node takes as long as the last run measured, else the plan's estimate. There is no operator: a wave that holds is
-continued at once, a killed controller is followed by the next, a halted run ends.
+A node takes as long as the last run measured, else the plan's estimate. The run begins at ``start`` and waits for the
+change windows of its plan. There is no operator: a wave that holds is continued at once, a killed controller is followed by the next, a halted run ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from rollout.app.ports import Observer
+from rollout.app.ports import Observer, Zones
 from rollout.app.simulate import Forecast, ForecastMoment, Span, foresee
 from rollout.core.model.plan import Plan
 from rollout.core.plans.estimate import back_seconds, forth_seconds
@@ -39,7 +39,9 @@ SPARE = 32
 MANY, BUSY = 300, 0.0005
 """From this many nodes on a controller reads answers in batches; and the seconds per node between batches."""
 
-LOOKS = 1.0
+LOOKS, LOOKS_CLOSED = 1.0, 60.0
+"""Seconds between two checks whether the run waits to be continued; the second while its change window is closed."""
+
 LONGEST = 14 * 86400.0
 """Seconds of the nodes' time after which a rehearsal is aborted."""
 
@@ -53,6 +55,8 @@ class PlanRehearsal:
     moments: list[ForecastMoment] = field(default_factory=list)
     away: dict[str, list[Span]] = field(default_factory=dict)
     current: Controller | None = None
+    start: float = EPOCH  # when the run begins, in seconds since the epoch
+    zones: Zones | None = None
 
     def __post_init__(self) -> None:
         self.order: Order = apply_order("rehearsal", self.plan)
@@ -66,7 +70,7 @@ class PlanRehearsal:
         self.fleet = ModelFleet(self.timeline, nodes, links, Random(self.order.run))  # noqa: S311 - reproducible
         # A longer batch than the pace's window would restart fewer nodes than the pace allows.
         grain = min(len(nodes) * BUSY, burst(self.plan.limits) / self.plan.limits.pace) if len(nodes) > MANY else 0.0
-        self.room = Surroundings(self.timeline, self.fleet, self.tell, longest=5.0, grain=grain)
+        self.room = Surroundings(self.timeline, self.fleet, self.tell, longest=5.0, longest_closed=60.0, grain=grain)
         self._since: dict[str, float] = {}
 
     def _node(self, name: str, start: float, back: float) -> ModelNode:
@@ -121,7 +125,7 @@ class PlanRehearsal:
             self.timeline.run(self.timeline.now + death.lasting)
         if state is None:
             raise StateError("rehearsal-unfinished", "the controller was killed before its first event")
-        return foresee(state, EPOCH, self.timeline.now, self._spans(), self.moments)
+        return foresee(state, self.start, self.timeline.now, self._spans(), self.moments)
 
     def _controller(self, name: str, death: Fault | None) -> Controller:
         interrupts = [fault.at for fault in self.faults if fault.kind is FaultKind.INTERRUPTED]
@@ -129,6 +133,7 @@ class PlanRehearsal:
             name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
             interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
             dies_at=float("inf") if death is None else death.at,
+            clock_ahead=self.start - EPOCH, calendars=self.plan.calendars, zones=self.zones,
         )  # fmt: skip
         self.current = controller
         return controller
@@ -144,7 +149,8 @@ class PlanRehearsal:
         seen = self.current.seen if self.current else None
         if seen is not None and seen.paused is not None and seen.ending is None:
             self._ask("continue", "")
-        self.timeline.after(LOOKS, self._attend)
+        closed = seen is not None and seen.closed is not None
+        self.timeline.after(LOOKS_CLOSED if closed else LOOKS, self._attend)
 
     def _ask(self, word: str, revert: str) -> None:
         if self.current is not None and self.current.alive:
@@ -168,6 +174,10 @@ class Teller(Observer):
             tell(f"wave {waves[after.reached].name} begins, {len(waves[after.reached].nodes):,} nodes")
         if after.paused is not None and before.paused is None:
             tell(f"waits: {after.paused.reason}; the rehearsal continues it")
+        if after.closed is not None and before.closed is None:
+            tell(f"waits for its change window: {after.closed.why}")
+        if after.closed is None and before.closed is not None:
+            tell("its change window opens")
         if after.halt is not None and before.halt is None:
             tell(f"halts: {after.halt.message} [{after.halt.reference}]")
 

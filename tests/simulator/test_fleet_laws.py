@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from rollout.app.ports import RunHeader
-from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.playbook import Limits, Share, SoakData
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
-from rollout.core.run.events import Answered, Event, Trigger, WaveJudged
+from rollout.core.run.events import Answered, Event, Ticked, Trigger, WaveJudged
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, RunState, Verb
@@ -212,6 +212,16 @@ def test_a_node_released_after_a_gate_that_did_not_pass_is_detected(site: Site) 
     discipline.on_event(WaveJudged(1.0, 0, Verdict.UNKNOWN, "down"), soaking, soaking)
     with pytest.raises(LawBrokenError, match="law 5: the gates of wave 0 returned unknown, and b-1 is released"):
         discipline.submitted(replace(CONFIRM, verb=Verb.APPLY, node="b-1"))
+
+
+def test_a_soak_that_ends_without_its_data_is_detected(site: Site) -> None:
+    site.journal.lines["r1"] = []
+    discipline = Discipline(site.journal, "r1", fleet=site.fleet, told=0)
+    soaking = running(Phase.SOAKING, a_1=NodeRecord(state=NodeState.CONFIRMED))
+    needs = replace(ORDER, waves=tuple(replace(wave, data=SoakData(1)) for wave in ORDER.waves))
+    soaking = replace(soaking, order=needs)
+    with pytest.raises(LawBrokenError, match="soak: wave 0 passed with 0 of 1 pod starts"):
+        discipline.on_event(Ticked(1.0), soaking, replace(soaking, wave=1, phase=Phase.RUNNING))
 
 
 def test_a_command_before_its_event_is_durable_is_detected(site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from time import process_time
 
@@ -11,11 +12,12 @@ from click.testing import CliRunner
 
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
+from rollout.adapters.zones import SystemZones
 from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
 from rollout.app.simulate import Forecast, most_at_once
 from rollout.cli.simulate import _names, simulate
-from rollout.core.model.calendar import joined
+from rollout.core.model.calendar import ChangeCalendar, Freeze, Weekday, Window, joined
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertScope
@@ -23,7 +25,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.plans.estimate import total
 from rollout.core.run.state import NodeState
 from rollout.core.text.nodesets import expand
-from rollout.errors import InputError
+from rollout.errors import InputError, Place
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.rehearsal import PlanRehearsal
 from tests.core.presentation.journals import plan_of
@@ -164,3 +166,18 @@ def test_the_command_prints_text_or_json_and_exits_as_asked(plan: Plan, tmp_path
     found = only(told.output)
     assert (found["kind"], found["ending"], found["exitCode"], told.return_value) == ("Forecast", "halted", 3, 3)
     assert found["halt"]["wave"] in {wave.name for wave in plan.waves}
+
+
+def test_it_waits_for_the_change_windows_of_its_plan_in_their_zone(plan: Plan) -> None:
+    """It begins on a Friday at 22:30 in Zurich; windows of Monday to Thursday last from 22:00 to 02:00, and Monday is frozen."""
+    days = frozenset({Weekday.MONDAY, Weekday.TUESDAY, Weekday.WEDNESDAY, Weekday.THURSDAY})
+    window, freeze = Window(days, 22 * 60, 26 * 60 % 1440), Freeze("2026-11-30", "2026-11-30", "invoices")
+    calendar = ChangeCalendar(Place("rno.yaml", 1, 1), "Europe/Zurich", (window,), (freeze,))
+    begins = datetime.fromisoformat("2026-11-27T22:30+01:00").timestamp()
+    opens = datetime.fromisoformat("2026-12-01T00:00+01:00").timestamp()
+    found = PlanRehearsal(replace(plan, calendars=(calendar,)), (), start=begins, zones=SystemZones()).run()
+    assert found.ending == "done"
+    (opened,) = (moment.at for moment in found.moments if moment.words == "run: its change window opens")
+    assert opened == pytest.approx(opens - begins, abs=61.0)
+    assert min(peak.at for peak in found.peaks if peak.most) >= opened
+    assert found.seconds == pytest.approx(opened + rehearse(plan).seconds, rel=0.05)
