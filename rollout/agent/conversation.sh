@@ -20,6 +20,7 @@ serve() { # frames of standard input, until it ends or is no frame. The status i
 frames() { # into `result`: the status of the last verb
   result=0
   read -r talk _ </proc/self/stat
+  born "$talk" && talked=$born
   while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
     take "$size" || { say "refused torn-program the request arrived incomplete" && result=1 && return; }
     printf 'begin %s\n' "$nonce"
@@ -39,4 +40,6 @@ take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there ar
   [ "${#PAYLOAD}" -eq "$1" ]
 }
 
-log() { { printf '%s\n' "$1" >"/proc/${talk-}/fd/3"; } 2>/dev/null || :; } # TEXT: to the node's journal
+log() { # TEXT: to the node's journal. A verb may outlive its conversation, and the number may be another process's by then
+  ! born "${talk-0}" || [ "$born" != "${talked-}" ] || { printf '%s\n' "$1" >>"/proc/$talk/fd/3"; } 2>/dev/null || :
+}

@@ -18,7 +18,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 
 remove_boot_unit() {
   drop "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
-  [ ! -d "${HIDDEN%/*}" ] || rm -rf "${HIDDEN%/*}"
+  [ ! -e "$HIDDEN" ] || show_boot_unit
   [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 

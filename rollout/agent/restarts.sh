@@ -67,9 +67,11 @@ reload_units() { # without the boot unit: once systemd has it in memory, only an
   mkdir -p "${HIDDEN%/*}" 2>/dev/null && true 2>/dev/null >"$HIDDEN"
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   reloaded=$?
-  rm -rf "${HIDDEN%/*}"
+  show_boot_unit
   return "$reloaded"
 }
+
+show_boot_unit() { rm -fd "$HIDDEN" "${HIDDEN%/*}" 2>/dev/null || rm -f "$HIDDEN"; } # to systemd again. The folder may have files of others; busybox has no -d
 
 reload_surely() { # a second attempt if systemd refused (little room in /run); if it hung, it reloads before the restart, as soon as it can
   reload_units && return

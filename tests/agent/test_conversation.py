@@ -272,6 +272,16 @@ def test_a_journal_that_hangs_delays_no_answer(node: Node) -> None:
         assert shell.end() == (0, b"")
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["its conversation", "another process of its number"])
+def test_a_line_goes_only_to_the_conversation_of_the_verb(node: Node, tmp_path: Path, kept: bool) -> None:
+    """A verb may outlive its conversation, whose process number may then belong to another process."""
+    file = tmp_path / "file"
+    file.write_text("of another\n")
+    script = f'exec 3>>"{file}"; {PROGRAM}\nread -r talk _ </proc/self/stat; born "$talk"; talked={"$born" if kept else 1}; log line'
+    subprocess.run([node.bin / "sh", "-c", script, "rollout"], check=True)
+    assert file.read_text() == "of another\n" + ("line\n" if kept else "")
+
+
 # ------------------------------------------------------------------------------------------------------------- bytes
 
 

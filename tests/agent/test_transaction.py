@@ -75,6 +75,15 @@ def test_daemon_reload_only_when_a_unit_file_changes(node: Node) -> None:
     assert "daemon-reload" not in node.calls()
 
 
+def test_a_reload_keeps_what_others_have_in_the_folder_that_hides_the_boot_unit(node: Node) -> None:
+    theirs = node.at("/run/systemd/transient/basic.target.wants/other.service")
+    theirs.parent.mkdir()
+    theirs.touch()
+    applied(node)
+    assert "daemon-reload" in node.calls()
+    assert [path.name for path in theirs.parent.iterdir()] == ["other.service"]
+
+
 def test_mode_owner_and_attributes_are_those_of_the_target(node: Node) -> None:
     node.at(CONFIG).chmod(0o604)
     os.chown(node.at(CONFIG), 12, 34) if os.geteuid() == 0 else None
