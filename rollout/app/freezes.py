@@ -57,7 +57,7 @@ def next_token(journal: Journal, cluster: str, reports: Mapping[str, Report]) ->
 def mark_fleet(
     access: NodeAccess, nodes: Nodes, freeze: NodeFreeze, *, on: bool, keep: Keep = keep_nothing
 ) -> Mapping[str, Report]:
-    """NodeFreeze or unfreeze every node of ``access``. ``keep`` stores the trace of an answer that rollout fails on."""
+    """Freeze or unfreeze every node of ``access``. ``keep`` stores the trace of an answer that rollout fails on."""
     make, verb = (agent_call.freeze, "freeze") if on else (agent_call.unfreeze, "unfreeze")
 
     def mark(target: Target) -> Report:

@@ -21,16 +21,7 @@ from rollout.core.model.plan import (
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import (
-    Budget,
-    Busy,
-    Disruption,
-    EvictToo,
-    LateWatch,
-    Limits,
-    RevertScope,
-    Share,
-)
+from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, LateWatch, Limits, RevertScope, Share
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
