@@ -162,7 +162,11 @@ class Errand:
         if not self.node.powered:
             self.timeline.after(1.0, lambda: self._end(_unreached(self.ask)))
         elif blocked <= now:
-            self.timeline.after(self.link.latency * (0.5 + self.fleet.dice.random()), self._arrive)
+            arrives = now + self.link.latency * (0.5 + self.fleet.dice.random())
+            if arrives < patience:
+                self.timeline.at(arrives, self._arrive)
+            else:  # a link that is slower than the patience for a connection is given up as one that is cut
+                self.timeline.at(patience, lambda: self._end(_unreached(self.ask)))
         elif blocked < patience:
             self.timeline.at(blocked, lambda: self._connect(patience))
         else:

@@ -274,7 +274,7 @@ def test_a_journal_that_hangs_delays_no_answer(node: Node) -> None:
 
 @pytest.mark.parametrize("kept", [True, False], ids=["its conversation", "another process of its number"])
 def test_a_line_goes_only_to_the_conversation_of_the_verb(node: Node, tmp_path: Path, kept: bool) -> None:
-    """A verb may outlive its conversation, whose process number may then belong to another process."""
+    """A verb may outlive its conversation. The number of that process may then belong to another one."""
     file = tmp_path / "file"
     file.write_text("of another\n")
     script = f'exec 3>>"{file}"; {PROGRAM}\nread -r talk _ </proc/self/stat; born "$talk"; talked={"$born" if kept else 1}; log line'

@@ -19,6 +19,9 @@ from rollout.simulator.play import Play
 from rollout.simulator.scenario import Fault, FaultKind, Scenario
 from rollout.simulator.tally import law_of, smallest
 
+SLOWER_THAN_PATIENCE = Fault(FaultKind.LATENT, "a10", amount=160_000.0)
+"""Four slow links of a node, one on top of the other: a law broke because the model waited hours for a connection."""
+
 
 @st.composite
 def scenarios(draw: st.DrawFn, most: int = 5) -> Scenario:
@@ -33,6 +36,7 @@ def scenarios(draw: st.DrawFn, most: int = 5) -> Scenario:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenarios())
 @example(Scenario(0, drawn_order(dice_of(0)), ()))
+@example(Scenario(0, drawn_order(dice_of(0)), (SLOWER_THAN_PATIENCE,)))
 def test_no_drawn_faults_break_a_law(scenario: Scenario) -> None:
     outcome = Play(scenario).run()
     assert outcome.broken == "", "\n".join(map(str, outcome.story))
