@@ -99,7 +99,8 @@ def test_a_login_shell_that_prints_later(server: Sshd, user: User, tmp_path: Pat
     with closing(SshNodes(ssh_config=server.ssh_config, limits=PATIENT)) as nodes:
         outcomes = {_outcome(nodes)}
         until(lambda: _lost_one(nodes, outcomes) or sessions(server) > 1, 120, "another connection")
-        assert _outcome(nodes) is Outcome.DONE
+        last = report(nodes.run(target(), STATUS))
+    assert last.outcome is Outcome.DONE, (last.message, outcomes)
     assert outcomes <= {Outcome.DONE, Outcome.LOST}
 
 
