@@ -19,7 +19,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 remove_boot_unit() {
   drop "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
   [ ! -e "$HIDDEN" ] || show_boot_unit
-  [ ! -e "$T/made-wants" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
+  [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
 
 disarm() { # what is already gone is no error; a watch does not stop itself

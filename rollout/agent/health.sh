@@ -130,8 +130,12 @@ is_healthy() { # compared with what was remembered before the restart; the reaso
   recall "$alive" "$unit"
   pid=$was_pid
   answers || return 1
-  words=$NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$pid/cmdline")$NL
-  each argument has_argument || return 1
+  case $NL$PAYLOAD in *"${NL}argument "*)
+    command_line "$pid"
+    words=$NL$words$NL
+    each argument has_argument || return 1
+    ;;
+  esac
   # after a revert (no payload) the files are whatever they were before the change; without a restart they were not read
   [ -z "$PAYLOAD" ] || ! is_restarted "$unit" || knows_its_fields || return 1
   why="$((longest / 1000)) s without a restart, healthz ${health:-off}"
