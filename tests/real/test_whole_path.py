@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,14 @@ class Site:
     def rollout(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = self.command(*words)
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def elsewhere(self) -> Site:
+        """The same configuration in another folder, with a journal of its own."""
+        folder = self.folder / "elsewhere"
+        folder.mkdir()
+        for name in ("inventories", "playbooks", "templates"):
+            (folder / name).symlink_to(self.folder / name)
+        return replace(self, folder=folder)
 
     def files(self) -> str:
         """Digest, mode and owner of every file that rollout could touch, and every unit of rollout, read out of band."""
@@ -97,6 +105,28 @@ def test_an_unhealthy_kubelet_halts_the_run_and_the_node_has_its_old_files(site:
     finally:
         site.node.exec("mv", f"{kubelet}.real", kubelet)
     assert site.files() == before
+
+
+def test_a_frozen_node_refuses_every_controller_until_it_is_unfrozen(site: Site) -> None:
+    """Another journal knows nothing of the freeze: the node itself refuses. An emergency rollback passes."""
+    applied = site.rollout("apply", "--cluster", "real", "--yes")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    changed = site.files()
+    frozen = site.rollout("freeze", "real", "--reason", "incident 4711")
+    assert frozen.returncode == 0, frozen.stdout + frozen.stderr
+    another, other = site.elsewhere(), ("apply", "--cluster", "real", "--set", "imagePullProgressDeadline=9m", "--yes")
+    refused = another.rollout(*other)
+    assert refused.returncode == 5, refused.stdout + refused.stderr
+    assert "incident 4711" in refused.stdout + refused.stderr
+    assert site.files() == changed
+    back = site.rollout("rollback", "--cluster", "real", "--emergency", "--yes")
+    assert back.returncode == 0, back.stdout + back.stderr
+    lifted = site.rollout("unfreeze", "real", "--yes", "--reason", "incident 4711 is over")
+    assert lifted.returncode == 0, lifted.stdout + lifted.stderr
+    applied = another.rollout(*other)
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert "=9m" in site.flags()
+    assert another.rollout("rollback", "--cluster", "real", "--emergency", "--yes").returncode == 0
 
 
 def test_the_controller_dies_the_guard_reverts_and_resume_continues(site: Site) -> None:
