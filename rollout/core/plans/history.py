@@ -75,6 +75,7 @@ def another_machine(name: str, snapshot: Snapshot, live: Mapping[str, LiveNode])
 def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:
     """Warnings to read before these nodes are changed."""
     return (
+        *_of_one_machine(selection, fleet),
         *(_from_plans(selection, fleet, around.seen) if around.seen else ()),
         *(_from_api(inventory, selection, around.live) if around.live is not None else ()),
         *_not_asked(around),
@@ -87,6 +88,19 @@ def folded(said: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Remark, ...]:
     for name, remark in said:
         nodes.setdefault(remark, []).append(name)
     return tuple(Remark(reference, text, tuple(names)) for (reference, text), names in nodes.items())
+
+
+def _of_one_machine(selection: Sequence[str], fleet: FleetSnapshot) -> Iterator[Remark]:
+    """Of two names of one machine, the second is refused in the middle of the run: the first has changed the files."""
+    names: dict[str, list[str]] = {}
+    for name in selection:
+        snapshot = fleet.nodes.get(name)
+        if isinstance(snapshot, Snapshot) and snapshot.machine_id:
+            names.setdefault(snapshot.machine_id, []).append(name)
+    for machine, shared in names.items():
+        if len(shared) > 1:
+            text = f"all have the machine-id {machine}: names of one machine, or machines made from one image"
+            yield Remark("same-machine-id", text, tuple(shared))
 
 
 def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: KnownNodes) -> Iterator[Remark]:

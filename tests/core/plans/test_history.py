@@ -65,6 +65,12 @@ def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:
     assert said(planned(Around(seen_in([newest, oldest])), machines={N1: "a" * 32})) == ()
 
 
+def test_nodes_with_one_machine_id_are_named_together() -> None:
+    (remark,) = said(planned(machines={N1: "a" * 32, N2: "", N3: "a" * 32, N4: ""}))
+    assert (remark.reference, remark.nodes) == ("same-machine-id", (N1, N3))
+    assert "a" * 32 in remark.text
+
+
 def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them() -> None:
     around = Around(live=tuple(live(name, cordoned=name == N2) for name in FOUND.nodes))
     plan = planned(around)
