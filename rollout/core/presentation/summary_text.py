@@ -30,6 +30,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  waits: {printable(str(summary.draining), 500)}"
     if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
         yield f"  waits: {printable(waiting, 400)}"
+    if summary.soak:
+        yield f"  {summary.soak}"
     yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
