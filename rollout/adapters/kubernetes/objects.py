@@ -21,8 +21,8 @@ MOST_DIGITS = 15
 _OPERATIONS = re.compile(
     r'^kubelet_runtime_operations(_errors)?_total\{operation_type="([a-z_]+)"\} (\S+)$', re.MULTILINE
 )
-"""Requests to the runtime that have ended, and those that failed. Stable names since 1.14; 1.20 to 1.36 write only this
-label (pkg/kubelet/metrics/metrics.go, pkg/kubelet/kuberuntime/instrumented_services.go).
+"""Requests to the runtime that have ended, and those that failed: names and only label of pkg/kubelet/metrics/metrics.go,
+counted in pkg/kubelet/kuberuntime/instrumented_services.go. Their level is ALPHA, so a newer kubelet may rename them.
 """
 _PULL = "pull_image"
 _MOST_PULLS = 10**9
