@@ -12,7 +12,7 @@ from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
 from rollout.core.model.gates import BackEnd
-from rollout.core.model.live import LiveNode, Sight
+from rollout.core.model.live import LiveNode, PullCounter, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import AwayError, RemoteError
 
@@ -32,6 +32,12 @@ class Absent:
         _absent(BackEnd.KUBECONFIG)
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:  # noqa: ARG002
+        _absent(BackEnd.KUBECONFIG)
+
+    def pull_counter(self, node: str, timeout: float) -> PullCounter:  # noqa: ARG002
+        _absent(BackEnd.KUBECONFIG)
+
+    def missing_to_count_pulls(self) -> tuple[str, ...]:
         _absent(BackEnd.KUBECONFIG)
 
     def missing_rights(self) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from rollout.app.following import afterwards, attendance, order_of, plan_of
+from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
@@ -89,10 +90,11 @@ class LiveRun:
         if state.phase is not Phase.ENDED:
             found = attendance(self._journal, state.order.cluster, self._run)
             if found.alive:
-                return Afterwards(now, found)
+                return Afterwards(now, found, frozen=freeze_in(self._journal, state.order.cluster))
         at, known = self._searched
         if anew or now - at >= AFTERWARDS_EVERY:
-            known = afterwards(self._journal, state, now)
+            frozen = freeze_in(self._journal, state.order.cluster)
+            known = replace(afterwards(self._journal, state, now), frozen=frozen)
             self._searched = (now, known)
         return known
 

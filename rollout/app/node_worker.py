@@ -18,6 +18,7 @@ from rollout.app.following import HasEnded, gives_way, none_has_ended
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
+from rollout.app.pull_counts import PullCounts
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.freeze import FROZEN, told
 from rollout.core.model.gates import GateKind, GateScope
@@ -71,12 +72,14 @@ class NodeWorker:
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
     _drains: Drains | None = None
+    _pulls: PullCounts | None = None
 
     def __post_init__(self) -> None:
         if self.plan is not None:
             plan, cluster = self.plan, self.backends.cluster
             self._node_gates = NodeGates(plan, self.clock, self.backends)
             self._drains = Drains(self.run, plan.drain, plan.cordoned, cluster, self.clock)
+            self._pulls = PullCounts(cluster)
 
     def __call__(self, command: Command) -> Event:
         match command:
@@ -209,10 +212,12 @@ class NodeWorker:
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report), report.message
-        reference, pod_starts = reference_of(report, trigger), None
+        reference, pod_starts, pulls_done = reference_of(report, trigger), None, None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)
             pod_starts = self._gates.started.get(ask.node)
+            if ask.count_pulls and trigger is Trigger.GATES_PASSED:
+                pulls_done = self._pulls_done(ask.node)
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
         elif falsehood := self._falsehood(ask, report, reference):
@@ -227,8 +232,13 @@ class NodeWorker:
             self.clock.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, report.seconds,
             log=report.log,
             newer=newer_attempt(ask.tx, report.receipts) if self.plan is None and ask.verb is Verb.READ else "",
-            pod_starts=pod_starts,
+            pod_starts=pod_starts, pulls_done=pulls_done,
         )  # fmt: skip
+
+    def _pulls_done(self, node: str) -> int | None:
+        if self._pulls is None:
+            raise LookupError(_NO_PLAN)
+        return self._pulls.since_change(node, restarted=UNIT in self._change(node).units)
 
     def _judged(self, ask: Ask, report: Report) -> Judgement:
         """The verdict of the node's gates. If rollout itself fails on the measurement, it is unknown, never a pass."""
@@ -254,8 +264,9 @@ class NodeWorker:
         return None
 
     def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:
-        if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None:
+        if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None and self._pulls is not None:
             self._node_gates.forget(ask.node)
+            self._pulls.forget(ask.node)
         started = self.clock.now()
         command = self._command(ask, take_over=take_over or self.take_over)
         answer = self.nodes.run(self.access.targets[ask.node], command)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
-from rollout.core.model.live import LiveNode, Sight
+from rollout.core.model.live import LiveNode, PullCounter, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -130,6 +130,14 @@ class Cluster(Protocol):
 
     def configz(self, node: str, timeout: float) -> Mapping[str, Any]:
         """Field → value in force, according to the node's kubelet."""
+        ...
+
+    def pull_counter(self, node: str, timeout: float) -> PullCounter:
+        """The pulls that the running kubelet of a node has counted; ``RemoteError`` if it shows none."""
+        ...
+
+    def missing_to_count_pulls(self) -> tuple[str, ...]:
+        """The right that ``pull_counter`` lacks: to get nodes/proxy."""
         ...
 
     def missing_rights(self) -> tuple[str, ...]:

@@ -34,7 +34,9 @@ def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
 def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
     """A playbook may have nodes drained. Without a kubeconfig it is unknown which nodes need it."""
     drains = policy.disruption is Disruption.DRAIN_AND_RESTART and _endpoints(inventory, kubeconfig).kubeconfig
-    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED)
+    demands = (policy.data, *(wave.data for wave in policy.waves))
+    pulls = any(data is not None and data.pulls for data in demands)
+    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls)
 
 
 def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
@@ -54,6 +56,8 @@ def gate_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> Iterat
             _check_rights(backends.cluster.missing_to_drain, endpoints.kubeconfig, "draining needs")
         if needs_cluster(needs.gates):
             _check_rights(backends.cluster.missing_rights, endpoints.kubeconfig, "gates need")
+        if needs.pulls:
+            _check_rights(backends.cluster.missing_to_count_pulls, endpoints.kubeconfig, "counting pulls needs")
         yield backends
 
 
@@ -110,9 +114,10 @@ def _http_back_ends(endpoints: Endpoints, stack: ExitStack) -> tuple[Metrics, Al
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
-    """Whether the API server is needed: for pods, for API gates, or for the effective-config gate with a kubeconfig."""
+    """Whether the API server is needed: for pods or pulls, for API gates, or for the effective-config gate with a kubeconfig."""
     shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in needs.gates)
-    return needs.pods is not PodNeeds.NOT_ASKED or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
+    counts = needs.pods is not PodNeeds.NOT_ASKED or needs.pulls
+    return counts or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 
 
 def _cluster(endpoints: Endpoints, stack: ExitStack) -> Cluster:

@@ -130,9 +130,9 @@ class _Conversation(BaseHTTPRequestHandler):
             reply = rest.unsupported(kind)
         else:
             reply = self._api.reply(method, self.path, body, self.headers.get("Authorization", ""))
-        data = json.dumps(reply.document).encode()
+        data = (reply.text or json.dumps(reply.document)).encode()
         self.send_response(reply.code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain; version=0.0.4" if reply.text else "application/json")
         self.send_header("Content-Length", str(len(data)))
         wait = reply.document.get("details", {}).get("retryAfterSeconds")
         if wait:

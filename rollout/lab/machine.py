@@ -86,6 +86,7 @@ class LabMachine:
     booting: set[str] = field(default_factory=set)
     runtime_version: str = ""
     pulling: bool = False
+    pulled: int = 0  # images, by the kubelet that runs
 
     def advance(self, now: float) -> None:
         """Run all scheduled changes up to ``now``, in their order."""
@@ -254,6 +255,7 @@ class LabMachine:
         """The image is pulled."""
         if self.pulling:
             self.pulling = False
+            self.pulled += 1
             self._tell_pull(now, lambda words: words.ends)
 
     def _cancel_pull(self, now: float) -> None:
@@ -344,6 +346,7 @@ class LabMachine:
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:
             self.pods.kubelet_ended(now)
+            self.pulled = 0
 
 
 def identifier(service: LabService) -> str:

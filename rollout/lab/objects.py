@@ -140,6 +140,16 @@ def configz(seen: NodeMoment) -> Object | None:
     return None
 
 
+def metrics(seen: NodeMoment) -> str:
+    """The running kubelet's counters of requests to its runtime; ``""`` when none runs. One appears with its first request."""
+    if not any(service.phase is UnitPhase.RUNNING and service.pid for service in seen.machine.kubelets()):
+        return ""
+    counts = {"pull_image": seen.machine.pulled, "version": 1}
+    name = "kubelet_runtime_operations_total"
+    lines = [f'{name}{{operation_type="{kind}"}} {count}\n' for kind, count in counts.items() if count]
+    return "".join((f"# TYPE {name} counter\n", *lines))
+
+
 def metadata(seen: NodeMoment, name: str, thing: str) -> Object:
     """``resourceVersion`` grows with every renewal of the lease, and with changes in between."""
     renewed = seen.machine.pods.lease.renewed(seen.now) or 0.0

@@ -227,11 +227,20 @@ def _configz(query: Query) -> Reply:
     if query.name not in query.lookup.names:
         return not_found("nodes", query.name)
     found = objects.configz(query.lookup.see(query.name))
-    if found is None:
-        address = query.lookup.see(query.name).spec.known_as
-        why = f"error trying to reach service: dial tcp {address}:10250: connect: connection refused"
-        return status(503, "ServiceUnavailable", why)
-    return Reply(200, found)
+    return _no_kubelet(query) if found is None else Reply(200, found)
+
+
+def _metrics(query: Query) -> Reply:
+    if query.name not in query.lookup.names:
+        return not_found("nodes", query.name)
+    found = objects.metrics(query.lookup.see(query.name))
+    return Reply(200, {}, found) if found else _no_kubelet(query)
+
+
+def _no_kubelet(query: Query) -> Reply:
+    address = query.lookup.see(query.name).spec.known_as
+    why = f"error trying to reach service: dial tcp {address}:10250: connect: connection refused"
+    return status(503, "ServiceUnavailable", why)
 
 
 def _may(query: Query) -> Reply:
@@ -285,6 +294,7 @@ _ROUTES: tuple[tuple[str, re.Pattern[str], Callable[[Query], Reply]], ...] = tup
         ("GET", f"/api/v1/nodes/{_NAME}", _node),
         ("PATCH", f"/api/v1/nodes/{_NAME}", patch_node),
         ("GET", f"/api/v1/nodes/{_NAME}/proxy/configz", _configz),
+        ("GET", f"/api/v1/nodes/{_NAME}/proxy/metrics", _metrics),
         ("GET", "/api/v1/pods", _pods),
         ("GET", "/api/v1/namespaces/(?P<namespace>[a-z0-9-]+)/pods", _pods),
         ("GET", "/api/v1/events", _events),

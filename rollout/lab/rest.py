@@ -14,10 +14,11 @@ _VERBS = {"POST": "create", "PATCH": "patch"}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Status code and JSON document."""
+    """Status code and JSON document, or ``text`` in its place."""
 
     code: int
     document: Object
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

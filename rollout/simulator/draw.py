@@ -45,10 +45,11 @@ def scenario(seed: int) -> Scenario:
 
 
 def with_data(order: Order, dice: Random) -> Order:
-    """In one of four, soaks need pod starts: some are quick, some take a while, some never have them in time."""
+    """In one of four, soaks need pod starts, half of them image pulls too: some are quick, some never have them in time."""
     if dice.random() < 0.75:
         return order
-    data = SoakData(dice.choice((1, 5, 40)), dice.choice((5.0, 60.0, 300.0)))
+    starts, within, pulls = dice.choice((1, 5, 40)), dice.choice((5.0, 60.0, 300.0)), dice.choice((0, 0, 0, 1, 4, 30))
+    data = SoakData(starts, within, pulls)
     return replace(order, waves=tuple(replace(wave, data=data) for wave in order.waves))
 
 

@@ -265,6 +265,7 @@ class Errand:
             self.sender.now(), ask.node, ask.serial, ask.verb, trigger, reference, message, counter, left, took,
             newer=newer_attempt(ask.tx, report.receipts) if back else "", pulls=self.cancels,
             pod_starts=self.node.pods_started() if known else None,
+            pulls_done=self.node.pulls_done() if known and ask.count_pulls else None,
         )  # fmt: skip
 
     def _judged(self, report: Report) -> Trigger:

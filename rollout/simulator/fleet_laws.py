@@ -195,15 +195,18 @@ class Discipline:
                 broken(f"window: {name} gets {record.asked} outside the change windows")
 
     def _has_its_data(self, before: RunState, after: RunState) -> None:
-        """A soak ends with fewer pod starts than demanded only if the run halts; counted on the nodes."""
+        """A soak ends with fewer pod starts or pulls than demanded only if the run halts; counted on the nodes."""
         passed = before.phase is Phase.SOAKING and after.wave > before.wave
         data = before.order.waves[before.wave].data if passed else None
         if data is None or self.fleet is None:
             return
         names = [n for n in before.order.waves[before.wave].nodes if after.nodes[n].state is NodeState.CONFIRMED]
-        started = sum(self.fleet.nodes[name].pods_started() for name in names)
-        if names and started < data.pod_starts:
+        nodes = [self.fleet.nodes[name] for name in names]
+        started, pulled = sum(node.pods_started() for node in nodes), sum(node.pulls_done() for node in nodes)
+        if nodes and started < data.pod_starts:
             broken(f"soak: wave {before.wave} passed with {started} of {data.pod_starts} pod starts")
+        if nodes and pulled < data.pulls:
+            broken(f"soak: wave {before.wave} passed with {pulled} of {data.pulls} pulls")
 
     def settled(self) -> None:
         """A batch is processed. The run's opening caused no commands."""

@@ -36,6 +36,9 @@ GUARD_AGAIN = 5.0
 POD_EVERY = 10.0
 """Seconds between two pod starts on a model node."""
 
+PULL_EVERY = 15.0
+"""Seconds between two image pulls that succeed there."""
+
 
 @dataclass
 class ModelNode(ModelMachine):
@@ -78,6 +81,10 @@ class ModelNode(ModelMachine):
     def pods_started(self) -> int:
         """The pods that started on it since its last change began."""
         return int((self.timeline.now - self.changed_at) / POD_EVERY)
+
+    def pulls_done(self) -> int:
+        """The image pulls that succeeded on it since then."""
+        return int((self.timeline.now - self.changed_at) / PULL_EVERY)
 
     def lose_power(self, back_after: float) -> None:
         self.away_until = 0.0

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.live_run import MOST_RUNS, LiveRun, LiveRuns, tell_run
+from rollout.app.live_run import AFTERWARDS_EVERY, MOST_RUNS, LiveRun, LiveRuns, tell_run
+from rollout.app.ports import Note
+from rollout.core.model.freeze import NodeFreeze
+from rollout.core.presentation.freeze_text import FreezeNoted, frozen_note, unfrozen_note
 from rollout.core.run.journal_codec import encode_event
 from rollout.errors import StateError
 from tests.core.presentation import journals
@@ -67,6 +70,26 @@ def test_a_controller_that_died_is_seen_without_an_event(tmp_path: Path) -> None
     journal.release(plan.cluster, RUN)
     now.at += 1.0
     assert not live.look().after.controller.alive
+    journal.close()
+
+
+def test_a_freeze_of_its_cluster_is_seen_with_and_without_a_controller(tmp_path: Path) -> None:
+    plan, play = journals.stopped(lambda state: state.wave == 2)
+    journal = keep(tmp_path, RUN, plan, play, len(play.journal))
+    now = Now()
+    live = LiveRun(journal, RUN, now)
+    assert live.look().after.frozen is None
+    freeze = NodeFreeze(7, "f-1", "ann@desk", "year end")
+    journal.note(plan.cluster, Note(now.at, "ann@desk", frozen_note(freeze)))
+    now.at += 1.0
+    shown = FreezeNoted("f-1", 7, journals.BEGAN, "ann@desk", "year end")
+    assert live.look().after.frozen == shown
+    journal.release(plan.cluster, RUN)
+    now.at += AFTERWARDS_EVERY
+    assert live.look().after.frozen == shown
+    journal.note(plan.cluster, Note(now.at, "ann@desk", unfrozen_note(freeze)))
+    now.at += AFTERWARDS_EVERY
+    assert live.look().after.frozen is None
     journal.close()
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.app.backends import Backends
+from rollout.app.backends import Absent, Backends
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Ran, Target
 from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
-from rollout.core.model.live import Lease, LiveNode, Sight
+from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Busy, Disruption, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -291,6 +291,34 @@ def test_a_failure_that_the_agent_measured_needs_no_request_to_the_api() -> None
     found = gated(Outside([reading(healthz="healthz timeout")]), "")(ask(Verb.MEASURE))
     assert isinstance(found, Answered)
     assert (found.trigger, found.reference) == (Trigger.GATES_FAILED, "gate-healthz")
+
+
+class Counted(Absent):
+    """An API server that has the kubelet's counter of pulls, and nothing else."""
+
+    def pull_counter(self, node: str, timeout: float) -> PullCounter:
+        return PullCounter(5, 1)
+
+
+@pytest.mark.parametrize(
+    ("measured", "count_pulls", "units", "done"),
+    [
+        (reading(), True, ("kubelet.service",), 4),
+        (reading(), True, ("containerd.service",), 0),
+        (reading(), False, ("kubelet.service",), None),
+        (reading(healthz="healthz timeout"), True, ("kubelet.service",), None),
+    ],
+)
+def test_pulls_are_read_when_they_are_asked_for_and_the_node_is_healthy(
+    measured: RemoteAnswer, *, count_pulls: bool, units: tuple[str, ...], done: int | None
+) -> None:
+    gates = tuple(gate for gate in DEFAULT_GATES if gate.kind is GateKind.HEALTHZ)
+    plan = replace(PLAN, groups=(ChangeGroup("g1", "one kind", replace(CHANGE, units=units)),), gates=gates)
+    working = worker(Outside([measured]), plan)
+    working = replace(working, backends=Backends(cluster=Counted()))
+    found = working(replace(ask(Verb.MEASURE), count_pulls=count_pulls))
+    assert isinstance(found, Answered)
+    assert found.pulls_done == done
 
 
 def test_an_unreachable_api_server_is_unknown() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from ruamel.yaml import YAML
 
-from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_DRAIN
+from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS, NEEDED_TO_DRAIN
 from rollout.app.load import load_cluster
 from rollout.app.load_playbook import load_policy
 from rollout.core.reading.sequence_file import load_sequence
@@ -59,9 +59,9 @@ def test_examples_are_read(page: str, what: str, text: str) -> None:
 
 
 def test_the_roles_on_the_page_are_the_rights_that_are_checked() -> None:
-    """The rights for gates, and those for draining."""
+    """The rights for gates, those for draining, and that for counting pulls."""
     texts = [text for page, what, text in examples() if what == "kubernetes"]
-    for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN), strict=True):
+    for text, needed in zip(texts, (NEEDED, NEEDED_TO_DRAIN, NEEDED_TO_COUNT_PULLS), strict=True):
         role = YAML(typ="safe", pure=True).load(text)
         granted = {
             (verb, group, resource)

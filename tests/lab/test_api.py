@@ -17,7 +17,8 @@ import yaml
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
-from rollout.lab import api, control, faults, pods
+from rollout.errors import RemoteError
+from rollout.lab import api, control, faults, pods, pulls
 from tests.controllers import until
 from tests.lab.labs import Lab
 
@@ -203,6 +204,25 @@ def test_configz_is_what_the_running_kubelet_was_started_with(small: Lab) -> Non
     assert effective()["serializeImagePulls"] is False
     restart(small, "--max-pods=77 --serialize-image-pulls=true")
     assert (effective()["maxPods"], effective()["serializeImagePulls"]) == (77, True), "a flag overrides the file"
+
+
+def test_a_kubelet_counts_its_pulls_from_its_start(small: Lab) -> None:
+    access = ApiClient(load_kubeconfig(str(small.directory / api.KUBECONFIG), ""))
+    cluster = KubernetesCluster(access)
+    try:
+        before = cluster.pull_counter(NODE, 10.0).ended
+        small.fault(NODE, pulls.PULLING)
+        assert cluster.pull_counter(NODE, 10.0).ended == before
+        small.clear(NODE)
+        assert cluster.pull_counter(NODE, 10.0).ended == before + 1
+        small.ssh(NODE, "systemctl restart kubelet")
+        assert cluster.pull_counter(NODE, 10.0).ended == 0
+        small.ssh(NODE, "systemctl stop kubelet")
+        with pytest.raises(RemoteError, match="connection refused"):
+            cluster.pull_counter(NODE, 10.0)
+        small.ssh(NODE, "systemctl start kubelet")
+    finally:
+        access.close()
 
 
 def test_containers_survive_a_restart_of_the_kubelet_and_no_reboot(small: Lab, extra: str) -> None:

@@ -218,10 +218,11 @@ def test_a_soak_that_ends_without_its_data_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", fleet=site.fleet, told=0)
     soaking = running(Phase.SOAKING, a_1=NodeRecord(state=NodeState.CONFIRMED))
-    needs = replace(ORDER, waves=tuple(replace(wave, data=SoakData(1)) for wave in ORDER.waves))
-    soaking = replace(soaking, order=needs)
-    with pytest.raises(LawBrokenError, match="soak: wave 0 passed with 0 of 1 pod starts"):
-        discipline.on_event(Ticked(1.0), soaking, replace(soaking, wave=1, phase=Phase.RUNNING))
+    for data, said in ((SoakData(1), "0 of 1 pod starts"), (SoakData(pulls=1), "0 of 1 pulls")):
+        needs = replace(ORDER, waves=tuple(replace(wave, data=data) for wave in ORDER.waves))
+        short = replace(soaking, order=needs)
+        with pytest.raises(LawBrokenError, match=f"soak: wave 0 passed with {said}"):
+            discipline.on_event(Ticked(1.0), short, replace(short, wave=1, phase=Phase.RUNNING))
 
 
 def test_a_command_before_its_event_is_durable_is_detected(site: Site) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rollout.adapters.endpoints import TokenFile, bearer
-from rollout.adapters.http import Http, HttpAnswer, decoded, mapping, refusal
+from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer, decoded, mapping, refusal
 from rollout.adapters.kubernetes.credentials import Credential, PluginCredentials, ask_plugin, context_for
 from rollout.adapters.kubernetes.kubeconfig import ApiAccess
 from rollout.core.text.terminal import printable
@@ -42,6 +42,15 @@ class ApiClient:
     def get(self, path: str, timeout: float) -> Any:
         """The JSON at ``path``, or ``RemoteError``; a dead kept connection is retried once."""
         return self._asked("GET", path, b"", timeout)
+
+    def page(self, path: str, timeout: float, most: int) -> str:
+        """The text at ``path``, at most ``most`` bytes; ``RemoteError`` if it is larger."""
+        answer = self._answer("GET", path, b"", timeout, accepts="text/plain", most=most)
+        if answer.status not in DONE:
+            raise self.error_of(answer, "GET", path)
+        if not answer.whole:
+            raise RemoteError("too-large", f"the answer is larger than {most >> 20} MiB")
+        return answer.body.decode("utf-8", "replace")
 
     def post(self, path: str, document: Any, timeout: float) -> Any:
         return self._asked("POST", path, json.dumps(document).encode(), timeout)
@@ -77,11 +86,14 @@ class ApiClient:
             raise self.error_of(answer, method, path)
         return mapping(decoded(answer), "the answer")
 
-    def _answer(self, method: str, path: str, body: bytes, timeout: float) -> HttpAnswer:
+    def _answer(
+        self, method: str, path: str, body: bytes, timeout: float,
+        accepts: str = "application/json", most: int = MOST_BYTES,
+    ) -> HttpAnswer:  # fmt: skip
         until = time.monotonic() + timeout
-        answer, token = self._once(method, path, body, until)
+        answer, token = self._once(method, path, body, until, accepts, most)
         if answer.status == 401 and self._forget(token):
-            answer, _ = self._once(method, path, body, until)
+            answer, _ = self._once(method, path, body, until, accepts, most)
         if answer.status in DONE:
             self._refused.pop(_what(method, path), None)
         return answer
@@ -94,16 +106,18 @@ class ApiClient:
             self._files.forget()
         return self._plugin is not None or self._files is not None
 
-    def _once(self, method: str, path: str, body: bytes, until: float) -> tuple[HttpAnswer, str]:
+    def _once(
+        self, method: str, path: str, body: bytes, until: float, accepts: str, most: int
+    ) -> tuple[HttpAnswer, str]:
         """The answer and the token that was sent; a plugin's time counts against the same deadline."""
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accepts}
         if body:
             headers["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         token, http = self._identity(_left(until))
         if token:
             headers["Authorization"] = f"Bearer {token}"
         url = self._connection.server + path
-        return http.ask(method, url, timeout=_left(until), headers=headers, body=body), token
+        return http.ask(method, url, timeout=_left(until), headers=headers, body=body, most=most), token
 
     def _identity(self, timeout: float) -> tuple[str, Http]:
         connection = self._connection

@@ -11,9 +11,9 @@ from rollout.adapters.http import listing, mapping, text
 from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.credentials import PLUGIN_SECONDS
 from rollout.adapters.kubernetes.drains import Cordons, Evictions
-from rollout.adapters.kubernetes.objects import lease, live_node, pod
+from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
 from rollout.adapters.kubernetes.pods import leaving_pod, over, placed_pod, planned_pod
-from rollout.core.model.live import Lease, LiveNode, Sight
+from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.errors import RemoteError
 
@@ -37,6 +37,9 @@ NEEDED: tuple[Right, ...] = (
     ("list", "", "pods", ""),
     ("get", "coordination.k8s.io", "leases", "kube-node-lease"),
 )
+NEEDED_TO_COUNT_PULLS: tuple[Right, ...] = (("get", "", "nodes/proxy", ""),)
+MOST_METRICS = 16 << 20
+"""Bytes of a kubelet's metrics. One with 110 pods has some 300 kB."""
 NEEDED_TO_DRAIN: tuple[Right, ...] = (
     ("get", "", "nodes", ""),
     ("list", "", "nodes", ""),
@@ -116,6 +119,11 @@ class KubernetesCluster:
         answer = self._client.get(f"/api/v1/nodes/{quote(node, safe='')}/proxy/configz", timeout)
         return mapping(answer.get("kubeletconfig"), "kubeletconfig")
 
+    def pull_counter(self, node: str, timeout: float) -> PullCounter:
+        """From the kubelet's own metrics, through the API server."""
+        path = f"/api/v1/nodes/{quote(node, safe='')}/proxy/metrics"
+        return pull_counter(self._client.page(path, timeout, MOST_METRICS))
+
     def look(self, node: str, timeout: float) -> Sight:
         """Pods come from the server's cache (resourceVersion 0, as a kubelet asks): for one node's pods from the store,
         the server reads every pod.
@@ -170,6 +178,9 @@ class KubernetesCluster:
 
     def missing_to_drain(self) -> tuple[str, ...]:
         return self._missing(NEEDED_TO_DRAIN)
+
+    def missing_to_count_pulls(self) -> tuple[str, ...]:
+        return self._missing(NEEDED_TO_COUNT_PULLS)
 
     def _missing(self, needed: tuple[Right, ...]) -> tuple[str, ...]:
         missing = tuple(

@@ -1,12 +1,13 @@
-"""The API's JSON as values of ``core.model.live``: only the used fields, each validated."""
+"""The API's JSON, and a kubelet's metrics, as values of ``core.model.live``: only the used fields, each validated."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rollout.adapters.http import listing, mapping, pairs, text
-from rollout.core.model.live import Container, Lease, LiveNode, Pod
+from rollout.core.model.live import Container, Lease, LiveNode, Pod, PullCounter
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 
@@ -17,6 +18,14 @@ COUNTER = "rollout/token"
 """The Node annotation with the token counter of the controller that set the cordon."""
 MOST_DIGITS = 15
 """Maximum digits of a counter: the agent accepts none from 10**15 on."""
+_OPERATIONS = re.compile(
+    r'^kubelet_runtime_operations(_errors)?_total\{operation_type="([a-z_]+)"\} (\S+)$', re.MULTILINE
+)
+"""Requests to the runtime that have ended, and those that failed: names and only label of pkg/kubelet/metrics/metrics.go,
+counted in pkg/kubelet/kuberuntime/instrumented_services.go. Their level is ALPHA, so a newer kubelet may rename them.
+"""
+_PULL = "pull_image"
+_MOST_PULLS = 10**9
 _STATES = ("running", "waiting", "terminated")
 
 
@@ -84,6 +93,28 @@ def pod(document: object) -> Pod:
         forever=spec.get("restartPolicy", "Always") == "Always",
         containers=tuple(_containers(status)),
     )
+
+
+def pull_counter(metrics: str) -> PullCounter:
+    """From the text of ``/metrics``. A counter appears with its first request, so a kubelet that has pulled nothing has none.
+
+    ``RemoteError`` if the kubelet counts no request at all: then it counts under another name.
+    """
+    counts = {(failed, kind): number for failed, kind, number in _OPERATIONS.findall(metrics)}
+    if not any(not failed for failed, _ in counts):
+        raise RemoteError("bad-answer", "the kubelet's metrics have no kubelet_runtime_operations_total")
+    return PullCounter(*(_count(counts.get((failed, _PULL), "0")) for failed in ("", "_errors")))
+
+
+def _count(written: str) -> int:
+    """Go writes large counts as 1.5e+06."""
+    try:
+        number = float(written)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= _MOST_PULLS:
+        raise RemoteError("bad-answer", f"a counter of the kubelet is {printable(written, 40)}")
+    return int(number)
 
 
 def _containers(status: Json) -> Iterator[Container]:

@@ -33,20 +33,22 @@ class PodNeeds(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Everything that a run asks of back ends."""
+    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets."""
 
     gates: tuple[Gate, ...] = ()
     pods: PodNeeds = PodNeeds.NOT_ASKED
+    pulls: bool = False
 
 
 def needs_of(plan: Plan | None) -> Needs:
     """``None``: a rollback, which asks no back end."""
     if plan is None:
         return Needs()
+    pulls = any(wave.data is not None and wave.data.pulls for wave in plan.waves)
     if any(node.drain for node in plan.nodes.values()):
-        return Needs(plan.gates, PodNeeds.DRAINED)
+        return Needs(plan.gates, PodNeeds.DRAINED, pulls)
     counted = any(node.less_room for node in plan.nodes.values())
-    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED)
+    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED, pulls)
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:
@@ -86,9 +88,14 @@ def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, 
         for what, names in found.items()
         for article in ("an" if what[0] == "A" else "a",)
     )
-    if problems or needs.pods is PodNeeds.NOT_ASKED or endpoints.kubeconfig:
+    if problems or endpoints.kubeconfig or (needs.pods is PodNeeds.NOT_ASKED and not needs.pulls):
         return problems
-    message = f"pods on nodes are to be drained or counted, which needs a kubeconfig, and the inventory of {cluster} names none"
+    what = (
+        "image pulls are to be counted"
+        if needs.pods is PodNeeds.NOT_ASKED
+        else "pods on nodes are to be drained or counted"
+    )
+    message = f"{what}, which needs a kubeconfig, and the inventory of {cluster} names none"
     return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
 
 

@@ -81,3 +81,11 @@ class Sight:
     lease: Lease | None
     pods: tuple[Pod, ...]
     pods_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PullCounter:
+    """The image pulls that a kubelet's process has ended since it started, and how many of them failed."""
+
+    ended: int
+    failed: int

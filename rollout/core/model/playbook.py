@@ -63,11 +63,13 @@ class Share:
 class SoakData:
     """What the changed nodes of a wave must have done since their change before its soak may end.
 
-    ``pod_starts`` counts pods that started on them, of all nodes together. Without them after ``within`` seconds the run halts.
+    ``pod_starts`` counts pods that started on them, ``pulls`` image pulls that succeeded, of all nodes together (0: none
+    are demanded). Without them after ``within`` seconds the run halts.
     """
 
-    pod_starts: int
+    pod_starts: int = 0
     within: float = 1800.0
+    pulls: int = 0
 
 
 class WaveKind(StrEnum):

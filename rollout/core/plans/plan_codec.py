@@ -17,7 +17,7 @@ from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 7
+VERSION = 8
 MOST_BYTES = 256 * 1024 * 1024
 
 

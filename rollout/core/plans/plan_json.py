@@ -73,9 +73,13 @@ class GroupPart:
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """So many pods must start on the nodes of a wave within this time, or the run halts."""
+    """So many pods must start, and image pulls succeed, on the nodes of a wave within this time, or the run halts.
+
+    0: none are demanded.
+    """
 
     pod_starts: int
+    pulls: int
     within_seconds: float
 
 
@@ -251,7 +255,7 @@ def _wave(plan: Plan, wave: Wave) -> WavePart:
         hold=wave.hold,
         at_once=wave.at_once,
         seconds=estimate.of_wave(plan, wave),
-        must_have_data=DataPart(wave.data.pod_starts, wave.data.within) if wave.data else None,
+        must_have_data=DataPart(wave.data.pod_starts, wave.data.pulls, wave.data.within) if wave.data else None,
         smallest_harms=smallest_harms(plan, wave),
     )
 

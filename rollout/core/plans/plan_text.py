@@ -148,9 +148,17 @@ def _waves(plan: Plan) -> Iterator[str]:
 def _manner(wave: Wave) -> str:
     """What is special about the wave."""
     one_at_a_time = f", at most {wave.at_once} at a time" if wave.at_once > 1 else ", one at a time" * wave.at_once
+    return _until(wave) + one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
+
+
+def _until(wave: Wave) -> str:
+    """The data that its soak waits for."""
     data = wave.data
-    starts = f", until {counted(data.pod_starts, 'pod')} started, at most {_time(data.within)}" if data else ""
-    return starts + one_at_a_time + (", then waits for `rollout continue`" if wave.hold else "")
+    if data is None:
+        return ""
+    starts = [f"{counted(data.pod_starts, 'pod')} started"] if data.pod_starts else []
+    pulls = [f"{counted(data.pulls, 'image pull')} succeeded"] if data.pulls else []
+    return f", until {' and '.join(starts + pulls)}, at most {_time(data.within)}"
 
 
 def wave_halts(plan: Plan, wave: Wave) -> Iterator[str]:

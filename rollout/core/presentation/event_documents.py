@@ -45,6 +45,7 @@ class AnsweredDocument:
     ``token`` is the highest counter that it knows, ``serial`` the number of the request, ``seconds`` how long it took.
     ``pulls``: images that it pulled right before its change. A drain is asked again in ``again_seconds``.
     ``log``: the last lines before it reverted its change. ``newer``: a later transaction that a rollback found.
+    ``pod_starts``, ``pulls_done``: the pods that started on it, and the pulls that succeeded, since its change; ``None``: not known.
     """
 
     step: Inline[Step]
@@ -62,6 +63,8 @@ class AnsweredDocument:
     again_seconds: float
     log: LastLog | None
     newer: str
+    pod_starts: int | None
+    pulls_done: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,8 @@ def _answered(step: Step, event: events.Answered, after: RunState) -> AnsweredDo
         again_seconds=event.again,
         log=event.log,
         newer=event.newer,
+        pod_starts=event.pod_starts,
+        pulls_done=event.pulls_done,
     )
 
 

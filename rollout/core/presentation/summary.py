@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Scope
 from rollout.core.presentation.waiting_nodes import (
     WaitingForBaselines,
+    WaitingForData,
     WaitingForDrains,
     WaitingForPulls,
+    data_seen,
     draining,
     pulling,
     without_baseline,
@@ -201,6 +203,7 @@ class Summary:
     pulling: WaitingForPulls | None
     baselines: WaitingForBaselines | None
     draining: WaitingForDrains | None
+    soak: WaitingForData | None
     cancelled: str  # nodes that were changed while they pulled images
     cordoned: str  # nodes not in flight that may still have the run's cordon
 
@@ -236,6 +239,7 @@ def summarize(state: RunState) -> Summary:
         pulling=pulling(state, state.now) if running else None,
         baselines=without_baseline(state, state.now) if running else None,
         draining=draining(state, state.now) if running else None,
+        soak=data_seen(state),
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         cordoned=fold(cordons(state)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
+from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
 from rollout.core.run.late_watch import LateStatus
@@ -30,6 +31,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  waits: {printable(str(summary.draining), 500)}"
     if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
         yield f"  waits: {printable(waiting, 400)}"
+    if summary.soak:
+        yield f"  {summary.soak}"
     yield from _how_to_go_on(summary)
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
@@ -173,13 +176,17 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Afterwards:
-    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report."""
+    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report.
+
+    ``frozen``: the freeze of its cluster, for the page of a run.
+    """
 
     now: float = 0.0
     controller: Attendance = field(default_factory=lambda: Attendance(alive=True))
     silences: tuple[LeftSilence, ...] = ()
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     late: LateStatus | None = None
+    frozen: FreezeNoted | None = None
 
 
 NOTHING_SINCE = Afterwards()

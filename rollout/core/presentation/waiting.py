@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from rollout.core.presentation.remaining import passed_rounds
-from rollout.core.presentation.waiting_nodes import draining, pulling, without_baseline
+from rollout.core.presentation.waiting_nodes import data_seen, draining, pulling, without_baseline
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import nodes_to_change, pace_allows
 from rollout.core.run.facts import IN_MOTION
@@ -165,17 +165,20 @@ def _settling(state: RunState, now: float) -> str:
 
 
 def _soaking(state: RunState, now: float) -> str:
-    wave = state.order.waves[state.wave]
+    wave, data = state.order.waves[state.wave], data_seen(state)
     progress = f"soaking wave {wave.name}: {passed_rounds(state)} of {state.order.passes} rounds passed"
-    asked = sum(state.nodes[name].asked is Verb.MEASURE for name in wave.nodes)
+    return f"{progress}{_round(state, now)}" + (f"; {data.counts}" if data else "")
+
+
+def _round(state: RunState, now: float) -> str:
+    """What its present round waits for, or when the next one begins."""
+    asked = sum(state.nodes[name].asked is Verb.MEASURE for name in state.order.waves[state.wave].nodes)
     if asked:
-        return f"{progress}, {counted(asked, 'node')} being measured"
+        return f", {counted(asked, 'node')} being measured"
     if state.gate_asked:
-        return f"{progress}, the wave gates are being checked"
+        return ", the wave gates are being checked"
     moving = _moving(state)
-    if moving:
-        return f"{progress}; {moving}"
-    return f"{progress}, next in {seconds_text(max(0.0, state.round_at - now))}"
+    return f"; {moving}" if moving else f", next in {seconds_text(max(0.0, state.round_at - now))}"
 
 
 def _halting(state: RunState, _now: float) -> str:

@@ -1,4 +1,4 @@
-"""Nodes that wait before their change: for the end of a drain, for their image pulls, for their baseline. For people and programs."""
+"""What nodes wait for: the end of a drain, their image pulls, their baseline, the data of their soak. For people and programs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from rollout.core.model.playbook import Busy
 from rollout.core.run.postponed import BASELINE_WITHIN
-from rollout.core.run.state import NodeState, RunState
+from rollout.core.run.soak_data import Gathered, gathered
+from rollout.core.run.state import NodeState, Phase, RunState
+from rollout.core.text.documents import Moment
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
 _MOST_IMAGES = 3
 _LONGEST = 300
@@ -69,6 +71,39 @@ class WaitingForBaselines:
     def __str__(self) -> str:
         asked = f"asked again for {seconds_text(self.seconds_left)} at most, then left alone"
         return f"{_which(self.count, '', self.nodes)}: no baseline from the API server; {asked}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingForData:
+    """What the changed nodes of a wave have done, of what its soak must have seen.
+
+    Without all of it the run halts at ``until``. ``None``: nothing is missing, or the run is held, so no time runs.
+    """
+
+    wave: str
+    data: tuple[Gathered, ...]
+    until: Moment | None
+
+    @property
+    def counts(self) -> str:
+        until = f"; it waits until {wall(self.until)}" if self.until else ""
+        return f"{', '.join(str(each) for each in self.data)}{until}"
+
+    def __str__(self) -> str:
+        return f"wave {printable(self.wave, 60)} soaks: {self.counts}"
+
+
+def data_seen(state: RunState) -> WaitingForData | None:
+    """``None``: no wave soaks, or its soak needs no data."""
+    wave = state.order.waves[state.wave] if state.phase is Phase.SOAKING else None
+    records = (
+        [record for name in wave.nodes if (record := state.nodes[name]).state is NodeState.CONFIRMED] if wave else []
+    )
+    if wave is None or wave.data is None or not records:
+        return None
+    found = gathered(wave.data, records)
+    waits = any(each.missing for each in found) and not state.waits
+    return WaitingForData(wave.name, found, state.data_by if waits else None)
 
 
 def _which(count: int, what: str, nodes: str) -> str:

@@ -35,6 +35,7 @@ from rollout.core.reading.playbook_schema import (
     Shares,
     WrittenBudgets,
     WrittenCap,
+    WrittenData,
     WrittenGates,
     WrittenLimits,
     WrittenTemplates,
@@ -93,7 +94,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
     if not any(isinstance(gate.asks, ApiCheck) for gate in gates):
-        _check_data(waves, root, mistakes)
+        _check_data(written, root, mistakes)
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
@@ -191,11 +192,11 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
         )
 
 
-def _check_data(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
+def _check_data(written: Playbook, root: Item, mistakes: Mistakes) -> None:
     """Pod starts are read with the gates of the API server. Without one of them they would never be known."""
-    places: list[tuple[int | str, ...]] = [("mustHaveData",)] if "mustHaveData" in root.entries() else []
-    places += [("waves", at, "mustHaveData") for at, wave in enumerate(waves) if wave.data is not None]
-    for place in places:
+    places: list[tuple[tuple[int | str, ...], WrittenData | None]] = [(("mustHaveData",), written.must_have_data)]
+    places += [(("waves", at, "mustHaveData"), wave.must_have_data) for at, wave in enumerate(written.waves or ())]
+    for place in (place for place, data in places if data is not None and data.pod_starts):
         hint = "add a node gate of the API server such as podsKept"
         mistakes.add(_at(root, *place), "data-unknown", "no gate asks the API server, so no pod start is known", hint)
 

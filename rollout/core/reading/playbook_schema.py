@@ -24,7 +24,7 @@ from rollout.core.model.playbook import (
 from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
 from rollout.core.reading.gate_schema import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
-from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, one_of
+from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, any_of, one_of
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Duration, Name, Percent, Registry, ShareText, between, choice
 
@@ -102,13 +102,25 @@ def _acceptable(value: object) -> str:
 
 
 class WrittenData(Written):
-    """How many pods must start on the nodes of a wave before its soak ends, and how long they may take."""
+    """How many pods must start, and how many image pulls must succeed, on the nodes of a wave before its soak ends.
 
-    pod_starts: Annotated[int, Field(ge=1, le=_MOST_ASKED)] = Field(alias="podStarts")
+    At least one of the two is set. ``within``: how long they may take.
+    """
+
+    model_config = ConfigDict(json_schema_extra=any_of("podStarts", "pulls"))
+
+    pod_starts: Annotated[int, Field(ge=1, le=_MOST_ASKED)] | None = Field(None, alias="podStarts")
+    pulls: Annotated[int, Field(ge=1, le=_MOST_ASKED)] | None = None
     within: Annotated[Duration, between(1, _DAY, "between 1s and 24h")] = 1800.0
 
+    @model_validator(mode="after")
+    def _demands_something(self) -> Self:
+        if self.pod_starts is None and self.pulls is None:
+            raise wrong("no-data-demanded", "KEY must have podStarts, pulls or both")
+        return self
+
     def data(self) -> SoakData:
-        return SoakData(self.pod_starts, self.within)
+        return SoakData(self.pod_starts or 0, self.within, self.pulls or 0)
 
 
 class WrittenWave(Written):

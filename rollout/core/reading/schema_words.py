@@ -68,3 +68,8 @@ class OrDuration:
 def one_of(*keys: str) -> dict[str, Any]:
     """Exactly one of these keys, for a model's ``json_schema_extra``."""
     return {"oneOf": [{"required": [key]} for key in keys]}
+
+
+def any_of(*keys: str) -> dict[str, Any]:
+    """At least one of these keys, for a model's ``json_schema_extra``."""
+    return {"anyOf": [{"required": [key]} for key in keys]}

@@ -14,6 +14,7 @@ class Ask:
     ``baseline`` (measure only) is from the answer to the apply; ``since`` is when the node entered its state.
     ``regardless`` (apply only): the node is changed even if it pulls. ``left`` (drain only): the seconds that its pods
     still have; ``0``: none. ``evidence`` (revert only): the node failed itself, so its log is worth a look.
+    ``count_pulls`` (measure only): its wave still waits for image pulls, so those of the node are to be counted.
     """
 
     node: str
@@ -26,6 +27,7 @@ class Ask:
     regardless: bool = False
     left: float = 0.0
     evidence: bool = False
+    count_pulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Answered:
     * ``again`` (drain only): the seconds after which to ask again.
     * ``log`` (apply, revert): the last lines before the node reverted its change; ``None``: none were read.
     * ``pod_starts`` (measure only): the pods that started on it since its change; ``None``: not known.
+    * ``pulls_done`` (measure only): the image pulls that succeeded since then; ``None``: not known, or not read.
     * ``newer`` (a rollback's read only): a transaction later than the one asked about.
     """
 
@@ -87,6 +88,7 @@ class Answered:
     log: LastLog | None = None
     newer: str = ""
     pod_starts: int | None = None
+    pulls_done: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
-from rollout.core.run.soak import wait_for_data
+from rollout.core.run.soak import note_data, wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
     Ending,
@@ -205,9 +205,7 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
     """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline, its log."""
     if event.log is not None:
         builder.put(event.node, log=event.log)
-    if event.pod_starts is not None:
-        known = builder.record(event.node).pod_starts or 0
-        builder.put(event.node, pod_starts=max(known, event.pod_starts))
+    note_data(builder, event)
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(builder, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
@@ -216,7 +214,7 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
         took = event.seconds if event.trigger is Trigger.ARMED else builder.record(event.node).apply_seconds
         builder.put(
             event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls,
-            pod_starts=None,
+            pod_starts=None, pulls_done=None,
         )  # fmt: skip
     elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
         builder.put(event.node, revert_seconds=event.seconds)

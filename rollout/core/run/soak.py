@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run import drains, postponed
+from rollout.core.run.events import Answered
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import halt, next_wave
+from rollout.core.run.soak_data import gathered
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
 from rollout.core.text.nodesets import fold
@@ -35,6 +39,15 @@ def wait_for_data(builder: StateBuilder) -> None:
     waves, at = builder.state.order.waves, builder.state.wave
     data = waves[at].data if at < len(waves) else None
     builder.set(data_by=0.0 if data is None else builder.now + data.within)
+
+
+def note_data(builder: StateBuilder, event: Answered) -> None:
+    """What a node is known to have done since its change only grows."""
+    record = builder.record(event.node)
+    if event.pod_starts is not None:
+        builder.put(event.node, pod_starts=max(record.pod_starts or 0, event.pod_starts))
+    if event.pulls_done is not None:
+        builder.put(event.node, pulls_done=max(record.pulls_done or 0, event.pulls_done))
 
 
 def soaking(builder: StateBuilder) -> None:
@@ -98,9 +111,17 @@ def _missing_data(builder: StateBuilder) -> str:
     data, names = builder.state.order.waves[builder.state.wave].data, _confirmed(builder)
     if data is None or not names:
         return ""
-    known = [found for name in names if (found := builder.record(name).pod_starts) is not None]
-    unknown = f", {counted(len(names) - len(known), 'node')} not known" if len(known) < len(names) else ""
-    return f"{sum(known)} of {counted(data.pod_starts, 'pod start')}{unknown}" if sum(known) < data.pod_starts else ""
+    found = gathered(data, [builder.record(name) for name in names])
+    return " and ".join(str(each) for each in found if each.missing)
+
+
+def _short_of_pulls(builder: StateBuilder) -> bool:
+    """Whether the wave still waits for image pulls: only then they are counted, a request for each node."""
+    data = builder.state.order.waves[builder.state.wave].data
+    if data is None or not data.pulls:
+        return False
+    known = gathered(replace(data, pod_starts=0), [builder.record(name) for name in _confirmed(builder)])
+    return any(each.missing for each in known)
 
 
 def _without_data(builder: StateBuilder, missing: str) -> None:
@@ -143,7 +164,8 @@ def watch_every(nodes: int) -> float:
 
 def _round(builder: StateBuilder, names: list[str], *, every: float) -> None:
     builder.set(round=builder.state.round + 1, round_at=builder.state.now + every)
+    count_pulls = _short_of_pulls(builder)
     for name in names:
-        ask(builder, name, Verb.MEASURE)
+        ask(builder, name, Verb.MEASURE, count_pulls=count_pulls)
     if builder.state.order.wave_gates:
         judge_wave(builder)

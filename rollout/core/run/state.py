@@ -11,7 +11,7 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 
-RULES = 8
+RULES = 9
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
@@ -194,6 +194,7 @@ class NodeRecord:
       nodes that must be reverted. A cordon of a node that was broken begins with one.
     * ``log``: the last lines before its change was reverted, the last time that it was.
     * ``pod_starts``: the pods known to have started on it since its last apply; ``None``: not known.
+    * ``pulls_done``: the image pulls known to have succeeded on it since then; ``None``: not known.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
@@ -229,6 +230,7 @@ class NodeRecord:
     log: LastLog | None = None
     tx: str = ""
     pod_starts: int | None = None
+    pulls_done: int | None = None
 
 
 class Ending(StrEnum):

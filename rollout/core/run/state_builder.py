@@ -69,7 +69,7 @@ class StateBuilder:
 _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
 
 
-def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
+def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = False) -> None:
     """Send a verb to a node; its answer must carry the new serial."""
     record = builder.record(name)
     if verb in _RESTARTS:
@@ -87,7 +87,7 @@ def ask(builder: StateBuilder, name: str, verb: Verb) -> None:
     builder.commands.append(
         Ask(
             name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left,
-            evidence,
+            evidence, count_pulls,
         )
     )  # fmt: skip
 

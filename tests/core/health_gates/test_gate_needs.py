@@ -10,6 +10,7 @@ from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_
 from rollout.core.model.gates import DEFAULT_GATES, AlertQuery, Gate, GateKind, GateScope, PrometheusQuery
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.plan import LessRoom, PlannedDrain
+from rollout.core.model.playbook import SoakData
 from tests.core.presentation.journals import plan_of
 
 READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")
@@ -68,3 +69,11 @@ def test_what_a_plan_needs_is_known_from_its_nodes() -> None:
     assert needs_of(counted) == Needs(plan.gates, PodNeeds.COUNTED)
     assert needs_of(drained) == Needs(plan.gates, PodNeeds.DRAINED)
     assert needs_of(None) == Needs()
+    pulling = replace(plan, waves=(replace(plan.waves[0], data=SoakData(pulls=1)), *plan.waves[1:]))
+    assert needs_of(pulling) == Needs(plan.gates, pulls=True)
+
+
+def test_counting_pulls_needs_a_kubeconfig() -> None:
+    (problem,) = unnamed(Needs(pulls=True), Endpoints(), "rno")
+    assert "image pulls are to be counted, which needs a kubeconfig" in str(problem)
+    assert unnamed(Needs(pulls=True), Endpoints("k"), "rno") == ()

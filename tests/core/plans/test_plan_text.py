@@ -9,7 +9,7 @@ import pytest
 from rollout.app.plan import build_plan
 from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
-from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share
+from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share, SoakData
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.change_text import kinds
 from rollout.core.plans.plan_json import plan_json
@@ -289,6 +289,22 @@ def test_waves_that_hold_and_limits_of_zones() -> None:
     shown = as_printed(plan_json(replace(plan, waves=waves, limits=limits), "p.json"))
     assert (shown["waves"][0]["hold"], shown["waves"][0]["atOnce"]) == (True, 0)
     assert shown["limits"]["perZone"] == {"count": None, "percent": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (SoakData(5), "until 5 pods started, at most 30m0s"),
+        (SoakData(pulls=1), "until 1 image pull succeeded, at most 30m0s"),
+        (SoakData(20, 60.0, 4), "until 20 pods started and 4 image pulls succeeded, at most 1m0s"),
+    ],
+)
+def test_a_wave_shows_the_data_that_its_soak_waits_for(data: SoakData, said: str) -> None:
+    plan = plan_of(6)
+    needs = replace(plan, waves=(replace(plan.waves[0], data=data), *plan.waves[1:]))
+    assert said in plan_text(needs)
+    shown = as_printed(plan_json(needs, "p.json"))["waves"][0]["mustHaveData"]
+    assert shown == {"podStarts": data.pod_starts, "pulls": data.pulls, "withinSeconds": data.within}
 
 
 def test_gates_show_what_they_will_ask() -> None:

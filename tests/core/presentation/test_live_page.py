@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rollout.core.model.playbook import Cause, OnLateHarm
 from rollout.core.model.report import LastLog
+from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.index_page import index_body
 from rollout.core.presentation.pages.live_page import live_body, live_head, now_parts, waiting
@@ -22,6 +23,7 @@ from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
 from rollout.core.run.late_watch import LateStatus, LateWord
 from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
+from rollout.core.text.documents import instant
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
 from tests.core.presentation.test_page import Outline
@@ -107,6 +109,27 @@ def test_a_dead_controller_is_said_with_the_command_that_continues() -> None:
     assert "no controller is at work on this run: the last heartbeat came 41 s ago from desk" in now
     assert f"rollout resume {story.past.order.run}" in now
     assert "no controller" not in parts_of(story)["now"]
+
+
+FROZEN = (
+    'rno is frozen by ann@ops since {}: year end; <code class="command">rollout unfreeze rno --reason …</code> lifts it'
+)
+
+
+def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
+    story = halted()
+    frozen = FreezeNoted("f-1", 7, BEGAN, "ann@ops", "year end")
+    said = FROZEN.format(instant(BEGAN))
+    assert said in parts_of(story, replace(NOTHING_SINCE, frozen=frozen))["now"]
+    assert "unfreeze" not in parts_of(story)["now"]
+
+
+def test_the_first_page_shows_it_at_its_cluster() -> None:
+    listed = ListedRun("r1", "rno", "apply", BEGAN, None, "ann@ops", "", RunStanding.HALTED, 3, "", ())
+    on = (BEGAN, "ann@ops", "frozen as f-1 with token 7: year end")
+    off = (BEGAN, "ann@ops", "unfrozen as f-1 with token 8: over")
+    assert FROZEN.format(instant(BEGAN)) in index_body((listed,), "here", {"rno": [on]})
+    assert "unfreeze" not in index_body((listed,), "here", {"rno": [on, off]})
 
 
 def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> None:

@@ -20,13 +20,19 @@ def test_a_wave_has_its_own_or_that_of_the_playbook() -> None:
     assert load(GATED).data is None
 
 
+def test_pulls_need_no_gate_of_the_api_server() -> None:
+    assert load(f"{BARE}mustHaveData: {{pulls: 4}}\n").data == SoakData(0, 1800.0, 4)
+    assert load(f"{GATED}mustHaveData: {{podStarts: 20, pulls: 4}}\n").data == SoakData(20, 1800.0, 4)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (f"{GATED}mustHaveData: {{podStarts: 0}}\n", "`podStarts`"),
-        (f"{GATED}mustHaveData: {{within: 5m}}\n", "podStarts"),
+        (f"{GATED}mustHaveData: {{within: 5m}}\n", "`mustHaveData` must have podStarts, pulls or both"),
+        (f"{GATED}mustHaveData: {{pulls: 0}}\n", "`pulls`"),
         (f"{GATED}mustHaveData: {{podStarts: 1, within: 2d}}\n", "`within`"),
-        (f"{GATED}mustHaveData: {{pulls: 1}}\n", "pulls"),
+        (f"{GATED}mustHaveData: {{pull: 1}}\n", "pulls"),
         (f"{BARE}mustHaveData: {{podStarts: 1}}\n", "no pod start is known (add a node gate"),
         (f"{BARE}waves: [{{canary: true, mustHaveData: {{podStarts: 1}}}}, rest]\n", "[data-unknown]"),
     ],

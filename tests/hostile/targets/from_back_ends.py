@@ -10,7 +10,7 @@ from rollout.adapters.endpoints import HttpEndpoint
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal
 from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
-from rollout.adapters.kubernetes.objects import lease, live_node, pod
+from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
 from rollout.adapters.kubernetes.pods import over, placed_pod
 from rollout.adapters.prometheus import Prometheus
 from rollout.app.ports import Silence
@@ -50,6 +50,10 @@ POD = {
     },
 }  # fmt: skip
 LEASE = {"metadata": {"resourceVersion": "5"}, "spec": {"renewTime": "2026-11-20T19:52:15.1Z"}}
+METRICS = b"""# TYPE kubelet_runtime_operations_total counter
+kubelet_runtime_operations_total{operation_type="pull_image"} 1.2e+06
+kubelet_runtime_operations_errors_total{operation_type="pull_image"} 3
+"""
 VECTOR = {
     "status": "success", "warnings": ["w"],
     "data": {"resultType": "vector", "result": [{"metric": {"node": "n1"}, "value": [1, "0.5"]}, {"metric": {}, "value": [1, "NaN"]}]},
@@ -126,6 +130,11 @@ def _plugin(data: bytes) -> tuple[str, ...]:
     return ()
 
 
+def _metrics(data: bytes) -> tuple[str, ...]:
+    pull_counter(data.decode("utf-8", "replace"))
+    return ()
+
+
 def _list(*items: object) -> Callable[[], tuple[bytes, ...]]:
     return lambda: (json.dumps({"items": items}).encode(), json.dumps({"items": None}).encode())
 
@@ -134,6 +143,7 @@ TARGETS = (
     Target("api-nodes", _decoded(_nodes), _list(NODE, NODE)),
     Target("api-pods", _decoded(_pods), _list(POD)),
     Target("api-lease", _decoded(lease), lambda: (json.dumps(LEASE).encode(),)),
+    Target("kubelet-metrics", _metrics, lambda: (METRICS,)),
     Target("prometheus", _prometheus, lambda: (json.dumps(VECTOR).encode(), json.dumps(SCALAR).encode())),
     Target("prometheus-refusal", _refused_query, lambda: (b'{"status":"error","error":"parse error: x"}', b"<html>")),
     Target("alertmanager", _alertmanager, lambda: (json.dumps(ALERTS).encode(),)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rollout.core.presentation.freeze_text import noted
 from rollout.core.presentation.pages import sections
+from rollout.core.presentation.pages.live_page import frozen_banner
 from rollout.core.presentation.pages.markup import Html, raw, tag
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.run_list import ListedRun, RunStanding
@@ -60,7 +62,7 @@ def _cluster(name: str, runs: Sequence[ListedRun], notes: Sequence[tuple[float, 
         "p", "Drift is measured on the nodes: ", tag("code", f"rollout verify --cluster {name}", class_="command")
     )
     table = sections.table(("run", "state", "began", "who", "reason"), rows)
-    return tag("section", head, table, rest, _noted(notes), drift)
+    return tag("section", head, frozen_banner(name, noted(notes)), table, rest, _noted(notes), drift)
 
 
 def _noted(notes: Sequence[tuple[float, str, str]]) -> Html | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout.core.presentation.freeze_text import FreezeNoted, noted_line
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.charts import legend
 from rollout.core.presentation.pages.controls import controls
@@ -18,6 +19,7 @@ from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import Afterwards
 from rollout.core.presentation.waiting import silences, waits_for
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
+from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
 
 # The parts of the page.
@@ -39,7 +41,18 @@ def _now(story: Story, after: Afterwards, now: float) -> Html:
     waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in said[:1]]
     quiet = [tag("p", _with_commands(each), class_="waiting") for each in said[1:]]
     whole = tag("p", tag("a", "The whole plan", href=f"/runs/{state.order.run}/plan")) if story.past.plan else ""
-    return raw(sections.banner(story, after), *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
+    frozen = frozen_banner(state.order.cluster, after.frozen)
+    first = (sections.banner(story, after), frozen)
+    return raw(*first, *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
+
+
+def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
+    """One line: who froze the cluster, since when, why, and the command that lifts it."""
+    if freeze is None:
+        return Html("")
+    command = tag("code", f"rollout unfreeze {cluster} --reason …", class_="command")
+    said = without_secrets(f"{cluster} is {noted_line(freeze)}; ")
+    return tag("p", said, command, " lifts it", class_="banner warn")
 
 
 def _with_commands(text: str) -> Html:
