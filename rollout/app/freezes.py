@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.ports import Journal
+from rollout.app.ports import PastRuns
 from rollout.core.model.freeze import FROZEN, NodeFreeze
 from rollout.core.presentation.freeze_text import FreezeNoted, frozen_lines, noted, noted_line
 from rollout.errors import StateError
 
 
-def freeze_in(journal: Journal, cluster: str) -> FreezeNoted | None:
+def freeze_in(journal: PastRuns, cluster: str) -> FreezeNoted | None:
     """The freeze in force, by the journal."""
     return noted((note.at, note.who, note.text) for note in journal.notes(cluster))
 
 
-def check_not_frozen(journal: Journal, cluster: str) -> None:
+def check_not_frozen(journal: PastRuns, cluster: str) -> None:
     """``StateError`` ``frozen``: nothing may be applied."""
     found = freeze_in(journal, cluster)
     if found is not None:
