@@ -7,7 +7,7 @@ from threading import Lock
 
 from rollout import __version__
 from rollout.app.journal_away import AWAY
-from rollout.app.ports import Journal, RunHeader
+from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.report import Report
@@ -29,7 +29,7 @@ from rollout.errors import InputError, StateError, UsageError
 # The plans of earlier runs, as the journal has them.
 
 
-def newest_plan(journal: Journal, cluster: str) -> Plan:
+def newest_plan(journal: PastRuns, cluster: str) -> Plan:
     """The plan of the cluster's newest run that has one. ``UsageError`` ``no-plan`` if there is none."""
     header = next((each for each in journal.runs(cluster) if each.plan), None)
     if header is None:
@@ -58,7 +58,7 @@ LOOK_BACK = 5
 class Follower:
     """``state``: the run after the events read so far. No event is read before the first ``catch_up``."""
 
-    def __init__(self, journal: Journal, run: str) -> None:
+    def __init__(self, journal: PastRuns, run: str) -> None:
         header = journal.header(run)
         self._journal = journal
         self._run = run
@@ -88,7 +88,7 @@ class Follower:
             ) from exc
 
 
-def headers_of(journal: Journal, cluster: str) -> tuple[RunHeader, ...]:
+def headers_of(journal: PastRuns, cluster: str) -> tuple[RunHeader, ...]:
     """The runs of a cluster, newest first, without their orders and plans."""
     return tuple(header for header in journal.listed() if header.cluster == cluster)
 
@@ -108,7 +108,7 @@ def order_of(header: RunHeader) -> Order:
     )
 
 
-def replay(journal: Journal, run: str) -> RunState:
+def replay(journal: PastRuns, run: str) -> RunState:
     """The state of a run from its journal alone."""
     follower = Follower(journal, run)
     for _ in follower.steps():
@@ -116,7 +116,7 @@ def replay(journal: Journal, run: str) -> RunState:
     return follower.state
 
 
-def replay_if_readable(journal: Journal, run: str) -> RunState | None:
+def replay_if_readable(journal: PastRuns, run: str) -> RunState | None:
     """``replay``, but ``None`` for a run that is broken or of another version."""
     try:
         return replay(journal, run)
@@ -128,7 +128,7 @@ _ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 """Verbs that may change something on a node."""
 
 
-def has_acted(journal: Journal, run: str) -> bool:
+def has_acted(journal: PastRuns, run: str) -> bool:
     """Whether a run has sent any node a verb that may change it, answered or not."""
     follower = Follower(journal, run)
     unanswered: list[RunState] = []
@@ -141,7 +141,7 @@ def has_acted(journal: Journal, run: str) -> bool:
     return any(record.asked in _ACTS for state in unanswered for record in state.nodes.values())
 
 
-def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
+def follow(journal: PastRuns, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:
     """Batches of a run's events as they are journaled, until the run has ended or has no controller any more.
 
     The first batch contains all events so far. ``wait`` sleeps. An empty batch only means that time has passed. An
@@ -167,7 +167,7 @@ def follow(journal: Journal, run: str, wait: Callable[[float], None]) -> Iterato
         wait(LOOK_EVERY)
 
 
-def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...]]:
+def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
     """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
     header = journal.header(run)
     found: dict[str, tuple[str, ...]] = {}
@@ -181,7 +181,7 @@ def rolled_back_since(journal: Journal, run: str) -> Mapping[str, tuple[str, ...
     return found
 
 
-def _reverted(journal: Journal, rollback: str, run: str) -> tuple[str, ...]:
+def _reverted(journal: PastRuns, rollback: str, run: str) -> tuple[str, ...]:
     """The nodes where a rollback reverted a run's change: by its events, or by the summary of another version."""
     state = replay_if_readable(journal, rollback)
     if state is not None:
@@ -190,13 +190,13 @@ def _reverted(journal: Journal, rollback: str, run: str) -> tuple[str, ...]:
     return expand(summary.reverted[run]) if summary is not None and run in summary.reverted else ()
 
 
-def is_at_work(journal: Journal, cluster: str, run: str) -> bool:
+def is_at_work(journal: PastRuns, cluster: str, run: str) -> bool:
     """Whether a controller that may still be alive holds this run."""
     holder = journal.holder(cluster)
     return holder is not None and holder.run == run and holder.alive
 
 
-def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
+def attendance(journal: PastRuns, cluster: str, run: str) -> Attendance:
     """The controller of a run, or its last one."""
     holder = journal.holder(cluster)
     if holder is None or holder.run != run:
@@ -204,13 +204,13 @@ def attendance(journal: Journal, cluster: str, run: str) -> Attendance:
     return Attendance(holder.alive, holder.host, holder.silent, holder.pid, holder.regions)
 
 
-def silences_left(journal: Journal, run: str, now: float) -> tuple[LeftSilence, ...]:
+def silences_left(journal: PastRuns, run: str, now: float) -> tuple[LeftSilence, ...]:
     """The silences that a run without a controller left and that have not expired at ``now``."""
     plan = plan_of(journal.header(run))
     return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
 
 
-def afterwards(journal: Journal, state: RunState, now: float) -> Afterwards:
+def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     """What the events of a run, replayed to this state, do not contain."""
     run = state.order.run
     controller = attendance(journal, state.order.cluster, run)
@@ -223,7 +223,7 @@ NOT_LATE = b'\n"late": null'
 """In the bytes of a plan without a watch: its whole text need not be read."""
 
 
-def late_of(journal: Journal, state: RunState) -> LateStatus | None:
+def late_of(journal: PastRuns, state: RunState) -> LateStatus | None:
     """``None``: nothing is watched after this run."""
     if not is_watched(state) or state.order.goal is not Goal.APPLY:
         return None
@@ -234,24 +234,24 @@ def late_of(journal: Journal, state: RunState) -> LateStatus | None:
     return late_status(state, plan.late, late_findings(journal, state))
 
 
-def late_findings(journal: Journal, state: RunState) -> LateFindings:
+def late_findings(journal: PastRuns, state: RunState) -> LateFindings:
     return findings(state.order.run, ((note.at, note.text) for note in journal.notes(state.order.cluster)))
 
 
-def runs_at_work(journal: Journal) -> tuple[str, ...]:
+def runs_at_work(journal: PastRuns) -> tuple[str, ...]:
     """Runs of any cluster that may have a live controller."""
     holders = (journal.holder(cluster) for cluster in dict.fromkeys(header.cluster for header in journal.listed()))
     return tuple(holder.run for holder in holders if holder is not None and holder.alive)
 
 
-def last_revert_times(journal: Journal, cluster: str) -> RevertTimes | None:
+def last_revert_times(journal: PastRuns, cluster: str) -> RevertTimes | None:
     """How long reverting a node took, from the newest of the last few runs that reverted one."""
     newest = [header.run for header in headers_of(journal, cluster)[:LOOK_BACK]]
     states = (replay_if_readable(journal, run) for run in newest if _reverted_a_node(journal, run))
     return next((found for state in states if state and (found := measured(state))), None)
 
 
-def _reverted_a_node(journal: Journal, run: str) -> bool:
+def _reverted_a_node(journal: PastRuns, run: str) -> bool:
     """Whether an event may have measured a revert: told from the texts, because most runs revert nothing."""
     try:
         return any(f'"{Trigger.TAKEN_BACK_ASKED}"' in text for text in journal.events(run))
@@ -272,7 +272,7 @@ def none_has_ended(_run: str) -> bool:
 class EndedRuns:
     """Called on many threads with the run that a node names. Replays each run once. An unknown run has not ended."""
 
-    def __init__(self, journal: Journal, cluster: str) -> None:
+    def __init__(self, journal: PastRuns, cluster: str) -> None:
         self._journal = journal
         self._cluster = cluster
         self._lock = Lock()

@@ -9,7 +9,7 @@ from threading import Lock
 
 from rollout.app.following import afterwards, attendance, order_of, plan_of
 from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, PastRuns
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.run.events import Answered
@@ -127,7 +127,7 @@ class LiveRuns:
 # A run's story from the journal, read once: what ``report`` shows.
 
 
-def tell_run(journal: Journal, run: str) -> Story:
+def tell_run(journal: PastRuns, run: str) -> Story:
     """Read a run into its story. A plan that this version cannot read is left out."""
     header = journal.header(run)
     past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from rollout import __version__
 from rollout.app.following import rolled_back_since
-from rollout.app.ports import Journal
+from rollout.app.ports import PastRuns
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.past_run import PastRun
 from rollout.core.run.journal_codec import rules_of
 from rollout.core.run.state import RULES
 
 
-def past_run(journal: Journal, run: str) -> PastRun | None:
+def past_run(journal: PastRuns, run: str) -> PastRun | None:
     """What is stored of a run of another version; ``None``: this version can read it.
 
     ``StateError`` ``journal-broken``.

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rollout.core.health_gates.alerts import Alert
-from rollout.core.health_gates.http import Page
-from rollout.core.health_gates.prometheus import Samples
-from rollout.core.model.live import LiveNode, PullCounter, Sight
-from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
 from rollout.core.model.regions import RegionStanding
-from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.summary import RunSummary
-from rollout.core.run.commands import Command
-from rollout.core.run.events import Event, Request
-from rollout.core.run.state import RunState
 from rollout.core.text.documents import Moment
+
+if TYPE_CHECKING:  # a look at a run needs few of these
+    from rollout.core.health_gates.alerts import Alert
+    from rollout.core.health_gates.http import Page
+    from rollout.core.health_gates.prometheus import Samples
+    from rollout.core.model.live import LiveNode, PullCounter, Sight
+    from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
+    from rollout.core.model.report import RemoteAnswer, RemoteCommand
+    from rollout.core.presentation.summary import RunSummary
+    from rollout.core.run.commands import Command
+    from rollout.core.run.events import Event, Request
+    from rollout.core.run.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,17 +296,8 @@ class Note:
     text: str
 
 
-class Journal(Protocol):
-    """Append-only events of runs, hash-chained, and the lease that allows one active run per cluster.
-
-    Every method that writes returns only when the write is durable, and raises ``StateError`` if it is not.
-    """
-
-    def begin(self, header: RunHeader) -> None: ...
-
-    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
-        """``ended``: with these events the run has ended; its summary is part of the same write."""
-        ...
+class PastRuns(Protocol):
+    """What is read of a journal."""
 
     def summary(self, run: str) -> RunSummary | None:
         """How a run ended. ``None``: it has not ended, it continued since, or its version wrote no summaries."""
@@ -330,6 +323,27 @@ class Journal(Protocol):
 
     def highest_counter(self, cluster: str) -> int: ...
 
+    def holder(self, cluster: str) -> Holder | None: ...
+
+    def notes(self, cluster: str) -> tuple[Note, ...]: ...
+
+    def requests(self, run: str, after: int) -> tuple[Request, ...]:
+        """Requests with a higher number than ``after`` that were not withdrawn, in order."""
+        ...
+
+
+class Journal(PastRuns, Protocol):
+    """Append-only events of runs, hash-chained, and the lease that allows one active run per cluster.
+
+    Every method that writes returns only when the write is durable, and raises ``StateError`` if it is not.
+    """
+
+    def begin(self, header: RunHeader) -> None: ...
+
+    def append(self, run: str, events: Sequence[str], ended: RunSummary | None = None) -> None:
+        """``ended``: with these events the run has ended; its summary is part of the same write."""
+        ...
+
     def acquire(self, cluster: str, run: str) -> None:
         """Take the cluster's lease, or raise ``StateError`` ``locked`` that names its holder."""
         ...
@@ -340,22 +354,14 @@ class Journal(Protocol):
 
     def release(self, cluster: str, run: str) -> None: ...
 
-    def holder(self, cluster: str) -> Holder | None: ...
-
     def unlock(self, cluster: str, note: Note) -> None:
         """Take the cluster's lease away from its holder, and record the operator and the reason."""
         ...
 
     def note(self, cluster: str, note: Note) -> None: ...
 
-    def notes(self, cluster: str) -> tuple[Note, ...]: ...
-
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
         """Record a request for the controller of a run. Returns its number."""
-        ...
-
-    def requests(self, run: str, after: int) -> tuple[Request, ...]:
-        """Requests with a higher number than ``after`` that were not withdrawn, in order."""
         ...
 
     def withdraw(self, request: int) -> None:

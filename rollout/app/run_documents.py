@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rollout.app.following import afterwards, attendance
 from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal, Note
+from rollout.app.ports import Note, PastRuns
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize
@@ -71,7 +71,7 @@ class NoControllerDocument:
 
 
 def status_document(
-    journal: Journal, state: RunState, now: float, plans: tuple[WaitingPlan, ...] = ()
+    journal: PastRuns, state: RunState, now: float, plans: tuple[WaitingPlan, ...] = ()
 ) -> StatusDocument:
     """``now``: seconds since the epoch."""
     header, summary = journal.header(state.order.run), summarize(state)
@@ -88,15 +88,15 @@ def status_document(
     )
 
 
-def past_run_document(journal: Journal, past: PastRun) -> PastRunDocument:
+def past_run_document(journal: PastRuns, past: PastRun) -> PastRunDocument:
     return PastRunDocument(past_run_facts(past), recorded(journal, past.cluster, past.run))
 
 
-def no_controller_document(journal: Journal, state: RunState, now: float) -> NoControllerDocument:
+def no_controller_document(journal: PastRuns, state: RunState, now: float) -> NoControllerDocument:
     summary = summarize(state)
     found = attendance(journal, summary.cluster, summary.run)
     return NoControllerDocument(summary, controller_of(summary, found, now))
 
 
-def recorded(journal: Journal, cluster: str, run: str) -> Recorded:
+def recorded(journal: PastRuns, cluster: str, run: str) -> Recorded:
     return Recorded(JournalHead(*journal.head(run)), journal.notes(cluster)[-MOST_NOTES:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rollout.app.following import replay_if_readable
-from rollout.app.ports import Journal, RunHeader
+from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import RolledBack
@@ -16,7 +16,7 @@ LaterRollbacks = Mapping[str, tuple[RolledBack, ...]]
 """Run → the later runs that reverted it, the oldest first."""
 
 
-def listed_runs(journal: Journal, cluster: str = "") -> Iterator[ListedRun]:
+def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
     """The newest first; ``cluster`` ``""``: of every cluster."""
     headers = tuple(header for header in journal.listed() if cluster in ("", header.cluster))
     clusters = dict.fromkeys(header.cluster for header in headers)
@@ -31,7 +31,7 @@ def listed_runs(journal: Journal, cluster: str = "") -> Iterator[ListedRun]:
             later = {**later, **_with(later, header.run, summary)}
 
 
-def _summary(journal: Journal, run: str) -> RunSummary | None:
+def _summary(journal: PastRuns, run: str) -> RunSummary | None:
     """``None``: the run has not ended. Cordons that were lifted after its end make its summary out of date."""
     found = journal.summary(run)
     state = replay_if_readable(journal, run) if found is None else None

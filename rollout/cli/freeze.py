@@ -8,7 +8,7 @@ from contextlib import closing
 import click
 
 from rollout.app.control import ask
-from rollout.app.freezes import mark_fleet, next_token
+from rollout.app.frozen_nodes import mark_fleet, next_token
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import read_receipts
 from rollout.cli.options import echo_lines, reason_option, session_options, typed_confirmation, yes_option

@@ -38,7 +38,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
 
     Example: `rollout report --html run.html`
     """
-    journal = session.past()
+    journal = session.past_runs()
     named = known_run(session, journal.listed(), run)
     past = past_run(journal, named)
     if past is not None and file is None:

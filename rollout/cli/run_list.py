@@ -38,7 +38,7 @@ def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...],
     Example: `rollout runs --cluster rno --most 5`
     """
     chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))
-    found = tuple(chosen.chosen(listed_runs(session.past(), cluster)))
+    found = tuple(chosen.chosen(listed_runs(session.past_runs(), cluster)))
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))
     else:

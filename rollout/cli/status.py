@@ -11,7 +11,7 @@ from rollout.adapters.clock import SystemClock
 from rollout.app.following import afterwards, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.past_runs import past_run
-from rollout.app.ports import Journal, RunHeader
+from rollout.app.ports import PastRuns, RunHeader
 from rollout.app.run_documents import past_run_document, status_document
 from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.composition.waiting_plans import waiting_plans
@@ -45,7 +45,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
         from rollout.cli.sequence import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
 
         return show_sequence(session, sequence)
-    journal, now = session.past(), SystemClock().now()
+    journal, now = session.past_runs(), SystemClock().now()
     headers = journal.listed()
     named = known_run(session, headers, run)
     past = past_run(journal, named)
@@ -69,19 +69,19 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
     return 0
 
 
-def _lines(journal: Journal, state: RunState, now: float) -> Iterator[str]:
+def _lines(journal: PastRuns, state: RunState, now: float) -> Iterator[str]:
     summary = summarize(state)
     yield from summary_lines(summary)
     yield from afterwards_lines(summary, afterwards(journal, state, now))
 
 
-def _frozen(journal: Journal, cluster: str) -> Iterator[str]:
+def _frozen(journal: PastRuns, cluster: str) -> Iterator[str]:
     found = freeze_in(journal, cluster)
     if found is not None:
         yield f"  {cluster} is {noted_line(found)}; `rollout unfreeze {cluster} --reason …` lifts it"
 
 
-def _chained(journal: Journal, run: str) -> str:
+def _chained(journal: PastRuns, run: str) -> str:
     events, head = journal.head(run)
     return f"  journal: {counted(events, 'event')}, head {head}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rollout.adapters.approval_files import signatures_beside
 from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.app.approvals import Approvals
-from rollout.app.ports import Files, Journal
+from rollout.app.ports import Files, PastRuns
 from rollout.composition.operators import own_logins
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.plan import Plan
@@ -42,7 +42,7 @@ def missing_approvals(
     return ()
 
 
-def waiting_plans(folder: Path, files: Files, journal: Journal) -> tuple[WaitingPlan, ...]:
+def waiting_plans(folder: Path, files: Files, journal: PastRuns) -> tuple[WaitingPlan, ...]:
     """By the rules in the plans. A run of its cluster that began after a plan was written ends its waiting."""
     began: dict[str, float] = {}
     for header in journal.listed():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Journal, Nodes, Observer, Target
+    from rollout.app.ports import ApiSources, Journal, Nodes, Observer, PastRuns, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.regions import RegionStanding
@@ -205,6 +205,16 @@ class Session:
         from rollout.adapters.journal import is_there
 
         return self.journal() if is_there(self.place) else NoJournal()
+
+    def past_runs(self) -> PastRuns:
+        """``past`` for a command that writes nothing: a file of this version is read without SQLAlchemy."""
+        if self.shared is None and has_journal(self.state):
+            from rollout.adapters.journal.sqlite_file import reader_of
+
+            private_state(self.state)
+            if (reader := reader_of(self.state)) is not None:
+                return reader
+        return self.past()
 
     def journal_if_any(self) -> Journal:
         """For an emergency: without a usable journal the nodes' receipts are enough."""

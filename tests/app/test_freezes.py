@@ -10,7 +10,8 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.apply_precheck import look_before
 from rollout.app.doctor import of_snapshot
-from rollout.app.freezes import TRIES, check_not_frozen, freeze_in, mark_fleet, next_token
+from rollout.app.freezes import check_not_frozen, freeze_in
+from rollout.app.frozen_nodes import TRIES, mark_fleet, next_token
 from rollout.app.ports import Note, Target
 from rollout.core.model.freeze import NodeFreeze, encoded, of_fact
 from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand, Report

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import RunHeader
 from rollout.cli.main import COMMANDS, cli, run
+from rollout.core.run.journal_codec import encode_order
+from tests.orders import make_order
 
 REACHES_NODES = ("paramiko", "fabric")
 DATABASES = ("sqlalchemy", "alembic", "psycopg")
@@ -52,6 +56,17 @@ def test_a_command_without_a_journal_imports_no_database(tmp_path: Path, words: 
         [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert [name for name in (*DATABASES, *SCREENS) if name in done.stderr.split()] == []
+
+
+@pytest.mark.process
+def test_a_look_at_a_run_in_a_file_imports_no_database(tmp_path: Path) -> None:
+    journal = SqlJournal(tmp_path / ".rollout")
+    journal.begin(RunHeader("r1", "rno", "apply", encode_order(make_order({"r1": 2})), 1, b"", 1.0, "me", ""))
+    done = subprocess.run(
+        [sys.executable, "-c", LISTS, "status"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("run r1 on test: opening")
+    assert [name for name in (*DATABASES, "rollout.app.node_worker") if name in done.stderr.split()] == []
 
 
 @pytest.mark.process

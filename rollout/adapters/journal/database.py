@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from rollout.adapters.journal import schema
 from rollout.adapters.journal.address import PostgresUrl
+from rollout.adapters.journal.reads import Select
 from rollout.adapters.journal.schema import SHIPPED, Revisions
+from rollout.adapters.journal.sqlite_file import CLOCK
 from rollout.adapters.journal.store import Store
 from rollout.adapters.journal_file import FILE, has_journal
 from rollout.errors import StateError, UsageError
@@ -49,9 +52,14 @@ class Database:
     def close(self) -> None:
         self._store.engine.dispose()
 
+    @property
+    def clock(self) -> str:
+        """SQL for epoch seconds by the database's own clock: clocks of machines may differ."""
+        return self._store.clock
+
     def now(self) -> sa.ColumnElement[float]:
-        """Epoch seconds by the database's own clock: clocks of machines may differ."""
-        return self._store.now()
+        """``clock`` as a part of a statement."""
+        return sa.literal_column(self.clock, sa.Float())
 
     @contextmanager
     def writing(self, reference: str, message: str) -> Iterator[sa.Connection]:
@@ -76,8 +84,18 @@ class Database:
         with self._translated(reference, message), self._store.engine.connect() as connection:
             yield connection
 
+    @contextmanager
+    def selecting(self) -> Iterator[Select]:
+        with self.reading() as connection:
+            yield partial(select, connection)
+
     def _translated(self, reference: str, message: str) -> AbstractContextManager[None]:
         return _translated(self._store, reference, message)
+
+
+def select(connection: sa.Connection, statement: str, values: Mapping[str, object]) -> Sequence[sa.Row[Any]]:
+    """See ``reads.Select``."""
+    return connection.execute(sa.text(statement), values).all()
 
 
 @contextmanager
@@ -146,7 +164,7 @@ def sqlite_store(folder: Path) -> Store:
     def keep(name: str) -> None:
         _copy(engine, folder / name)
 
-    return Store(engine, begin="BEGIN IMMEDIATE", alone="", now=_now, away=_away, keep=keep)
+    return Store(engine, begin="BEGIN IMMEDIATE", alone="", clock=CLOCK, away=_away, keep=keep)
 
 
 def _copy(engine: sa.Engine, aside: Path) -> None:
@@ -167,11 +185,6 @@ def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) 
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
-
-
-def _now() -> sa.ColumnElement[float]:
-    """A file uses this machine's clock."""
-    return sa.literal(time.time(), sa.Float)
 
 
 def _away(error: sa.exc.SQLAlchemyError) -> bool:

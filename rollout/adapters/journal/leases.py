@@ -13,11 +13,9 @@ from importlib import import_module
 import sqlalchemy as sa
 
 from rollout.adapters.journal.database import AWAY, Database
-from rollout.adapters.journal.owner import is_alive, is_here, machine_of, process_of, this_process
+from rollout.adapters.journal.owner import is_alive, machine_of, this_process
 from rollout.adapters.journal.tables import LEASES
-from rollout.app.ports import Holder
 from rollout.core.model.regions import RegionStanding
-from rollout.core.text import json_text
 from rollout.errors import StateError
 
 
@@ -33,7 +31,7 @@ class Leases:
         with self._database.writing("journal-unusable", "the lease could not be recorded") as connection:
             if self._take_free(connection, cluster, run):
                 return
-            held = self._held(connection, cluster, lock=True)
+            held = self._held(connection, cluster)
             if held is None:
                 raise StateError(
                     "locked", f"the lease of {cluster} was released during this attempt", hint="run the command again"
@@ -74,39 +72,15 @@ class Leases:
         if connection.execute(mine).first() is None:
             raise StateError("lease-lost", "another controller has taken this run over; this one stops")
 
-    def holder(self, cluster: str) -> Holder | None:
-        with self._database.reading() as connection:
-            held = self._held(connection, cluster)
-        if held is None:
-            return None
-        return Holder(
-            run=held.run,
-            host=machine_of(held.owner),
-            silent=held.silent,
-            alive=is_alive(held.owner, held.silent),
-            here=is_here(held.owner),
-            pid=process_of(held.owner),
-            regions=_regions(held.regions),
-        )
-
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
         """The current holder."""
         connection.execute(sa.delete(LEASES).where(LEASES.c.cluster == cluster))
 
-    def _held(
-        self, connection: sa.Connection, cluster: str, *, lock: bool = False
-    ) -> sa.Row[tuple[str, str, float, str]] | None:
+    def _held(self, connection: sa.Connection, cluster: str) -> sa.Row[tuple[str, str, float]] | None:
+        """The row is locked until the transaction ends."""
         silent = (self._database.now() - LEASES.c.heartbeat).label("silent")
-        query = sa.select(LEASES.c.run, LEASES.c.owner, silent, LEASES.c.regions).where(LEASES.c.cluster == cluster)
-        return connection.execute(query.with_for_update() if lock else query).first()
+        query = sa.select(LEASES.c.run, LEASES.c.owner, silent).where(LEASES.c.cluster == cluster)
+        return connection.execute(query.with_for_update()).first()
 
     def _mine(self, run: str) -> sa.ColumnElement[bool]:
         return (LEASES.c.run == run) & (LEASES.c.owner == self.me)
-
-
-def _regions(text: str) -> tuple[RegionStanding, ...]:
-    """None, if another version wrote them in another form: they are only shown."""
-    try:
-        return tuple(RegionStanding(**{**each, "workers": tuple(each["workers"])}) for each in json_text.parse(text))
-    except (KeyError, TypeError, ValueError):
-        return ()

@@ -26,6 +26,8 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "4s",
     "default_transaction_isolation": "read committed",  # each statement sees committed data, and rereads locked rows
 }
+_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+"""The current time: a transaction's own time is older when it waited for a lock."""
 _NO_SYNC = "the server does not sync to disk (fsync = off): a crash could lose an event"
 _DENIALS = (
     "password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed for user",
@@ -80,7 +82,7 @@ def postgres_store(address: PostgresUrl) -> Store:
         "postgresql+psycopg://", creator=connect, isolation_level="AUTOCOMMIT", pool_pre_ping=True, pool_size=1
     )
     return Store(
-        engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", now=_now, away=_away, denied=_denied
+        engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", clock=_CLOCK, away=_away, denied=_denied
     )
 
 
@@ -93,11 +95,6 @@ def _prepare(connection: _Bounded) -> None:
         raise psycopg.NotSupportedError(_NO_SYNC)
     if commit == "off":
         connection.execute("SET synchronous_commit = on")
-
-
-def _now() -> sa.ColumnElement[float]:
-    """The current time: a transaction's own time is older when it waited for a lock."""
-    return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Float)
 
 
 def _denied(error: sa.exc.SQLAlchemyError) -> bool:

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from rollout.adapters.journal.owner import is_alive, machine_of
 from rollout.adapters.journal.tables import LEASES, META, RUNS
+from rollout.adapters.journal_file import REVISIONS
 from rollout.errors import StateError
 
 VERSION = sa.Table(
@@ -43,7 +44,7 @@ class Revisions:
         return self.known[-1]
 
 
-SHIPPED = Revisions(Path(__file__).parent / "migrations", ("0001", "0002", "0003"))
+SHIPPED = Revisions(Path(__file__).parent / "migrations", REVISIONS)
 
 
 def is_made(connection: sa.Connection) -> bool:

@@ -20,7 +20,7 @@ def _never(_error: sa.exc.SQLAlchemyError) -> bool:
 class Store:
     """``begin`` opens a writing transaction; ``alone`` then blocks other schema changes.
 
-    ``now`` is SQL for epoch seconds by the database's own clock. ``away``: a retry after this error may succeed.
+    ``clock`` is SQL for epoch seconds by the database's own clock. ``away``: a retry after this error may succeed.
     ``denied``: whether the error means a wrong address (user, password or database). ``keep`` copies all committed data
     under a name before a schema change; ``OSError`` when it cannot.
     """
@@ -28,7 +28,7 @@ class Store:
     engine: sa.Engine
     begin: str
     alone: str
-    now: Callable[[], sa.ColumnElement[float]]
+    clock: str
     away: Callable[[sa.exc.SQLAlchemyError], bool]
     denied: Callable[[sa.exc.SQLAlchemyError], bool] = _never
     keep: Callable[[str], None] = _keep_nothing

@@ -155,6 +155,9 @@ class NodeTransport(Transport):
         message.rewind()
         super()._parse_channel_open_success(message)  # type: ignore[misc]
 
+    def _parse_debug(self, message: Message) -> None:
+        """sshd sends the options of the accepted key. paramiko would prepare them for its log byte by byte, at the cost of a key exchange."""
+
     def _parse_disconnect(self, message: Message) -> None:
         message.get_int()
         self.farewell = printable(message.get_text())

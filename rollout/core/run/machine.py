@@ -85,7 +85,10 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and the commands to run."""
-    builder = StateBuilder(_by_the_clock_of(event, state))
+    return _stepped(StateBuilder(_by_the_clock_of(event, state)), event)
+
+
+def _stepped(builder: StateBuilder, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     _HANDLERS[type(event)](builder, event)
     advance(builder, ticked=isinstance(event, Ticked))
     return builder.finish()
@@ -112,7 +115,7 @@ def replayed(state: RunState, event: Event) -> RunState:
     """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
     if isinstance(event, Answered) and is_closed(state, event):
         raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
-    return step(state, event)[0]
+    return _stepped(StateBuilder(_by_the_clock_of(event, state), replays=True), event)[0]
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:

@@ -14,8 +14,10 @@ from rollout.core.run.state import NodeRecord, NodeState, RunState, Verb, altere
 class StateBuilder:
     """See the module. ``nodes`` is read-only for callers: all writes go through ``put``."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, *, replays: bool = False) -> None:
+        """``replays``: only the next state is wanted, so questions to nodes are not made. Most of a replay's steps ask one."""
         self.state = state
+        self.replays = replays
         self.now = state.now
         self._began = (state.phase, state.wave)
         self._known: dict[str, NodeRecord] = {}  # read or put: the newest of each
@@ -78,6 +80,8 @@ def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = Fal
     if verb is Verb.DRAIN:
         builder.put(name, cordoned=True, uncordons=0, draining=record.draining or drains.begun(builder.now))
     builder.put(name, asked=verb, serial=record.serial + 1)
+    if builder.replays:
+        return
     tx = transaction_of(builder.state.order, name, record)
     regardless = verb is Verb.APPLY and postponed.goes_regardless(record, builder.state.order, builder.now)
     left = (

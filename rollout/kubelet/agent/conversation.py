@@ -56,11 +56,13 @@ def prepared(program: str) -> Program:
     return Program(text, gzip.compress(text, mtime=0), hashlib.sha256(text).hexdigest())
 
 
+@lru_cache(maxsize=8)
 def boot(program: str) -> str:
     """The simple command that starts the shell of a conversation."""
     return shlex.join(("sh", "-c", BOOT, "rollout", prepared(program).digest))
 
 
+@lru_cache(maxsize=8)
 def opening(program: str, *, packed: bool) -> bytes:
     found = prepared(program)
     form, sent = ("gzip", found.packed) if packed else ("plain", found.text)

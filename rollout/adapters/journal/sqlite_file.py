@@ -1,0 +1,44 @@
+"""The file of a journal, read with Python's own sqlite3: SQLAlchemy takes as long to import as a whole run to fold."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rollout.adapters.journal.heads import Heads
+from rollout.adapters.journal.reads import Reads, Select
+from rollout.adapters.journal_file import FILE, REVISIONS
+from rollout.errors import StateError
+
+CLOCK = "(julianday('now') - 2440587.5) * 86400.0"
+"""SQL for this machine's time in epoch seconds."""
+
+
+class FileReader(Reads):
+    """See ``app.ports.PastRuns``. For one thread."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        super().__init__(self._of_connection, Heads(folder), CLOCK)
+        self._connection = connection
+
+    @contextmanager
+    def _of_connection(self) -> Iterator[Select]:
+        try:
+            yield self._select
+        except sqlite3.Error as exc:
+            raise StateError("journal-unreadable", f"the journal cannot be read: {exc}") from exc
+
+    def _select(self, statement: str, values: Mapping[str, object]) -> Sequence[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+
+def reader_of(folder: Path) -> FileReader | None:
+    """``None``: the journal in the folder is not of this version's revision, or cannot be opened."""
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(folder / FILE)
+        if connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]:
+            return FileReader(folder, connection)
+    return None
