@@ -94,15 +94,16 @@ cp "$here"/playbooks/*.yaml playbooks/
 sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/playbooks/image-pulls.yaml" > playbooks/image-pulls.yaml
 # With a thousand nodes and more one is to die on the way: a wave of 34 bears that only with a budget of more than its 2 %.
 [ "$NODES" -lt 1000 ] || sed -i 's/^  wave: 2%/  wave: 3/' playbooks/image-pulls.yaml
-meter='' engine=()
+engine=()
 end() {
-	[ -z "$meter" ] || kill "$meter" 2>/dev/null || :
+	pkill -KILL -P "$$" || : # also a command that a signal to this script alone left behind
 	for each in "${engine[@]}"; do kill -9 -- "-$each" "$each" 2>/dev/null || :; done
 	rollout lab down >/dev/null 2>&1 || :
 }
 trap end EXIT
 began=$SECONDS
-measure >/dev/null & meter=$!
+measure >/dev/null &
+disown
 
 say "an embedded fleet: $NODES nodes of cluster rno over real SSH, the real agent on each"
 run rollout check
