@@ -112,6 +112,7 @@ ssh="--ssh-config .rollout/lab/ssh_config"
 if [ "$ENGINE" = dask ]; then
 	say "a scheduler, and a worker for each of two regions"
 	export DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False
+	export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False
 	begin scheduler scheduler --host 127.0.0.1 --port 0 --scheduler-file scheduler.json
 	until grep -qs '}$' scheduler.json; do alive; sleep 0.2; done
 	scheduler=$(python3 -c 'import json; print(json.load(open("scheduler.json"))["address"])')
