@@ -12,7 +12,7 @@ OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
 .PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate simulate-regions house chaos power \
-	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
+	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +41,8 @@ lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
-demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback
-	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) docs/demo.sh
+demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh
 
 clean: ## remove what was built; the journal stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build ./*.egg-info
@@ -132,6 +132,9 @@ bench-check: setup ## 1,000 kubelet configurations through check --kubelet-confi
 
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
+
+bench-regions: setup ## what workers of regions cost beside the embedded engine, and the scheduler's memory; writes benchmarks/regions.md (root; a quiet machine; NODES=100 ROUNDS=3)
+	$(BIN)/python -m benchmarks.region_workers --nodes $(or $(NODES),100) --rounds $(or $(ROUNDS),3)
 
 bench-serve: setup ## `rollout serve` over a journal of 100 runs of 2,000 nodes, and in Chromium with 20,000; writes benchmarks/serve.md (some minutes)
 	$(BIN)/python -m benchmarks.serve

@@ -1,17 +1,30 @@
 #!/bin/bash
 # The main job on an embedded fleet: plan, staged apply into a rack that fails, halt, reverts, emergency rollback, proof.
 # Everything lives in WORK (.rollout/demo); the commands are the ones that anybody would type. Needs no root. It measures itself and
-# fails above LIMIT_SECONDS, LIMIT_FLEET or LIMIT_CONTROLLER (MiB).
+# fails above LIMIT_SECONDS, LIMIT_FLEET or LIMIT_CONTROLLER (MiB). With ENGINE=dask, a scheduler and workers of two regions on
+# loopback carry the verbs, and the fleet has 60 more nodes: rack13, in another zone.
 set -euo pipefail
 NODES=${NODES:-240}
 LIMIT_SECONDS=${LIMIT_SECONDS:-900} LIMIT_FLEET=${LIMIT_FLEET:-1024} LIMIT_CONTROLLER=${LIMIT_CONTROLLER:-300}
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=${WORK:-$here/.rollout/demo}
 limit="tess-node-[0001-$(printf %04d "$NODES")]"
+ENGINE=${ENGINE:-embedded}
+[ "$ENGINE" != dask ] || [ "$NODES" -gt 720 ] || { limit="$limit,@rack13" NODES=$((NODES + 60)); }
 
 say() { printf '\n== %s\n' "$*"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
 die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+
+# A process of Dask, NAME WORDS…: the leader of a group that `end` kills. It also ends if this script is killed.
+begin() {
+	ROLLOUT_SSH_CONFIG=$work/.rollout/lab/ssh_config setsid setpriv --pdeathsig KILL dask "${@:2}" --no-dashboard > "$1.log" 2>&1 &
+	engine+=($!)
+	disown # its end is no message on the screen
+}
+alive() {
+	for each in "${engine[@]}"; do kill -0 "$each" 2>/dev/null || die "a process of Dask ended: $(tail -qn 1 ./*.log)"; done
+}
 
 # Every node as it is but for our own state and what a running kernel makes: kinds, modes, owners; and digests.
 everything() { (cd "$work/.rollout/lab/nodes" && find . \( -path './*/proc' -o -path './*/run' -o -path '*/var/lib/rollout' \) -prune -o -printf '%y %m %U:%G %p\n' | sort); }
@@ -71,6 +84,7 @@ while os.path.exists(f"/proc/{demo}"):
 PY
 }
 
+[[ "$ENGINE" = embedded || "$ENGINE" = dask ]] || die "ENGINE is embedded or dask, not $ENGINE"
 [ "$NODES" -ge 190 ] || die "the failing rack is rack04: at least 190 nodes, please (NODES=$NODES)"
 if [ -d "$work/.rollout/lab" ]; then (cd "$work" && rollout lab down >/dev/null 2>&1) || :; fi
 rm -rf "$work" && mkdir -p "$work/playbooks" && cd "$work"
@@ -80,14 +94,37 @@ cp "$here"/playbooks/*.yaml playbooks/
 sed -e 's/^soak: 60s/soak: 6s/' -e 's/^  perRack: 5%/  perRack: 20%/' "$here/playbooks/image-pulls.yaml" > playbooks/image-pulls.yaml
 # With a thousand nodes and more one is to die on the way: a wave of 34 bears that only with a budget of more than its 2 %.
 [ "$NODES" -lt 1000 ] || sed -i 's/^  wave: 2%/  wave: 3/' playbooks/image-pulls.yaml
-trap 'kill "$meter" 2>/dev/null || :; rollout lab down >/dev/null 2>&1 || :' EXIT
+engine=()
+end() {
+	pkill -KILL -P "$$" || : # also a command that a signal to this script alone left behind
+	for each in "${engine[@]}"; do kill -9 -- "-$each" "$each" 2>/dev/null || :; done
+	rollout lab down >/dev/null 2>&1 || :
+}
+trap end EXIT
 began=$SECONDS
-measure >/dev/null & meter=$!
+measure >/dev/null &
+disown
 
 say "an embedded fleet: $NODES nodes of cluster rno over real SSH, the real agent on each"
 run rollout check
 run rollout lab up --cluster rno --limit "$limit" --restart-sec 2
 ssh="--ssh-config .rollout/lab/ssh_config"
+if [ "$ENGINE" = dask ]; then
+	say "a scheduler, and a worker for each of two regions"
+	export DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False
+	export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False
+	begin scheduler scheduler --host 127.0.0.1 --port 0 --scheduler-file scheduler.json
+	until grep -qs '}$' scheduler.json; do alive; sleep 0.2; done
+	scheduler=$(python3 -c 'import json; print(json.load(open("scheduler.json"))["address"])')
+	for name in rno-a-1 rno-1; do # of the zone rno-a, and of all other zones of rno
+		begin "$name" worker "$scheduler" --name "$name" --host 127.0.0.1 --no-nanny --nworkers 1 --nthreads 256 --memory-limit 0 \
+			--death-timeout 30 --local-directory "$work"
+	done
+	ssh="$ssh --engine dask --scheduler $scheduler"
+	# shellcheck disable=SC2086 # two words
+	until rollout engine workers $ssh > workers.txt && [ "$(grep -c 'ready$' workers.txt)" = 2 ]; do alive; sleep 0.2; done
+	cat workers.txt
+fi
 everything > before.tree; digests > before.sha256
 
 away=

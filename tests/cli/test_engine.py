@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from rollout.adapters.regions import certificates, scheduler
 from rollout.cli.main import run
 
 INVENTORY = "cluster: c\napiServer: v1.23.17\nnodes: {n1: }\n"
@@ -15,6 +21,8 @@ INVENTORY = "cluster: c\napiServer: v1.23.17\nnodes: {n1: }\n"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "inventories").mkdir()
     (tmp_path / "inventories/c.yaml").write_text(INVENTORY)
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks/pulls.yaml").write_text("name: pulls\nsettings: {serializeImagePulls: false}\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -42,3 +50,40 @@ def test_an_engine_that_cannot_be_used_is_refused(
 ) -> None:
     assert run([*words]) == 2
     assert f"[{reference}]" in capsys.readouterr().err
+
+
+def test_an_expired_certificate_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "LIFE", timedelta(minutes=-1))
+    assert run(["engine", "certs", "certs"]) == 0
+    words = ("--engine", "dask", "--scheduler", "tls://127.0.0.1:8786", "--certificates", "certs/controller")
+    assert run(["plan", "--cluster", "c", *words]) == 2
+    assert "[certificate-expired]" in capsys.readouterr().err
+
+
+@pytest.fixture
+def web_server() -> Iterator[str]:
+    """The address of a server that answers whatever it is sent with a page, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):  # it is closed
+                while True:
+                    with server.accept()[0] as connection:
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+        Thread(target=serve, daemon=True).start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.process
+def test_an_address_of_something_else_than_a_scheduler_is_refused(
+    folder: Path, web_server: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 1.0)  # Dask tries again for as long
+    assert run(["plan", "--cluster", "c", "--engine", "dask", "--scheduler", web_server]) == 2
+    said = capsys.readouterr().err
+    assert f"{web_server} did not answer as a Dask scheduler" in said
+    assert "[scheduler-unusable]" in said

@@ -24,8 +24,8 @@ LOST = "worker-lost"
 class VerbCall:
     """One verb of the agent for one node. ``words``: the verb and its arguments; ``payload``: its input.
 
-    ``process``: the worker process that it is for. ``expires``: seconds since the epoch. ``released``: nodes with
-    connections that are no longer needed.
+    ``process``: the worker process that it is for. ``expires``: seconds since the epoch, when the controller stops
+    waiting. ``deadline``: seconds for the verb. ``released``: nodes with connections that are no longer needed.
     """
 
     process: str

@@ -61,7 +61,7 @@ class RegionNodes:
         call = VerbCall(
             process=worker.process,
             nonce=secrets.token_hex(16),
-            expires=time.time() + TRAVEL,
+            expires=time.time() + command.deadline + TRAVEL,
             target=target,
             words=command.request.words,
             payload=command.request.payload,

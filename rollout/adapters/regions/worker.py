@@ -22,6 +22,7 @@ from rollout import __version__
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.private_files import read_password
 from rollout.adapters.regions.messages import (
+    VerbCall,
     WorkerIdentity,
     decode_call,
     decode_names,
@@ -42,6 +43,10 @@ MOST_NONCES = 200_000
 """Calls that a process remembers. An older call has expired long ago."""
 
 
+RESTARTING = ("apply", "revert")
+LEAST_SECONDS = 10.0
+
+
 @dataclass(slots=True)
 class RegionStation:
     """One worker process: its connections, and the calls that it has carried out."""
@@ -58,7 +63,8 @@ class RegionStation:
         call = decode_call(data)
         if call.process != self.process:
             return encode_answer(lost("the worker was started again since the call was made"))
-        if time.time() > call.expires:
+        left = call.expires - time.time()
+        if left < _least(call):
             self.release((call.target.name,))
             return encode_answer(lost("the call reached the worker after its deadline"))
         with self.lock:
@@ -71,9 +77,9 @@ class RegionStation:
         with self.lock:
             self.targets[call.target.name] = call.target
         request = AgentRequest(_program(), call.words, call.payload)
-        command = agent_call.of_request(request, sudo=call.sudo, deadline=call.deadline)
+        command = agent_call.of_request(request, sudo=call.sudo, deadline=min(call.deadline, left))
         answer = self.nodes.run(call.target, command)
-        if time.time() > call.expires + call.deadline:  # nobody waits for it, and another worker has the node now
+        if time.time() > call.expires:  # nobody waits for it, and another worker has the node now
             self.release((call.target.name,))
         return encode_answer(answer, time.monotonic() - began)
 
@@ -83,6 +89,15 @@ class RegionStation:
             gone = [self.targets.pop(name) for name in names if name in self.targets]
         for target in gone:
             self.nodes.release(target)
+
+
+def _least(call: VerbCall) -> float:
+    """Seconds that must be left when a call arrives.
+
+    A verb that restarts units needs its whole deadline: calls that were held up together must not exceed the pace.
+    """
+    restarts = call.words.split(" ", 1)[0] in RESTARTING
+    return call.deadline if restarts else min(call.deadline, LEAST_SECONDS)
 
 
 @cache

@@ -184,6 +184,34 @@ def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(
 
 
 @pytest.mark.parametrize(
+    ("words", "left", "is_carried"),
+    [
+        ("cleanup run=r counter=1", 15.0, True),
+        ("cleanup run=r counter=1", 5.0, False),
+        ("apply tx=t", 15.0, False),
+        ("revert tx=t", 15.0, False),
+    ],
+)
+def test_a_late_call_has_the_time_that_is_left_and_only_restarts_need_all_of_it(
+    words: str, left: float, is_carried: bool
+) -> None:
+    """A busy machine loses no cleanup that its controller still waits for."""
+    deadlines: list[float] = []
+
+    class Recorded(Agents):
+        def run(self, target: Target, command: RemoteCommand) -> RemoteAnswer:
+            deadlines.append(command.deadline)
+            return super().run(target, command)
+
+    station = RegionStation(Recorded())
+    call = VerbCall(station.process, "nonce", time.time() + left, NODE, words, b"", sudo=False, deadline=30.0)
+    answer, _ = decode_answer(station.carry(encode_call(call)))
+    assert (answer.reference != LOST) is is_carried
+    assert all(10.0 < seconds <= left for seconds in deadlines)
+    assert len(deadlines) == int(is_carried)
+
+
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"version": "0.0.1"}, "it has rollout 0.0.1"),

@@ -5,8 +5,10 @@ A part is replaced whole when its text changes. The map and the table of nodes a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.freeze_text import FreezeNoted, noted_line
 from rollout.core.presentation.pages import sections
 from rollout.core.presentation.pages.charts import legend
@@ -30,6 +32,7 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
     return {
         "now": _now(story, after, now),
         "control": controls(story.state, after, secret),
+        "regions": _regions(after.controller.regions if after.controller.alive else ()),
         "waits": _waits(story.state, after, now),
     }
 
@@ -42,8 +45,8 @@ def _now(story: Story, after: Afterwards, now: float) -> Html:
     quiet = [tag("p", _with_commands(each), class_="waiting") for each in said[1:]]
     whole = tag("p", tag("a", "The whole plan", href=f"/runs/{state.order.run}/plan")) if story.past.plan else ""
     frozen = frozen_banner(state.order.cluster, after.frozen)
-    first = (sections.banner(story, after), frozen)
-    return raw(*first, *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
+    banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
+    return raw(banner, frozen, *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
 
 
 def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
@@ -53,6 +56,27 @@ def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
     command = tag("code", f"rollout unfreeze {cluster} --reason …", class_="command")
     said = without_secrets(f"{cluster} is {noted_line(freeze)}; ")
     return tag("p", said, command, " lifts it", class_="banner warn")
+
+
+def _regions(regions: Sequence[RegionStanding]) -> Html:
+    """How the workers of each region stand. Nothing for a controller that reaches the nodes itself."""
+    if not regions:
+        return raw()
+    titles = ("region", "workers", "calls in progress", "connected nodes", "round trip")
+    return raw(tag("h2", "Regions"), sections.table(titles, [_region(each) for each in regions]))
+
+
+def _region(each: RegionStanding) -> Html:
+    trip = "" if each.round_trip_seconds is None else f"{1000 * each.round_trip_seconds:.0f} ms"
+    return tag(
+        "tr",
+        tag("td", printable(each.region, 60)),
+        tag("td", ", ".join(printable(name, 60) for name in each.workers) or "none"),
+        tag("td", f"{each.calls:,}", class_="number"),
+        tag("td", f"{each.nodes:,}", class_="number"),
+        tag("td", trip, class_="number"),
+        class_=None if each.workers else "bad",
+    )
 
 
 def _with_commands(text: str) -> Html:
@@ -120,8 +144,9 @@ def live_body(parts: dict[str, Html]) -> str:
     order = ("distance", "failures", "gates", "time", "predicted")
     last = [_section(name, TITLES[name], parts[name]) for name in order]
     last.append(_section("waits", "Waits for you", parts["waits"]))
+    regions = tag("section", parts["regions"], class_="part", data_part="regions", id="regions")
     control = tag("div", parts["control"], class_="part", data_part="control", id="control")
-    return raw(first, control, _nodes(), *last, END)
+    return raw(first, control, regions, _nodes(), *last, END)
 
 
 def _section(name: str, title: str, inside: Html) -> Html:

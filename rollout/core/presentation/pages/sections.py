@@ -362,6 +362,6 @@ def evidence(story: Story) -> Html:
 
 def table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
     """A table with these titles."""
-    numeric = {"nodes", "failed", "halts at"}
+    numeric = {"nodes", "failed", "halts at", "calls in progress", "connected nodes", "round trip"}
     head = tag("tr", [tag("th", title, class_="number" if title in numeric else None) for title in titles])
     return tag("table", tag("thead", head), tag("tbody", rows))
