@@ -201,8 +201,8 @@ MUTANTS = (
     Mutant(
         "a-verb-takes-its-shells-name",
         "rollout/agent/lock.sh",
-        "  printf '%s %s\\n' \"$self\" \"$born\"",
-        "  printf '%s %s\\n' \"$$\" \"$born\"",
+        '  printf \'%s %s\\n\' "$self" "$born"',
+        '  printf \'%s %s\\n\' "$$" "$born"',
         "a guard that waits for a verb kills the conversation, and the verb goes on beside it",
         ("tests/agent/test_conversation.py::test_a_verb_is_the_holder_of_the_lock_and_not_the_conversation",),
     ),
