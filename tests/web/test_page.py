@@ -57,6 +57,7 @@ def opened(
     try:
         page.goto(f"http://127.0.0.1:{served.port}/runs/{RUN}?token={served.token}")
         becomes(page, "document.querySelectorAll('#rows a').length > 5")
+        becomes(page, "[...document.querySelectorAll('.cell > span')].every(counts => counts.textContent)")
         yield page
         assert said == []
     finally:
