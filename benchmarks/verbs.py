@@ -22,6 +22,9 @@ from tests.controllers import until
 from tests.real.agent_calls import DROP_IN, PATIENCE, OnNode, on_disk
 
 FLAGS = "/etc/default/kubelet"
+GATES = "measurements of the gates"
+MEASUREMENTS = 3
+"""Of a node in a run: before its apply, after it, and in the soak."""
 TIMES = 3
 """Repetitions; the least CPU of them counts."""
 Step = tuple[str, Callable[[], object]]
@@ -46,6 +49,10 @@ def by_verb() -> Reasons:
         finally:
             ssh.close()
     rows = [("step", "node's CPU", "wall")]
+    whole = [costs["claim"], *[costs[GATES]] * MEASUREMENTS, costs["apply"], costs["confirm"], costs["cleanup"]]
+    costs[f"an apply, whole: claim, {MEASUREMENTS} measurements, apply, confirm, cleanup"] = Cost(
+        sum(cost.cpu for cost in whole), sum(cost.wall for cost in whole)
+    )
     rows += [(step, f"{cost.cpu:.0f} ms", f"{cost.wall:.0f} ms") for step, cost in costs.items()]
     return Reasons(
         "One real node, by verb",
@@ -74,7 +81,7 @@ def _steps(node: Node, ssh: SshNodes, bed: Bed, counter: int) -> Iterator[Step]:
     yield "claim", here.claim
     yield "snapshot", here.snapshot
     yield "status", lambda: here.status(tx)
-    yield "measurements of the gates", lambda: here.send(looks)
+    yield GATES, lambda: here.send(looks)
     change = {DROP_IN: f'[Service]\nEnvironment="N={counter}"\n'.encode(), FLAGS: f"A={counter}\n".encode()}
     order = here.order(tx, change)
     yield "apply", lambda: here.send(order)

@@ -48,7 +48,8 @@ def build_plan(
     """
     _check_fleet(inventory, fleet)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
-    passed_over = _passed_over(inventory, policy, selection, around)
+    skipped = _skipped(inventory, policy, selection, around)
+    passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
     alike = Alike(policy, assumed)
     seen = {
@@ -90,7 +91,14 @@ class _Seen:
     managed: tuple[Said, ...] = ()  # texts about other tools that configure it
 
 
-def _passed_over(
+def _of_one_machine(inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str]) -> Mapping[str, ExcludedNode]:
+    return {
+        name: ExcludedNode(name, inventory.nodes[name].rack, Standing.REFUSED, "one-machine", why)
+        for name, why in history.one_machine(selection, fleet).items()
+    }
+
+
+def _skipped(
     inventory: Inventory, policy: Policy, selection: tuple[str, ...], around: Around
 ) -> Mapping[str, ExcludedNode]:
     """Nodes that are skipped whatever their state is."""

@@ -99,7 +99,7 @@ def test_a_node_that_the_snapshot_does_not_contain_is_unreachable() -> None:
 def test_kubelets_newer_than_the_table_are_treated_as_the_assumed_minor_with_a_remark() -> None:
     found = inventory(3)
     known, *new = found.nodes
-    later = {name: replace(kubeadm(version="1.36.0", runtime="containerd"), kubelet_version="1.99.1") for name in new}
+    later = {name: replace(kubeadm(name, "1.36.0", "containerd"), kubelet_version="1.99.1") for name in new}
     snapshot = fleet(found, {known: kubeadm(known), **later})
     wanted = dict.fromkeys(found.nodes, settings(serializeImagePulls=False))
     plan = build_plan(found, POLICY, snapshot, wanted, tuple(found.nodes), "")

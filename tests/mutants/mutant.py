@@ -58,9 +58,18 @@ def verdict(project: Path, test: str) -> str:
     environment = {
         **os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1", "ROLLOUT_CHAOS_PATIENCE": PATIENCE,
     }  # fmt: skip
-    done = subprocess.run(
-        pytest_of(test), cwd=project, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            pytest_of(test),
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MOST_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"not run: it did not end within {MOST_SECONDS} s"
     last = done.stdout.strip().splitlines()[-1:] or [done.stderr[-300:]]
     if done.returncode == 0 and " passed" in last[0]:
         return "passed"

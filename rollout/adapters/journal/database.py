@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -16,12 +15,12 @@ from rollout.adapters.journal import schema
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.reads import Select
 from rollout.adapters.journal.schema import SHIPPED, Revisions
-from rollout.adapters.journal.sqlite_file import CLOCK
+from rollout.adapters.journal.sqlite_file import CLOCK, may_pass
 from rollout.adapters.journal.store import Store
 from rollout.adapters.journal_file import FILE, has_journal
+from rollout.app.journal_away import AWAY
 from rollout.errors import StateError, UsageError
 
-AWAY = "journal-away"
 _UNUSABLE = "journal-unusable"
 _ADDRESS = "check the user, the password and the database of the journal's address"
 
@@ -146,15 +145,6 @@ def _store(place: Path | PostgresUrl) -> Store:
 # SQLite: one file in a folder of this machine, in WAL mode with full sync.
 
 
-_BRIEF = frozenset(
-    {
-        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
-    }
-)  # fmt: skip
-"""Locked by another process, no space, a disk that does not answer: each may pass."""
-
-
 def sqlite_store(folder: Path) -> Store:
     """``folder`` is created 0700."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -188,5 +178,4 @@ def _pragmas(connection: sa.engine.interfaces.DBAPIConnection, _record: object) 
 
 
 def _away(error: sa.exc.SQLAlchemyError) -> bool:
-    code = getattr(error.__cause__, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _BRIEF
+    return may_pass(error.__cause__)

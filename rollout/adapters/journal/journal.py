@@ -11,11 +11,12 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from rollout.adapters.journal.address import PostgresUrl
-from rollout.adapters.journal.database import AWAY, Database, select
+from rollout.adapters.journal.database import Database, select
 from rollout.adapters.journal.heads import Head, Heads, beginning
 from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.reads import WITHDRAWN, Reads, broken, head_of
 from rollout.adapters.journal.tables import EVENTS, NOTES, REQUESTS, RUNS, SUMMARIES
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Note, RunHeader
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.journal_codec import chain

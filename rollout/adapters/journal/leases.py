@@ -12,9 +12,10 @@ from importlib import import_module
 
 import sqlalchemy as sa
 
-from rollout.adapters.journal.database import AWAY, Database
+from rollout.adapters.journal.database import Database
 from rollout.adapters.journal.owner import is_alive, machine_of, this_process
 from rollout.adapters.journal.tables import LEASES
+from rollout.app.journal_away import AWAY
 from rollout.core.model.regions import RegionStanding
 from rollout.errors import StateError
 

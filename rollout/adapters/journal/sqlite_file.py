@@ -11,10 +11,19 @@ from typing import Any
 from rollout.adapters.journal.heads import Heads
 from rollout.adapters.journal.reads import Reads, Select
 from rollout.adapters.journal_file import FILE, REVISIONS
+from rollout.app.journal_away import AWAY
 from rollout.errors import StateError
 
 CLOCK = "(julianday('now') - 2440587.5) * 86400.0"
 """SQL for this machine's time in epoch seconds."""
+
+_BRIEF = frozenset(
+    {
+        sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY,
+    }
+)  # fmt: skip
+"""Locked by another process, no space, a disk that does not answer: each may pass."""
 
 
 class FileReader(Reads):
@@ -29,10 +38,17 @@ class FileReader(Reads):
         try:
             yield self._select
         except sqlite3.Error as exc:
-            raise StateError("journal-unreadable", f"the journal cannot be read: {exc}") from exc
+            reference = AWAY if may_pass(exc) else "journal-unreadable"
+            raise StateError(reference, f"the journal cannot be read: {exc}") from exc
 
     def _select(self, statement: str, values: Mapping[str, object]) -> Sequence[Any]:
         return self._connection.execute(statement, values).fetchall()
+
+
+def may_pass(error: BaseException | None) -> bool:
+    """Whether this error of sqlite3 may be over at the next attempt."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _BRIEF
 
 
 def reader_of(folder: Path) -> FileReader | None:

@@ -5,7 +5,7 @@ Everything here becomes a ``Remark`` of the plan or a reason to leave a node alo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollout.core.model.inventory import Inventory
@@ -13,6 +13,7 @@ from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan, Remark
 from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
+from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 
 
@@ -72,10 +73,28 @@ def another_machine(name: str, snapshot: Snapshot, live: Mapping[str, LiveNode])
     )
 
 
+def one_machine(selection: Sequence[str], fleet: FleetSnapshot) -> Mapping[str, str]:
+    """Node → why it is refused: another name leads to its machine, which has one machine-id and one boot.
+
+    The first name's change would be drift for the second, and each would be counted in its own rack.
+    """
+    found: dict[str, str] = {}
+    for shared in _sharing(selection, fleet, _machine_and_boot):
+        names = printable(fold(shared), 120)
+        found |= dict.fromkeys(
+            shared, f"{names} are names of one machine: their machine-id and their boot are the same"
+        )
+    return found
+
+
+def _machine_and_boot(snapshot: Snapshot) -> str:
+    return f"{snapshot.machine_id} {snapshot.boot_id}" if snapshot.machine_id and snapshot.boot_id else ""
+
+
 def remarks(inventory: Inventory, selection: Sequence[str], fleet: FleetSnapshot, around: Around) -> tuple[Remark, ...]:
     """Warnings to read before these nodes are changed."""
     return (
-        *_of_one_machine(selection, fleet),
+        *_of_one_image(selection, fleet),
         *(_from_plans(selection, fleet, around.seen) if around.seen else ()),
         *(_from_api(inventory, selection, around.live) if around.live is not None else ()),
         *_not_asked(around),
@@ -90,17 +109,22 @@ def folded(said: Iterable[tuple[str, tuple[str, str]]]) -> tuple[Remark, ...]:
     return tuple(Remark(reference, text, tuple(names)) for (reference, text), names in nodes.items())
 
 
-def _of_one_machine(selection: Sequence[str], fleet: FleetSnapshot) -> Iterator[Remark]:
-    """Of two names of one machine, the second is refused in the middle of the run: the first has changed the files."""
+def _of_one_image(selection: Sequence[str], fleet: FleetSnapshot) -> Iterator[Remark]:
+    for shared in _sharing(selection, fleet, lambda snapshot: snapshot.machine_id):
+        text = "these nodes have one machine-id: they were made from one image, or are names of one machine"
+        yield Remark("same-machine-id", text, shared)
+
+
+def _sharing(
+    selection: Sequence[str], fleet: FleetSnapshot, identity: Callable[[Snapshot], str]
+) -> Iterator[tuple[str, ...]]:
+    """The names with one identity, of each identity that several have. ``""`` is none."""
     names: dict[str, list[str]] = {}
     for name in selection:
         snapshot = fleet.nodes.get(name)
-        if isinstance(snapshot, Snapshot) and snapshot.machine_id:
-            names.setdefault(snapshot.machine_id, []).append(name)
-    for machine, shared in names.items():
-        if len(shared) > 1:
-            text = f"all have the machine-id {machine}: names of one machine, or machines made from one image"
-            yield Remark("same-machine-id", text, tuple(shared))
+        if isinstance(snapshot, Snapshot) and (found := identity(snapshot)):
+            names.setdefault(found, []).append(name)
+    return (tuple(shared) for shared in names.values() if len(shared) > 1)
 
 
 def _from_plans(selection: Sequence[str], fleet: FleetSnapshot, seen: KnownNodes) -> Iterator[Remark]:

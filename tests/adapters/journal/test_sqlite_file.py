@@ -98,6 +98,21 @@ def test_a_table_that_cannot_be_read_is_an_error_of_the_journal(journal: SqlJour
     assert raised.value.reference == "journal-unreadable"
 
 
+def test_a_file_that_another_process_has_locked_is_away(journal: SqlJournal, tmp_path: Path) -> None:
+    reader = reader_of(tmp_path)
+    assert reader is not None
+    reader._connection.execute("PRAGMA busy_timeout = 0")  # noqa: SLF001 - not to wait five seconds
+    journal.close()
+    with closing(sqlite3.connect(tmp_path / "journal.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        reader._connection.close()  # noqa: SLF001 - a connection in use would keep the other one out
+        reader._connection = sqlite3.connect(tmp_path / "journal.db", timeout=0)  # noqa: SLF001
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StateError, match="locked") as raised:
+            reader.notes("rno")
+    assert raised.value.reference == "journal-away"
+
+
 def test_a_journal_of_another_revision_is_left_to_the_upgrade(journal: SqlJournal, tmp_path: Path) -> None:
     _changed(tmp_path, "UPDATE alembic_version SET version_num = '0002'")
     assert reader_of(tmp_path) is None

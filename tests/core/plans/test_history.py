@@ -26,12 +26,17 @@ def planned(
     found: Inventory = FOUND,
     policy: Policy = POLICY,
     machines: Mapping[str, str] = NO_MACHINES,
+    boots: Mapping[str, str] = NO_MACHINES,
+    selection: tuple[str, ...] = (),
 ) -> Plan:
     nodes = {name: kubeadm(name) for name in found.nodes}
-    changed = {name: replace(nodes[name], machine_id=machine) for name, machine in machines.items()}
+    changed = {
+        name: replace(nodes[name], machine_id=machine, boot_id=boots.get(name, nodes[name].boot_id))
+        for name, machine in machines.items()
+    }
     snapshot = fleet(found, {**nodes, **changed})
     wanted = dict.fromkeys(found.nodes, IMAGE_PULLS)
-    return build_plan(found, policy, snapshot, wanted, tuple(found.nodes), "", None, around)
+    return build_plan(found, policy, snapshot, wanted, selection or tuple(found.nodes), "", None, around)
 
 
 def said(plan: Plan) -> tuple[Remark, ...]:
@@ -65,10 +70,30 @@ def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:
     assert said(planned(Around(seen_in([newest, oldest])), machines={N1: "a" * 32})) == ()
 
 
-def test_nodes_with_one_machine_id_are_named_together() -> None:
-    (remark,) = said(planned(machines={N1: "a" * 32, N2: "", N3: "a" * 32, N4: ""}))
+def test_names_of_one_machine_are_refused() -> None:
+    """The first change would be drift for the second name, in the middle of the run."""
+    plan = planned(machines={N1: "a" * 32, N3: "a" * 32})
+    assert [(entry.name, entry.standing, entry.reference) for entry in plan.left] == [
+        (N1, Standing.REFUSED, "one-machine"),
+        (N3, Standing.REFUSED, "one-machine"),
+    ]
+    assert all("tess-node-[0001,0003] are names of one machine" in entry.reason for entry in plan.left)
+    assert list(plan.nodes) == [N2, N4]
+    assert said(plan) == ()
+    assert N1 in planned(machines={N1: "a" * 32, N3: "a" * 32}, selection=(N1, N2)).nodes, "one name is chosen"
+
+
+def test_machines_of_one_image_are_named_together() -> None:
+    """Their boots differ, so they are not one machine."""
+    plan = planned(machines={N1: "a" * 32, N3: "a" * 32}, boots={N1: "c" * 32})
+    assert len(plan.nodes) == 4
+    (remark,) = said(plan)
     assert (remark.reference, remark.nodes) == ("same-machine-id", (N1, N3))
-    assert "a" * 32 in remark.text
+
+
+def test_unknown_machine_ids_are_not_one_machine() -> None:
+    plan = planned(machines=dict.fromkeys(FOUND.nodes, ""))
+    assert {entry.reference for entry in plan.left} == {"machine-id-unknown"}
 
 
 def test_cordoned_nodes_are_skipped_unless_the_playbook_includes_them() -> None:
