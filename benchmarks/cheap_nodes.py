@@ -51,11 +51,12 @@ class CheapNodes:
         return self.folder / "nodes" / self.addresses[at]
 
     def lay_out(self, prototype: Path) -> None:
-        """Every node as ``prototype``."""
+        """Every node as ``prototype``, with a machine-id of its own."""
         shutil.rmtree(self.folder / "nodes", ignore_errors=True)
         (self.folder / "nodes").mkdir()
         for at in range(len(self.names)):
             subprocess.run(["cp", "-a", str(prototype), str(self.root(at))], check=True)
+            (self.root(at) / "etc/machine-id").write_text(f"{at + 1:032x}\n")
             for state in (self.root(at) / "run/standin").glob("pid.*"):
                 state.write_text(started_now())  # a kubelet that is older than its files would count as not restarted
 
