@@ -1,8 +1,8 @@
 """The connection to a Dask scheduler. Only this module imports Dask.
 
 A call runs on one named worker or not at all, with ``Client.run``: it is a message, not a task of Dask. So Dask keeps
-no result and never moves or repeats it, and it needs a fifth of the CPU of a task. A call whose scheduler or worker
-does not answer has a deadline here.
+no result and never moves or repeats it, and it needs a fifth of the CPU of a task. If its scheduler or worker
+does not answer, the call ends at its deadline.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class DaskScheduler:
             self.close()
             raise UsageError(
                 "scheduler-settings",
-                f"nothing was touched: the scheduler could repeat or move commands: {'; '.join(wrong)}",
+                f"nothing was touched: the scheduler could repeat or move tasks: {'; '.join(wrong)}",
                 hint=f"start it with {VARIABLES}",
             )
 
