@@ -83,7 +83,7 @@ def _applied(nodes: CheapNodes, engine: str, folder: Path) -> Measured:
 @contextmanager
 def _ready(folder: Path, ssh_config: Path, names: Sequence[str]) -> Iterator[Regions]:
     """A scheduler with workers that have answered."""
-    with regions_up(folder, ssh_config, *names, threads=256) as regions:
+    with regions_up(folder, ssh_config, *names) as regions:
         scheduler = DaskScheduler(regions.address, None)
         until(lambda: len(scheduler.workers()) == len(names), READY_SECONDS, "the workers are connected")
         for address in scheduler.workers().values():

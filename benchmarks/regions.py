@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.regions.messages import VerbCall, encode_answer, encode_call
+from rollout.adapters.regions.messages import Exchange, VerbCall, encode_answer, encode_exchange, encode_reply
 from rollout.app.ports import Target
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import RemoteAnswer
@@ -116,9 +116,11 @@ def _bytes(node: str, verb: Verb) -> int:
         words = f"{verb} tx=r20261124-202955-39d8-0123456789 run=r20261124-202955-39d8 counter=3"
         target = Target(node, "10.120.130.140", "sre", 22, region_of(node))
         payload = b"x" * PAYLOADS.get(verb, 0)
-        call = VerbCall("0" * 16, "0" * 32, 1.8e9, target, words, payload, sudo=True, deadline=90.0)
+        call = VerbCall("0" * 32, 1.8e9, target, words, payload, sudo=True, deadline=90.0)
         answer = RemoteAnswer(0, b"x" * ANSWERS.get(verb, 300), b"", started=True)
-        _SIZES[verb] = len(encode_call(call)) + len(encode_answer(answer))
+        exchange = Exchange("0" * 16, "0" * 32, 1000, ("0" * 32,), 100.0, (call,))
+        reply = encode_reply("0" * 16, [encode_answer("0" * 32, answer, 0.5)])
+        _SIZES[verb] = len(encode_exchange(exchange)) + len(reply)
     return _SIZES[verb]
 
 

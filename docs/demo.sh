@@ -113,11 +113,12 @@ if [ "$ENGINE" = dask ]; then
 	say "a scheduler, and a worker for each of two regions"
 	export DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False
 	export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False
+	export DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL=1s DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL=10s
 	begin scheduler scheduler --host 127.0.0.1 --port 0 --scheduler-file scheduler.json
 	until grep -qs '}$' scheduler.json; do alive; sleep 0.2; done
 	scheduler=$(python3 -c 'import json; print(json.load(open("scheduler.json"))["address"])')
 	for name in rno-a-1 rno-1; do # of the zone rno-a, and of all other zones of rno
-		begin "$name" worker "$scheduler" --name "$name" --host 127.0.0.1 --no-nanny --nworkers 1 --nthreads 256 --memory-limit 0 \
+		begin "$name" worker "$scheduler" --name "$name" --host 127.0.0.1 --no-nanny --nworkers 1 --memory-limit 0 \
 			--death-timeout 30 --local-directory "$work"
 	done
 	ssh="$ssh --engine dask --scheduler $scheduler"

@@ -1,6 +1,6 @@
-"""A worker of a region imports this at its start. It can then carry out a call twice, as Dask does if a result is lost.
+"""A worker of a region imports this at its start. It can then carry out an exchange twice, as Dask does if a result is lost.
 
-The task of a call names a function of ``rollout.adapters.regions.worker``, which is exchanged here.
+The task of an exchange names a function of ``rollout.adapters.regions.worker``, which is exchanged here.
 """
 
 from __future__ import annotations
@@ -10,36 +10,38 @@ import threading
 from pathlib import Path
 
 from rollout.adapters.regions import worker
-from rollout.adapters.regions.messages import LOST, decode_answer, decode_call
 
 FOLDER = "BED_REPEATS"
 """The variable with the folder of these files."""
 ORDER = "repeat"
-"""While there is this file: the seconds until a call is repeated."""
+"""While there is this file: the seconds until an exchange is repeated."""
 RESULTS = "repeated"
 """A line for each time that a call arrived: its nonce, and ``refused`` or ``carried-out``."""
 
-_once = worker.carry
+_once = worker.exchange
+_is_new = worker.RegionStation.is_new
 _writing = threading.Lock()
 
 
 def twice(data: bytes) -> bytes:
-    """The task of a call, and its repeat."""
+    """The task of an exchange, and its repeat."""
     try:
         seconds = float((Path(os.environ[FOLDER]) / ORDER).read_text())
     except OSError:
         return _once(data)
-    again = threading.Timer(seconds, _noted, (data,))
+    again = threading.Timer(seconds, _once, (data,))
+    again.daemon = True  # it waits for answers
     again.start()
-    return _noted(data)
+    return _once(data)
 
 
-def _noted(data: bytes) -> bytes:
-    answer = _once(data)
-    word = "refused" if decode_answer(answer)[0].reference == LOST else "carried-out"
+def noted(station: worker.RegionStation, nonce: str) -> bool:
+    """Whether a call is carried out, as the station decides."""
+    is_new = _is_new(station, nonce)
     with _writing, (Path(os.environ[FOLDER]) / RESULTS).open("a") as file:
-        file.write(f"{decode_call(data).nonce} {word}\n")
-    return answer
+        file.write(f"{nonce} {'carried-out' if is_new else 'refused'}\n")
+    return is_new
 
 
-worker.carry = twice
+worker.exchange = twice
+setattr(worker.RegionStation, "is_new", noted)  # noqa: B010 - mypy: a method is exchanged

@@ -103,7 +103,7 @@ def test_a_scheduler_without_the_settings_of_the_page_is_refused(dask: Dask) -> 
     serving(dask, command)
     said = dask.rollout("engine", "workers")
     assert (
-        "nothing was touched: the scheduler could repeat or move commands: distributed.scheduler.allowed-failures is 3"
+        "nothing was touched: the scheduler could repeat or move tasks: distributed.scheduler.allowed-failures is 3"
         in said
     )
     assert "[scheduler-settings]" in said

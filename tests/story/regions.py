@@ -19,6 +19,8 @@ SETTINGS = {
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
 PYTHON = (sys.executable, "-W", "ignore", "-m")
 
@@ -32,7 +34,6 @@ class Regions:
     certificates: Path | None = None
     host: str = "127.0.0.1"
     preload: str = ""
-    threads: int = 32
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -58,7 +59,7 @@ class Regions:
     def start_worker(self, name: str) -> None:
         self._start(
             name, "distributed.cli.dask_worker", self.address, "--name", name, "--no-nanny", "--no-dashboard",
-            "--nworkers", "1", "--nthreads", str(self.threads), "--host", self.host, "--memory-limit", "0", "--death-timeout", "5",
+            "--nworkers", "1", "--host", self.host, "--memory-limit", "0", "--death-timeout", "5",
             "--local-directory", str(self.folder), *self._tls("worker"), *(("--preload", self.preload) if self.preload else ()),
         )  # fmt: skip
 
@@ -86,11 +87,9 @@ class Regions:
 
 
 @contextmanager
-def regions_up(
-    folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None, threads: int = 32
-) -> Iterator[Regions]:
+def regions_up(folder: Path, ssh_config: Path, *names: str, certificates: Path | None = None) -> Iterator[Regions]:
     folder.mkdir()
-    made = Regions(folder, ssh_config, certificates, threads=threads)
+    made = Regions(folder, ssh_config, certificates)
     try:
         made.start_scheduler()
         for name in names:

@@ -1,14 +1,14 @@
 """What travels to a region's worker and back: plain data as JSON bytes. No program, no secret and no code travel.
 
-A call names the worker process that it is for, has a nonce, and expires: so a call that Dask repeats, moves to a
-restarted worker or delivers late is not carried out a second time.
+Calls and answers travel in exchanges. An exchange names the worker process that it is for. Each call has a nonce, and
+expires: so a call that Dask repeats, moves to a restarted worker or delivers late is not carried out a second time.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,11 +24,10 @@ LOST = "worker-lost"
 class VerbCall:
     """One verb of the agent for one node. ``words``: the verb and its arguments; ``payload``: its input.
 
-    ``process``: the worker process that it is for. ``expires``: seconds since the epoch, when the controller stops
-    waiting. ``deadline``: seconds for the verb. ``released``: nodes with connections that are no longer needed.
+    ``expires``: seconds since the epoch, when the controller stops waiting. ``deadline``: seconds for the verb.
+    ``released``: nodes with connections that are no longer needed.
     """
 
-    process: str
     nonce: str
     expires: float
     target: Target
@@ -37,6 +36,30 @@ class VerbCall:
     sudo: bool
     deadline: float
     released: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """New calls for a worker process, and the question for answers. ``seconds``: the longest wait for the first answer.
+
+    ``controller``: a random name, the same for all exchanges of a controller with this process. ``number``: they are
+    numbered from 1; a newer exchange ends the wait of an older one. ``received``: nonces of answers that arrived.
+    """
+
+    process: str
+    controller: str
+    number: int
+    received: tuple[str, ...]
+    seconds: float
+    calls: tuple[VerbCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """``took``: seconds that the worker needed for the call."""
+
+    answer: RemoteAnswer
+    took: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +76,46 @@ class WorkerIdentity:
     trouble: str = ""
 
 
-def encode_call(call: VerbCall) -> bytes:
-    return _dump({**asdict(call), "payload": base64.b64encode(call.payload).decode("ascii")})
+def encode_exchange(exchange: Exchange) -> bytes:
+    calls = [{**asdict(call), "payload": base64.b64encode(call.payload).decode("ascii")} for call in exchange.calls]
+    own = {name: getattr(exchange, name) for name in ("process", "controller", "number", "received", "seconds")}
+    return _dump({**own, "calls": calls})
 
 
-def decode_call(data: bytes) -> VerbCall:
-    """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but a call."""
+def decode_exchange(data: bytes) -> Exchange:
+    """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but an exchange."""
     said = json_text.parse(data)
+    received, calls = tuple(said.pop("received")), tuple(_call(each) for each in said.pop("calls"))
+    return Exchange(**said, received=received, calls=calls)
+
+
+def _call(said: dict[str, Any]) -> VerbCall:
     target = Target(**said.pop("target"))
     payload = base64.b64decode(said.pop("payload"), validate=True)
     return VerbCall(**{**said, "released": tuple(said["released"])}, target=target, payload=payload)
 
 
-def encode_answer(answer: RemoteAnswer, took: float = 0.0) -> bytes:
-    """``took``: seconds that the worker needed."""
+def encode_answer(nonce: str, answer: RemoteAnswer, took: float = 0.0) -> bytes:
+    """The answer of one call. ``took``: seconds that the worker needed."""
     texts = {name: base64.b64encode(getattr(answer, name)).decode("ascii") for name in ("stdout", "stderr")}
-    return _dump({**asdict(answer), **texts, "took": took})
+    return _dump({**asdict(answer), **texts, "nonce": nonce, "took": took})
 
 
-def decode_answer(data: bytes) -> tuple[RemoteAnswer, float]:
-    """The answer, and the seconds that the worker needed. Errors as ``decode_call``."""
+def encode_reply(process: str, answers: Iterable[bytes]) -> bytes:
+    """What an exchange returns: the process that carried it out, and encoded answers."""
+    return b'{"process": %s, "answers": [%s]}' % (json.dumps(process).encode("ascii"), b", ".join(answers))
+
+
+def decode_reply(data: bytes) -> tuple[str, Mapping[str, CallAnswer]]:
+    """The process, and nonce → answer. Errors as ``decode_exchange``."""
     said = json_text.parse(data)
-    took = float(said.pop("took"))
+    return str(said["process"]), dict(_answer(each) for each in said["answers"])
+
+
+def _answer(said: dict[str, Any]) -> tuple[str, CallAnswer]:
+    nonce, took = str(said.pop("nonce")), float(said.pop("took"))
     texts = {name: base64.b64decode(said[name], validate=True) for name in ("stdout", "stderr")}
-    return RemoteAnswer(**{**said, **texts}), took
+    return nonce, CallAnswer(RemoteAnswer(**{**said, **texts}), took)
 
 
 def encode_identity(identity: WorkerIdentity) -> bytes:
@@ -84,7 +123,7 @@ def encode_identity(identity: WorkerIdentity) -> bytes:
 
 
 def decode_identity(data: bytes) -> WorkerIdentity:
-    """Errors as ``decode_call``."""
+    """Errors as ``decode_exchange``."""
     return WorkerIdentity(**json_text.parse(data))
 
 
@@ -93,7 +132,7 @@ def encode_names(names: Iterable[str]) -> bytes:
 
 
 def decode_names(data: bytes) -> tuple[str, ...]:
-    """Errors as ``decode_call``."""
+    """Errors as ``decode_exchange``."""
     return tuple(map(str, json_text.parse(data)))
 
 

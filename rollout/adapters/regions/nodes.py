@@ -16,7 +16,8 @@ from hashlib import sha256
 from threading import Lock
 
 from rollout.adapters.regions import worker as tasks
-from rollout.adapters.regions.messages import LOST, VerbCall, decode_answer, encode_call, encode_names, lost
+from rollout.adapters.regions.exchanges import WorkerExchanges
+from rollout.adapters.regions.messages import LOST, VerbCall, encode_names, lost
 from rollout.adapters.regions.workers import RegionWorker, RegionWorkers, Scheduler, TaskLostError
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import RegionStanding, region_of_zone
@@ -47,6 +48,7 @@ class RegionNodes:
         self._released: dict[str, set[str]] = defaultdict(set)  # address → nodes
         self._zones: dict[str, str] = {}  # node → its zone, of all nodes with a call
         self._away: set[str] = set()
+        self._exchanges: dict[str, WorkerExchanges] = {}  # by worker process
         self._calls: dict[str, int] = {}  # region → calls without an answer
         self._trips: dict[str, float] = {}  # region → seconds that a call travels, smoothed
 
@@ -59,7 +61,6 @@ class RegionNodes:
         with self._lock:
             self._zones[target.name] = target.zone
         call = VerbCall(
-            process=worker.process,
             nonce=secrets.token_hex(16),
             expires=time.time() + command.deadline + TRAVEL,
             target=target,
@@ -72,15 +73,13 @@ class RegionNodes:
         began = time.monotonic()
         self._count(worker.region, +1)
         try:
-            data = self._scheduler.call(tasks.carry, worker.address, (encode_call(call),), command.deadline + TRAVEL)
-            answer, took = decode_answer(data)
-            self._travelled(worker.region, time.monotonic() - began - took)
+            answered = self._exchanges_with(worker).answer(call)
+            answer = answered.answer
+            self._travelled(worker.region, time.monotonic() - began - answered.took)
         except RemoteError:  # it was not submitted
             return self._without_region(target, command)
         except TaskLostError as error:
             answer = lost(f"worker {worker.name} did not answer: {error}")
-        except (KeyError, TypeError, ValueError):
-            answer = lost(f"worker {worker.name} gave an answer that cannot be read")
         finally:
             self._count(worker.region, -1)
         self._remember(target, worker, answer)
@@ -168,6 +167,12 @@ class RegionNodes:
             return self._own.run(target, command)
         rest = "nothing is applied there" if applies else "`controllerSsh` of the inventory has no region of this zone"
         return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=f"{away}; {rest}")
+
+    def _exchanges_with(self, worker: RegionWorker) -> WorkerExchanges:
+        with self._lock:
+            if worker.process not in self._exchanges:
+                self._exchanges[worker.process] = WorkerExchanges(self._scheduler, worker)
+            return self._exchanges[worker.process]
 
     def _count(self, region: str, change: int) -> None:
         with self._lock:

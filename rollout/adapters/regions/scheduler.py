@@ -1,24 +1,25 @@
 """The connection to a Dask scheduler. Only this module imports Dask.
 
-A task runs on one named worker or not at all (``allow_other_workers=False``, ``retries=0``), is never shared
-(``pure=False``), and its result is released at once. Dask runs a task again if a result is lost (distributed#847), and
-a lost worker's task waits: so each task has a deadline here, and a call is refused by a worker that has seen it.
+A call runs on one named worker or not at all, with ``Client.run``: it is a message, not a task of Dask. So Dask keeps
+no result and never moves or repeats it, and it needs a fifth of the CPU of a task. If its scheduler or worker
+does not answer, the call ends at its deadline.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic
 from typing import Any
-from uuid import uuid4
 
 from dask.config import get as dask_setting
-from distributed import Client, Security, get_worker
+from distributed import Client, Security, Worker
 
 from rollout.adapters.regions.certificates import CertificateFiles
 from rollout.adapters.regions.workers import TaskLostError
@@ -39,6 +40,7 @@ SETTINGS: Mapping[str, object] = {
 }
 """What the scheduler must be started with."""
 
+LINE_OF_A_CALL = "Run out-of-band function"
 VARIABLES = "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False"
 
 
@@ -73,7 +75,7 @@ class DaskScheduler:
             self.close()
             raise UsageError(
                 "scheduler-settings",
-                f"nothing was touched: the scheduler could repeat or move commands: {'; '.join(wrong)}",
+                f"nothing was touched: the scheduler could repeat or move tasks: {'; '.join(wrong)}",
                 hint=f"start it with {VARIABLES}",
             )
 
@@ -88,35 +90,18 @@ class DaskScheduler:
         return {}
 
     def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
-        """The result of a task on the worker at this address.
+        """The result of a task on the worker at this address. Nobody else carries it out.
 
         ``RemoteError``: it was not submitted. ``TaskLostError``: it was, and its result did not arrive in time.
         """
         client = self._alive()
         if client is None:
             raise RemoteError("scheduler-away", "the scheduler does not answer")
-        future = None
         try:
-            future = client.submit(
-                without_profile,
-                task,
-                *data,
-                key=f"rollout-{uuid4().hex}",
-                workers=[worker],
-                allow_other_workers=False,
-                pure=False,
-                retries=0,
-            )
-            result = future.result(timeout=seconds)
+            found = client.run(in_a_thread, task, *data, workers=[worker], callback_timeout=seconds)
+            result = found[worker]
         except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the task raise
-            if future is not None:
-                with suppress(Exception):  # its scheduler may be away
-                    future.cancel()
             raise TaskLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
-        finally:
-            if future is not None:
-                with suppress(Exception):  # what cannot be released is forgotten with the client
-                    future.release()
         if not isinstance(result, bytes):
             raise TaskLostError("the result is not bytes")
         return result
@@ -140,23 +125,34 @@ class DaskScheduler:
         return self._client if self._client.status == "running" else None
 
 
-def without_profile(task: Callable[..., bytes], *data: bytes) -> bytes:
-    """Runs on a worker: end the profiler of its process, then run the task."""
-    _end_profile()
-    return task(*data)
+async def in_a_thread(task: Callable[..., bytes], *data: bytes, dask_worker: Worker) -> bytes:
+    """Runs on a worker: the task, in a thread beside the loop that carries its messages. Dask gives ``dask_worker``."""
+    _prepare(dask_worker)
+    result: Future[bytes] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(task(*data))
+        except Exception as error:  # noqa: BLE001 - the controller gets it
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 @cache
-def _end_profile() -> None:
-    """Dask's profiler looks at all threads each 10 ms. Python 3.11 before 3.11.9 can hang in that for ever.
+def _prepare(worker: Worker) -> None:
+    """End the profiler of a worker, and the line in its log for each call.
 
+    Dask's profiler looks at all threads each 10 ms. Python 3.11 before 3.11.9 can hang in that for ever.
     A garbage collection in the look releases the interpreter's lock, and a thread that starts then waits for the look
     (python/cpython#106883). It also costs CPU for each thread.
     """
-    worker = get_worker()
+    logging.getLogger("distributed.worker").addFilter(lambda line: not line.getMessage().startswith(LINE_OF_A_CALL))
     for name in ("profile", "profile-cycle"):
         if name in worker.periodic_callbacks:
-            worker.loop.add_callback(worker.periodic_callbacks[name].stop)
+            worker.periodic_callbacks[name].stop()
 
 
 def scheduler_settings(names: tuple[str, ...]) -> dict[str, object]:

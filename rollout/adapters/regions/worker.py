@@ -16,23 +16,25 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 from rollout import __version__
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.private_files import read_password
+from rollout.adapters.regions.mailbox import Mailbox
 from rollout.adapters.regions.messages import (
     VerbCall,
     WorkerIdentity,
-    decode_call,
+    decode_exchange,
     decode_names,
     encode_answer,
     encode_identity,
+    encode_reply,
     lost,
 )
 from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 from rollout.app.ports import Nodes, Target
-from rollout.core.model.report import AgentRequest
+from rollout.core.model.report import AgentRequest, RemoteAnswer
 from rollout.errors import RolloutError
 from rollout.kubelet.agent import agent_call
 
@@ -42,6 +44,8 @@ SUDO_PASSWORD_FILE = "ROLLOUT_SUDO_PASSWORD_FILE"  # noqa: S105 - the name of a 
 MOST_NONCES = 200_000
 """Calls that a process remembers. An older call has expired long ago."""
 
+MOST_MAILBOXES = 100
+"""Controllers with answers that a process keeps: those that asked last."""
 
 RESTARTING = ("apply", "revert")
 LEAST_SECONDS = 10.0
@@ -55,24 +59,48 @@ class RegionStation:
     process: str = field(default_factory=lambda: secrets.token_hex(8))
     seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
     targets: dict[str, Target] = field(default_factory=dict)
+    mailboxes: OrderedDict[str, Mailbox] = field(default_factory=OrderedDict)  # by controller
     lock: Lock = field(default_factory=Lock)
 
-    def carry(self, data: bytes) -> bytes:
-        """Carry out a call, at most once. The answer, or that nothing is known of it."""
+    def exchange(self, data: bytes) -> bytes:
+        """Begin the calls of an exchange, each at most once, and wait for the first answer of any call of its controller."""
+        asked = decode_exchange(data)
+        if asked.process != self.process:  # this process knows none of the calls
+            return encode_reply(self.process, ())
+        mailbox = self._mailbox(asked.controller)
+        for call in asked.calls:
+            if self.is_new(call.nonce):
+                Thread(target=self._carry, args=(call, mailbox), daemon=True).start()
+        return encode_reply(self.process, mailbox.take(asked.number, asked.received, asked.seconds))
+
+    def _mailbox(self, controller: str) -> Mailbox:
+        with self.lock:
+            found = self.mailboxes.setdefault(controller, Mailbox())
+            self.mailboxes.move_to_end(controller)
+            if len(self.mailboxes) > MOST_MAILBOXES:
+                self.mailboxes.popitem(last=False)
+            return found
+
+    def is_new(self, nonce: str) -> bool:
+        """Whether no call with this nonce has arrived before. From now on it has."""
+        with self.lock:
+            if nonce in self.seen:
+                return False
+            self.seen[nonce] = None
+            if len(self.seen) > MOST_NONCES:
+                self.seen.popitem(last=False)
+            return True
+
+    def _carry(self, call: VerbCall, mailbox: Mailbox) -> None:
         began = time.monotonic()
-        call = decode_call(data)
-        if call.process != self.process:
-            return encode_answer(lost("the worker was started again since the call was made"))
+        answer = self._answer(call)
+        mailbox.put(call.nonce, encode_answer(call.nonce, answer, time.monotonic() - began))
+
+    def _answer(self, call: VerbCall) -> RemoteAnswer:
         left = call.expires - time.time()
         if left < _least(call):
             self.release((call.target.name,))
-            return encode_answer(lost("the call reached the worker after its deadline"))
-        with self.lock:
-            if call.nonce in self.seen:
-                return encode_answer(lost("the call was repeated; it is carried out once"))
-            self.seen[call.nonce] = None
-            if len(self.seen) > MOST_NONCES:
-                self.seen.popitem(last=False)
+            return lost("the call reached the worker after its deadline")
         self.release(call.released)
         with self.lock:
             self.targets[call.target.name] = call.target
@@ -81,7 +109,7 @@ class RegionStation:
         answer = self.nodes.run(call.target, command)
         if time.time() > call.expires:  # nobody waits for it, and another worker has the node now
             self.release((call.target.name,))
-        return encode_answer(answer, time.monotonic() - began)
+        return answer
 
     def release(self, names: Iterable[str]) -> None:
         """End the connections to these nodes, as soon as no call uses them."""
@@ -130,9 +158,9 @@ def station() -> RegionStation:
         return _station()
 
 
-def carry(data: bytes) -> bytes:
-    """The task of a call."""
-    return station().carry(data)
+def exchange(data: bytes) -> bytes:
+    """The task that carries calls and answers."""
+    return station().exchange(data)
 
 
 def release(data: bytes) -> bytes:

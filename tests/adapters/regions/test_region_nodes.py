@@ -13,15 +13,18 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.regions import worker as tasks
 from rollout.adapters.regions.messages import (
     LOST,
+    CallAnswer,
+    Exchange,
     VerbCall,
     WorkerIdentity,
-    decode_answer,
-    decode_call,
+    decode_exchange,
     decode_identity,
     decode_names,
+    decode_reply,
     encode_answer,
-    encode_call,
+    encode_exchange,
     encode_identity,
+    encode_reply,
 )
 from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
 from rollout.adapters.regions.worker import RegionStation
@@ -47,6 +50,7 @@ class Fabric:
     lose: set[str] = field(default_factory=set)
     is_away: bool = False
     calls: list[tuple[str, VerbCall]] = field(default_factory=list)
+    travelled: list[bytes] = field(default_factory=list)
 
     def workers(self) -> Mapping[str, str]:
         return {} if self.is_away else {name: f"at-{name}" for name in self.stations}
@@ -62,10 +66,11 @@ class Fabric:
         if task is tasks.release:
             station.release(decode_names(data[0]))
             return b""
-        self.calls.append((name, decode_call(data[0])))
-        answer = station.carry(data[0])
+        self.travelled.append(data[0])
+        self.calls.extend((name, call) for call in decode_exchange(data[0]).calls)
+        answer = station.exchange(data[0])
         if name in self.lose:
-            raise TaskLostError("KilledWorker")
+            raise TaskLostError("CommClosedError")
         return answer
 
     def close(self) -> None: ...
@@ -101,10 +106,13 @@ def test_a_nodes_zone_names_its_region() -> None:
 
 
 def test_what_travels_is_read_back_as_it_was() -> None:
-    call = VerbCall("p", "n", 12.5, NODE, "apply tx=1", b"file \xff\n", sudo=True, deadline=3.0, released=("n2",))
-    assert decode_call(encode_call(call)) == call
+    call = VerbCall("n", 12.5, NODE, "apply tx=1", b"file \xff\n", sudo=True, deadline=3.0, released=("n2",))
+    exchange = Exchange("p", "c", 7, ("n0",), 12.5, (call, replace(call, nonce="m", released=())))
+    assert decode_exchange(encode_exchange(exchange)) == exchange
     answer = RemoteAnswer(None, b"\xff\n", b"e", started=True, truncated=True, reference=LOST, message="m")
-    assert decode_answer(encode_answer(answer, 1.5)) == (answer, 1.5)
+    reply = encode_reply("p", [encode_answer("n", answer, 1.5), encode_answer("m", answer)])
+    assert decode_reply(reply) == ("p", {"n": CallAnswer(answer, 1.5), "m": CallAnswer(answer, 0.0)})
+    assert decode_reply(encode_reply("p", [])) == ("p", {})
 
 
 def test_every_verb_of_a_node_goes_to_one_worker_of_its_region(at: RegionFleet) -> None:
@@ -114,7 +122,7 @@ def test_every_verb_of_a_node_goes_to_one_worker_of_its_region(at: RegionFleet) 
     first, second = at.carried()[:32], at.carried()[32:]
     assert first == second
     assert set(first) == {"eu-1", "eu-2"}, "both workers of the region have nodes, and another region has none"
-    assert all(PROGRAM[:200].encode() not in encode_call(call) for _, call in at.fabric.calls), "no program travels"
+    assert all(PROGRAM[:200].encode() not in data for data in at.fabric.travelled), "no program travels"
     assert at.own.asked == []
 
 
@@ -166,20 +174,31 @@ def test_what_is_no_verb_of_the_agent_does_not_travel(at: RegionFleet) -> None:
     assert at.carried() == []
 
 
+STATUS_CALL = VerbCall("nonce", 0.0, NODE, "status", b"", sudo=True, deadline=30.0)
+
+
+def exchanged(station: RegionStation, *calls: VerbCall, number: int = 1, received: tuple[str, ...] = ()) -> bytes:
+    """What an exchange returns. It waits for an answer, and only if it brings a call."""
+    seconds = 60.0 if calls else 0.0
+    return station.exchange(encode_exchange(Exchange(station.process, "c", number, received, seconds, calls)))
+
+
+def answers(data: bytes) -> dict[str, RemoteAnswer]:
+    return {nonce: each.answer for nonce, each in decode_reply(data)[1].items()}
+
+
 def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(at: RegionFleet) -> None:
     station = at.fabric.stations["eu-1"]
-    now = time.time() + 60
-    assert STATUS.request is not None
-    words = STATUS.request.words
-    call = VerbCall(station.process, "nonce", now, NODE, words, b"", sudo=False, deadline=30.0)
-    assert decode_answer(station.carry(encode_call(call)))[0].status == 0
-    for again in (
-        call,
-        replace(call, nonce="late", expires=1.0),
-        replace(call, nonce="restarted", process="another"),
-    ):
-        answer, _ = decode_answer(station.carry(encode_call(again)))
-        assert (answer.status, answer.started, answer.reference) == (None, True, LOST)
+    call = replace(STATUS_CALL, expires=time.time() + 60)
+    first = exchanged(station, call)
+    assert answers(first)["nonce"].status == 0
+    assert exchanged(station, call) == first, "a repeat of the exchange has the same answer"
+    late = answers(exchanged(station, call, replace(call, nonce="late", expires=1.0), number=2, received=("nonce",)))
+    assert {nonce: (answer.status, answer.started, answer.reference) for nonce, answer in late.items()} == {
+        "late": (None, True, LOST)
+    }
+    other = Exchange("another", "c", 3, (), 60.0, (replace(call, nonce="restarted"),))
+    assert decode_reply(station.exchange(encode_exchange(other))) == (station.process, {})
     assert len(at.agents.asked) == 1
 
 
@@ -204,8 +223,8 @@ def test_a_late_call_has_the_time_that_is_left_and_only_restarts_need_all_of_it(
             return super().run(target, command)
 
     station = RegionStation(Recorded())
-    call = VerbCall(station.process, "nonce", time.time() + left, NODE, words, b"", sudo=False, deadline=30.0)
-    answer, _ = decode_answer(station.carry(encode_call(call)))
+    call = replace(STATUS_CALL, expires=time.time() + left, words=words, sudo=False)
+    answer = answers(exchanged(station, call))["nonce"]
     assert (answer.reference != LOST) is is_carried
     assert all(10.0 < seconds <= left for seconds in deadlines)
     assert len(deadlines) == int(is_carried)
@@ -255,9 +274,8 @@ def test_the_end_of_a_command_ends_its_connections_on_every_worker_of_the_region
 def test_the_connection_of_a_late_call_ends(at: RegionFleet) -> None:
     """The controller has given up the call, and reads the node through another worker."""
     station = at.fabric.stations["eu-1"]
-    call = VerbCall(station.process, "1", time.time() + 60, NODE, "status", b"", sudo=True, deadline=30.0)
-    station.carry(encode_call(call))
-    station.carry(encode_call(replace(call, nonce="2", expires=1.0)))
+    exchanged(station, replace(STATUS_CALL, expires=time.time() + 60))
+    exchanged(station, replace(STATUS_CALL, nonce="late", expires=1.0), number=2, received=("nonce",))
     assert (at.agents.released, len(at.agents.asked)) == (["n1"], 1)
 
 

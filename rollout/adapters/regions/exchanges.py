@@ -1,0 +1,126 @@
+"""The calls to one worker process, and their answers: they travel together, so that tasks follow time and not nodes."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from threading import Condition, Thread
+
+from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions.messages import CallAnswer, Exchange, VerbCall, decode_reply, encode_exchange
+from rollout.adapters.regions.workers import RegionWorker, Scheduler, TaskLostError
+from rollout.errors import RemoteError
+
+PAUSE_OF_A_CALL = 0.001
+LONGEST_PAUSE = 0.05
+"""Seconds between two exchanges: some for each further call in progress. A lone call and its answer never wait."""
+
+PAUSE_OF_A_QUESTION = 0.01
+"""Seconds from an answer to an exchange without a call. In most cases the node's next verb comes sooner."""
+
+
+class WorkerExchanges:
+    """Thread-safe. While calls are in progress, an exchange waits on the worker for the first answer.
+
+    A new call ends that wait, because the newest exchange carries it and waits itself. A worker without a call gets
+    no exchange, and this has no thread then.
+    """
+
+    def __init__(self, scheduler: Scheduler, worker: RegionWorker) -> None:
+        self._scheduler = scheduler
+        self._worker = worker
+        self._controller = secrets.token_hex(16)
+        self._changed = Condition()
+        self._waiting: list[VerbCall] = []  # not in an exchange yet
+        self._answers: dict[str, Future[CallAnswer]] = {}  # nonce → its answer, of all calls in progress
+        self._received: list[str] = []  # nonces, since the last exchange
+        self._number = 0
+        self._ended = 0  # the newest exchange that has returned
+        self._began = self._returned = float("-inf")  # when the last exchange did, on this process's clock
+        self._until = 0.0  # seconds since the epoch: when the last call expires
+        self._is_sending = False
+
+    def answer(self, call: VerbCall) -> CallAnswer:
+        """Raises ``RemoteError``: it was not submitted. ``TaskLostError``: it was, and no answer arrived in time."""
+        future: Future[CallAnswer] = Future()
+        with self._changed:
+            self._waiting.append(call)
+            self._answers[call.nonce] = future
+            self._until = max(self._until, call.expires)
+            if not self._is_sending:
+                self._is_sending = True
+                Thread(target=self._send, daemon=True).start()
+            self._changed.notify()
+        try:
+            return future.result(call.expires - time.time())
+        except TimeoutError:
+            with self._changed:
+                self._answers.pop(call.nonce, None)
+                self._changed.notify()
+            raise TaskLostError("no answer in time") from None
+
+    def _send(self) -> None:
+        """Begin exchanges while calls are in progress."""
+        while True:
+            with self._changed:
+                if not self._answers:
+                    self._is_sending = False
+                    return
+                if not self._waiting and self._ended < self._number:
+                    self._changed.wait()
+                    continue
+                wait = self._pause() - time.monotonic()
+                if wait > 0:
+                    self._changed.wait(wait)
+                    continue
+                exchange = self._next()
+                sent = tuple(self._answers)
+            Thread(target=self._carry_out, args=(exchange, sent), daemon=True).start()
+
+    def _pause(self) -> float:
+        """When the next exchange may begin, on this process's clock."""
+        pause = min(LONGEST_PAUSE, PAUSE_OF_A_CALL * (len(self._answers) - 1))
+        return self._began + pause if self._waiting else max(self._began + pause, self._returned + PAUSE_OF_A_QUESTION)
+
+    def _next(self) -> Exchange:
+        calls, received = tuple(self._waiting), tuple(self._received)
+        self._waiting, self._received = [], []
+        self._number += 1
+        self._began = time.monotonic()
+        seconds = max(0.0, self._until - time.time())
+        return Exchange(self._worker.process, self._controller, self._number, received, seconds, calls)
+
+    def _carry_out(self, exchange: Exchange, sent: Collection[str]) -> None:
+        """``sent``: the calls of this exchange and of earlier ones. They are lost if it fails."""
+        answers: Mapping[str, CallAnswer] = {}
+        errors: Mapping[str, Exception] = {}
+        try:
+            task, data = tasks.exchange, encode_exchange(exchange)
+            reply = self._scheduler.call(task, self._worker.address, (data,), exchange.seconds)
+            process, answers = decode_reply(reply)
+            if process != self._worker.process:
+                raise TaskLostError("it was started again since the call was made")
+        except RemoteError as error:  # it was not submitted
+            lost = TaskLostError(str(error))
+            errors = {**dict.fromkeys(sent, lost), **{call.nonce: error for call in exchange.calls}}
+        except TaskLostError as error:
+            errors = dict.fromkeys(sent, error)
+        except (KeyError, TypeError, ValueError):
+            errors = dict.fromkeys(sent, TaskLostError("its reply cannot be read"))
+        self._end(exchange.number, answers, errors)
+
+    def _end(self, number: int, answers: Mapping[str, CallAnswer], errors: Mapping[str, Exception]) -> None:
+        """Of an answer that nobody waits for, only the receipt is reported."""
+        with self._changed:
+            self._ended = max(self._ended, number)
+            self._returned = time.monotonic()
+            self._received.extend(answers)
+            waiting = {nonce: self._answers.pop(nonce) for nonce in (*answers, *errors) if nonce in self._answers}
+            self._changed.notify()
+        for nonce, future in waiting.items():
+            if nonce in answers:
+                future.set_result(answers[nonce])
+            else:
+                future.set_exception(errors[nonce])
