@@ -224,7 +224,7 @@ for wave in run["waves"]:
 print(f"  halted: {run['halt']['message']} [{run['halt']['reference']}]")
 print(f"  rack04 lost {sys.argv[1]} nodes to its fault (budget 2); reverts by the run itself: {run['counts'].get('reverted', 0)}")
 PY
-echo "  emergency rollback: $(grep -c . receipts) confirmed nodes taken back, every file as before"
+echo "  emergency rollback: $(grep -c . receipts) confirmed nodes reverted, every file as before"
 seconds=$((SECONDS - began))
 python3 - "$seconds" "$LIMIT_SECONDS" "$LIMIT_FLEET" "$LIMIT_CONTROLLER" <<'PY' || die "more than its limits"
 import json, sys
