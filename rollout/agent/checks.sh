@@ -118,9 +118,10 @@ find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
 }
 
 check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
-  show_units >/dev/null
-  list=''
-  note_homes >/dev/null
+  so_far=$spoken list=''
+  show_units
+  note_homes
+  spoken=$so_far # a snapshot shows units and homes, an apply does not
   each file check_home
 }
 

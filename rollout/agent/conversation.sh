@@ -22,11 +22,11 @@ frames() { # into `result`: the status of the last verb
   read -r talk _ </proc/self/stat
   born "$talk" && talked=$born
   while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
-    take "$size" || { say "refused torn-program the request arrived incomplete" && result=1 && return; }
-    printf 'begin %s\n' "$nonce"
+    take "$size" || { say "refused torn-program the request arrived incomplete" && tell && result=1 && return; }
+    spoken="begin $nonce$NL"
     # shellcheck disable=SC2086 # split into words
     [ -z "$framed" ] || (main $framed) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
-    result=$?
+    result=$? spoken=''
     printf 'over %s %s\n' "$nonce" "$result"
     [ "$result" -eq 0 ] || log "${framed%% *}: ended with status $result"
   done

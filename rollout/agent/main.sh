@@ -6,7 +6,8 @@ main() { # VERB ARGUMENT…
   case $verb in
     guard | watch | boot)
       tx=${1--} force=0
-      "verb_$verb" # its output goes to the node's journal
+      trap tell EXIT # to the node's journal
+      "verb_$verb"
       exit
       ;;
     snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget)

@@ -119,6 +119,7 @@ show_batch() { # the content of the files with lines that end with `+` since the
   [ -n "$batch" ] || return 0
   # shellcheck disable=SC2086 # a list of paths
   say "content $(cat -- $batch | base64 -w0 2>/dev/null || cat -- $batch | base64 | tr -d '\n')"
+  tell # so that it is not copied with each line that follows
   batch='' batched=0
 }
 

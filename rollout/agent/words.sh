@@ -1,12 +1,18 @@
 # ---------------------------------------------------------------------------------------------- words, time, children
 
-say() {
-  printf '%s\n' "$*" 2>/dev/null || :
+say() { # kept for `tell`: each write is a packet of its own, for the node and for the controller
+  spoken="$spoken$*$NL"
   case $1 in "refused "* | "failed "*) outcome=$1 ;; esac
+}
+
+tell() { # print what was said
+  printf %s "$spoken" 2>/dev/null || :
+  spoken=''
 }
 
 finish() {
   say "end $verb"
+  tell
   log "$framed: ${outcome-done}"
   exit 0
 }

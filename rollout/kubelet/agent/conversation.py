@@ -4,7 +4,7 @@
     node    ``begin DIGEST``, and `` gzip`` where the node can unpack
     we      ``opening``: the program
     we      ``frame``: ``NONCE SIZE VERB [KEY=VALUE …]``, and SIZE bytes of payload
-    node    ``begin NONCE``, the lines of the verb, ``over NONCE STATUS``; then the next frame
+    node    ``begin NONCE`` and the lines of the verb, at its end; ``over NONCE STATUS``; then the next frame
 
 The program runs only if its digest is the one in the command line: a program that was cut off runs nothing. Whatever a
 login shell prints comes before the first ``begin``. A nonce is random, so no older answer and no other program's output
@@ -27,7 +27,7 @@ from rollout.core.model.report import AgentRequest
 BOOT = (
     "trap '' HUP PIPE; "
     'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
-    'echo; echo "begin $1$can"; '
+    'printf "\\nbegin %s%s\\n" "$1" "$can"; '
     "read -r form size; "
     'all=$(dd bs="$size" count=1 iflag=fullblock 2>/dev/null | '
     'if [ "$form" = gzip ]; then gzip -dc; else cat; fi 2>/dev/null; echo .); all=${all%.}; '
@@ -96,7 +96,7 @@ def greeted(output: bytes, program: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer: ``output`` begins with its mark; the status of its verb. ``rest`` is what came after it."""
+    """A whole answer: ``output`` begins with its mark, or is empty if the verb was killed; the status of its verb. ``rest`` is what came after it."""
 
     output: bytes
     status: int
@@ -108,10 +108,9 @@ def answer(output: bytes, nonce: str) -> Answer | None:
 
     Raises ``ValueError`` if these bytes do not begin an answer to it: an older answer, or what another process printed.
     """
-    head = f"begin {nonce}\n".encode()
-    if not head.startswith(output[: len(head)]):
+    if not any(head.startswith(output[: len(head)]) for head in (f"begin {nonce}\n".encode(), mark(nonce))):
         raise ValueError("the node's output is not an answer to this request")
-    for found in OVER.finditer(output, len(head)):
+    for found in OVER.finditer(output):
         if found[1] == nonce.encode():
             return Answer(output[: found.start()], int(found[2]), output[found.end() :])
     return None
