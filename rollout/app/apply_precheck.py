@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rollout.app.isolation import Keep, keep_nothing, report_of
+from rollout.app.isolation import Keep, keep_nothing, run_verb
 from rollout.app.maintenance import last_confirmed
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
@@ -59,6 +59,6 @@ def _read(plan: Plan, access: NodeAccess, nodes: Nodes, names: Sequence[str], ke
         measure = Measure(UNIT, paths=paths)
         sudo = access.sudo[target.name]
         command = agent_call.status(access.program, measure=measure, sudo=sudo, deadline=READ_SECONDS)
-        return report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
+        return run_verb(nodes, target, "status", command, keep)
 
     return each(only(access, names), nodes, read, keep=True)

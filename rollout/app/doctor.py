@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from rollout.app.isolation import Keep, attempt, keep_nothing, snapshot_of
+from rollout.app.isolation import Keep, attempt, keep_nothing, run_snapshot
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Nodes, Target
 from rollout.app.reading import each
@@ -151,7 +151,7 @@ def _examine(visit: Visit, target: Target) -> Iterator[DoctorResult]:
 def _read(visit: Visit, target: Target, way: Way) -> Iterator[DoctorResult]:
     sudo = visit.access.sudo[target.name]
     command = agent_call.snapshot(visit.access.program, unit=UNIT, sudo=sudo, deadline=READ_SECONDS)
-    read = snapshot_of(target.name, visit.nodes.run(target, command), visit.keep)
+    read = run_snapshot(visit.nodes, target, command, visit.keep)
     if isinstance(read, Unread):
         yield DoctorResult(target.name, DoctorCheck.SUDO, Verdict.FAIL, read.message, read.reference)
         return

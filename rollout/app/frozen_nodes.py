@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.isolation import Keep, keep_nothing, report_of
+from rollout.app.isolation import Keep, keep_nothing, run_verb
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, Nodes, Target
 from rollout.app.reading import each
@@ -37,10 +37,10 @@ def mark_fleet(
 
     def mark(target: Target) -> Report:
         command = make(access.program, freeze, sudo=access.sudo[target.name], deadline=MARK_SECONDS)
-        report = report_of(target.name, verb, nodes.run(target, command), 0.0, keep)
+        report = run_verb(nodes, target, verb, command, keep)
         tries = 1
         while report.reference == "locked" and tries < TRIES:
-            report = report_of(target.name, verb, nodes.run(target, command), 0.0, keep)
+            report = run_verb(nodes, target, verb, command, keep)
             tries += 1
         return report
 

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
-from rollout.core.model.report import Outcome, RemoteAnswer, Report
+from rollout.app.ports import Nodes, Target
+from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.errors import RolloutError
-from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
+from rollout.kubelet.agent.agent_answer import BAD_ANSWER, parse_report, parse_snapshot
 
 T = TypeVar("T")
 Keep = Callable[[str, str], str]
@@ -53,17 +54,30 @@ def _told(node: str, error: Exception, keep: Keep) -> str:
 
 
 READING_FAILED = "reading-failed"
+_UNREADABLE = (BAD_ANSWER, READING_FAILED)
 
 
-def snapshot_of(node: str, answer: RemoteAnswer, keep: Keep) -> Snapshot | Unread:
-    return attempt(node, lambda: parse_snapshot(node, answer), lambda why: Unread(node, READING_FAILED, why), keep)
+def run_snapshot(nodes: Nodes, target: Target, command: RemoteCommand, keep: Keep) -> Snapshot | Unread:
+    """A node as it reports itself; the connection as with ``run_verb``."""
+    name, answer = target.name, nodes.run(target, command)
+    read = attempt(name, lambda: parse_snapshot(name, answer), lambda why: Unread(name, READING_FAILED, why), keep)
+    if isinstance(read, Unread) and read.reference in _UNREADABLE:
+        nodes.release(target)
+    return read
 
 
-def report_of(node: str, verb: str, answer: RemoteAnswer, seconds: float, keep: Keep) -> Report:
-    """An answer that cannot be read counts as lost: the verb may have been carried out."""
-    return attempt(
-        node,
-        lambda: parse_report(node, verb, answer, seconds),
-        lambda why: Report(node, verb, Outcome.LOST, READING_FAILED, why, seconds=seconds),
+def run_verb(nodes: Nodes, target: Target, verb: str, command: RemoteCommand, keep: Keep) -> Report:
+    """The report of one verb on one node. An answer that cannot be read counts as lost: the verb may have been carried out.
+
+    The connection ends after such an answer: what printed something else into it may do so again.
+    """
+    name, answer = target.name, nodes.run(target, command)
+    report = attempt(
+        name,
+        lambda: parse_report(name, verb, answer, 0.0),
+        lambda why: Report(name, verb, Outcome.LOST, READING_FAILED, why),
         keep,
     )
+    if report.reference in _UNREADABLE:
+        nodes.release(target)
+    return report

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from rollout.app.following import plan_of, replay_if_readable
-from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -126,7 +126,7 @@ def forget_fleet(
         command = agent_call.forget(
             access.program, run=run, counter=counter, sudo=access.sudo[target.name], deadline=FORGET_SECONDS
         )
-        return report_of(target.name, "forget", nodes.run(target, command), 0.0, keep)
+        return run_verb(nodes, target, "forget", command, keep)
 
     return each(access, nodes, remove)
 
@@ -152,10 +152,10 @@ def set_free(
         claim = agent_call.status(
             access.program, claim=Claim(counter, run, force=True), sudo=sudo, deadline=READ_SECONDS
         )
-        report = report_of(target.name, "status", nodes.run(target, claim), 0.0, keep)
+        report = run_verb(nodes, target, "status", claim, keep)
         if report.outcome is Outcome.DONE:
             clean = agent_call.cleanup(access.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
-            report = report_of(target.name, "cleanup", nodes.run(target, clean), 0.0, keep)
+            report = run_verb(nodes, target, "cleanup", clean, keep)
         if report.outcome is not Outcome.DONE:
             return Freed(target.name, holder, f"{report.message} [{report.reference}]")
         return Freed(target.name, holder, "; ".join(report.leftovers))

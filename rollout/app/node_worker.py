@@ -15,7 +15,7 @@ from typing import assert_never
 from rollout.app.backends import Backends
 from rollout.app.draining import LATER, DrainRound, Drains, NotOursError, why_not_now
 from rollout.app.following import HasEnded, gives_way, none_has_ended
-from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
@@ -194,8 +194,8 @@ class NodeWorker:
             self.access.program, tx=ask.tx, measure=Measure(UNIT), sudo=sudo, deadline=READ_SECONDS
         )
         started = self.clock.now()
-        answer = self.nodes.run(self.access.targets[ask.node], command)
-        return report_of(ask.node, "status", answer, self.clock.now() - started, self.keep)
+        report = run_verb(self.nodes, self.access.targets[ask.node], "status", command, self.keep)
+        return replace(report, seconds=self.clock.now() - started)
 
     def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
         report = self._read(ask) if ask.verb is Verb.READ else self._ask(ask)
@@ -253,7 +253,7 @@ class NodeWorker:
         """Read the node without a claim."""
         sudo = self.access.sudo[ask.node]
         command = agent_call.status(self.access.program, tx=ask.tx, sudo=sudo, deadline=READ_SECONDS)
-        return report_of(ask.node, "status", self.nodes.run(self.access.targets[ask.node], command), 0.0, self.keep)
+        return run_verb(self.nodes, self.access.targets[ask.node], "status", command, self.keep)
 
     def _falsehood(self, ask: Ask, report: Report, reference: str) -> tuple[str, str] | None:
         """An answer that no correct agent gives, and that would stop the run on all other nodes if it were believed."""
@@ -269,9 +269,8 @@ class NodeWorker:
             self._pulls.forget(ask.node)
         started = self.clock.now()
         command = self._command(ask, take_over=take_over or self.take_over)
-        answer = self.nodes.run(self.access.targets[ask.node], command)
-        verb = _AGENT_VERBS[ask.verb]
-        return report_of(ask.node, verb, answer, self.clock.now() - started, self.keep)
+        report = run_verb(self.nodes, self.access.targets[ask.node], _AGENT_VERBS[ask.verb], command, self.keep)
+        return replace(report, seconds=self.clock.now() - started)
 
     def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
         program, sudo = self.access.program, self.access.sudo[ask.node]

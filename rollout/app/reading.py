@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from rollout.app.isolation import Keep, keep_nothing, report_of, snapshot_of
+from rollout.app.isolation import Keep, keep_nothing, run_snapshot, run_verb
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
 from rollout.core.model.inventory import Inventory, Node
@@ -65,7 +65,7 @@ def snapshot_fleet(
 
     def read(target: Target) -> Snapshot | Unread:
         command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
-        return snapshot_of(target.name, nodes.run(target, command), keep)
+        return run_snapshot(nodes, target, command, keep)
 
     found = each(access, nodes, read, keep=goes_on)
     return FleetSnapshot(inventory.cluster, inventory.digest, taken, found)
@@ -85,7 +85,7 @@ def read_receipts(
 
     def read(target: Target) -> Report:
         command: RemoteCommand = agent_call.status(access.program, sudo=access.sudo[target.name], deadline=READ_SECONDS)
-        report = report_of(target.name, "status", nodes.run(target, command), 0.0, keep)
+        report = run_verb(nodes, target, "status", command, keep)
         if report.outcome is Outcome.DONE:
             heard(target.name)
         return report
@@ -99,7 +99,7 @@ def restart_pauses(access: NodeAccess, nodes: Nodes) -> tuple[str, ...]:
     def read(target: Target) -> str:
         sudo = access.sudo[target.name]
         command = agent_call.status(access.program, measure=Measure(UNIT), sudo=sudo, deadline=SAMPLE_SECONDS)
-        measured = report_of(target.name, "status", nodes.run(target, command), 0.0, keep_nothing).measurement
+        measured = run_verb(nodes, target, "status", command, keep_nothing).measurement
         return measured.unit.properties.get("RestartUSec", "") if measured and measured.unit else ""
 
     return tuple(said for said in each(access, nodes, read, keep=True).values() if said)

@@ -214,3 +214,20 @@ def test_a_failed_explanation_names_the_place_and_the_trace_file(monkeypatch: py
     assert error.value.reference == "explaining-failed"
     assert str(error.value).endswith("The trace is in FILE [explaining-failed]")
     assert POISON not in str(error.value)
+
+
+def test_the_connection_ends_after_an_answer_that_cannot_be_read() -> None:
+    """What printed something else into it may do so again."""
+    nodes = Agents({("n1", "status"): answer("status", "token of another kind")})
+    reports = read_receipts(access_to(*NODES), nodes)
+    assert [(report.outcome, report.reference) for report in reports.values()] == [
+        (Outcome.LOST, "bad-answer"),
+        (Outcome.DONE, ""),
+    ]
+    assert nodes.released == ["n1"]
+
+
+def test_the_connection_ends_after_a_snapshot_that_cannot_be_read() -> None:
+    nodes = Agents({("n1", "snapshot"): answer("snapshot", "token of another kind")})
+    snapshot_fleet(inventory(2), access_to(*NODES), nodes, Wall(), goes_on=True)
+    assert nodes.released == ["n1"]

@@ -14,6 +14,9 @@ from rollout.core.model.verification import Verification
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
 from rollout.kubelet.agent.agent_reading import AgentReading
 
+BAD_ANSWER = "bad-answer"
+"""The answer has a line that no agent prints."""
+
 TORN = "torn-program"
 """The node received another program, and ran nothing: no verb began, so none ends."""
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
@@ -72,7 +75,7 @@ def _whole(node: str, verb: str, answer: RemoteAnswer) -> AgentReading | Unread:
     try:
         reading = read(answer)
     except BadLineError as error:
-        return Unread(node, "bad-answer", str(error))
+        return Unread(node, BAD_ANSWER, str(error))
     if reading.refused:
         return Unread(node, *reading.refused)
     if reading.ended != verb:
@@ -87,7 +90,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
     try:
         reading = read(answer)
     except BadLineError as error:
-        return Report(node, verb, Outcome.LOST, "bad-answer", str(error), seconds=seconds)
+        return Report(node, verb, Outcome.LOST, BAD_ANSWER, str(error), seconds=seconds)
     outcome, reference, message = _outcome(verb, answer, reading)
     return Report(
         node=node,
