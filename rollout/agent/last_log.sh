@@ -18,6 +18,13 @@ tell_last_log() { # SINCE, in milliseconds since boot: after a revert that resta
   [ -z "$said" ] || say "log $(printf %s "$said" | tr -c '\n -~' ' ' | base64 | tr -d '\n')"
 }
 
+tell_guards_log() { # as above, of the loaded transaction, if its guard reverted it: that happened without anybody who listened
+  case $r_state,$r_cause,$r_boot," $r_units " in reverted,guard,"$boot",*" $unit "*) ;; *) return ;; esac
+  look "$unit" && is_number "$u_started" || return 0
+  given_at=$((u_started / 1000)) concerned=''
+  tell_last_log $((r_deadline - 200000)) # no guard waits longer than 180 s
+}
+
 is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `
   moment=${3#[}
   moment=${moment%%]*}

@@ -80,3 +80,28 @@ def test_a_requested_revert_has_the_log_if_the_controller_asks(node: Node) -> No
     assert node.report("revert", command).log == LastLog("code=exited, status=1/FAILURE", (EXITED,))
     assert node.apply(order("t2")).healthy
     assert node.revert("t2").log is None
+
+
+def test_the_log_of_a_change_that_its_guard_reverted_is_in_the_next_answer(node: Node) -> None:
+    """Nobody listened when the guard fired."""
+    assert node.apply().healthy
+    log_of(node, (0.0, EXITED), (500.0, "kubelet[102]: with the old files"))
+    node.pass_time(130)
+    assert node.trigger("guard") == 0
+    node.kubelet_started(0)
+    report = node.status("t1")
+    assert report.receipt is not None
+    assert (report.receipt.state, report.receipt.cause) == (ReceiptState.REVERTED, "guard")
+    assert report.log == LastLog("code=exited, status=1/FAILURE", (EXITED,))
+    assert node.status().log is None
+
+
+def test_a_kubelet_that_a_guard_did_not_restart_has_no_log_of_its_change(node: Node) -> None:
+    node.serve("containerd.service", "containerd")
+    node.write("/etc/containerd/config.toml", b"old\n")
+    old, new = {"/etc/containerd/config.toml": b"old\n"}, {"/etc/containerd/config.toml": b"new\n"}
+    assert node.apply(order(old=old, new=new, units=("containerd.service",), arguments=())).healthy
+    log_of(node, (0.0, "kubelet[101]: fine"))
+    node.pass_time(130)
+    assert node.trigger("guard") == 0
+    assert node.status("t1").log is None

@@ -175,9 +175,9 @@ MUTANTS = (
     Mutant(
         "nonce-not-compared",
         "rollout/kubelet/agent/conversation.py",
-        """    if not head.startswith(output[: len(head)]):
+        """    if not any(head.startswith(output[: len(head)]) for head in (f"begin {nonce}\\n".encode(), mark(nonce))):
         raise ValueError("the node's output is not an answer to this request")
-    for found in OVER.finditer(output, len(head)):
+    for found in OVER.finditer(output):
         if found[1] == nonce.encode():
             return Answer(output[: found.start()], int(found[2]), output[found.end() :])
 """,
