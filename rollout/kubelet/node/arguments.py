@@ -77,9 +77,11 @@ def _word(line: str, start: int) -> ArgumentWord:
             text.append(line[at])
         elif here == "\\":
             raise ValueError("a backslash with nothing after it")
-        elif quote or here in "\"'":
-            quote, text = _quoting(here, quote, text)
-        elif here in _BLANKS:
+        elif here == quote:
+            quote = ""
+        elif not quote and here in "\"'":
+            quote = here
+        elif not quote and here in _BLANKS:
             break
         else:
             text.append(here)
@@ -87,14 +89,6 @@ def _word(line: str, start: int) -> ArgumentWord:
     if quote:
         raise ValueError(f"the quote {quote} is never closed")
     return ArgumentWord("".join(text), start, at)
-
-
-def _quoting(here: str, quote: str, text: list[str]) -> tuple[str, list[str]]:
-    if here == quote:
-        return "", text
-    if not quote:
-        return here, text
-    return quote, [*text, here]
 
 
 def quote(word: str) -> str:
