@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from rollout.app.backends import Asking
 from rollout.app.metric_gates import pattern_of
 from rollout.app.ports import Silence
 from rollout.core.health_gates.alerts import judge_alerts
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import AlertQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Judged, Verdict

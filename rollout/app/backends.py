@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, TypeVar
 
 from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Pages, Silence
 from rollout.core.health_gates.alerts import Alert
 from rollout.core.health_gates.http import Page
 from rollout.core.health_gates.prometheus import Samples
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import BackEnd
 from rollout.core.model.live import LiveNode, PullCounter, Sight
 from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from rollout.app.ports import Local
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import CommandQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Judged, Verdict

@@ -11,10 +11,11 @@ take that long, by its own arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rollout.app.backends import patiently
 from rollout.app.ports import Clock, Cluster, Journal
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import LessRoom, PlannedNode
 from rollout.core.model.playbook import Drain
 from rollout.core.model.pods import Cordon, Eviction, EvictionAnswer, LeavingPod

@@ -8,11 +8,12 @@ elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Protocol
 
 from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, held_by, pick
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
 from rollout.core.model.proof import NodeProof, Proven

@@ -8,9 +8,10 @@ plan that requests more of a registry than the playbook's caps allow is refused 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, role_of
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Consequence, ExcludedNode, LessRoom, Plan, PlannedDrain, Remark, Standing

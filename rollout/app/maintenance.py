@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rollout.app.following import plan_of, replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, report_of
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import ReceiptState, Unread

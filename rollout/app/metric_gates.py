@@ -9,7 +9,6 @@ would hide a kind that became unhealthy. Each kind is queried by its nodes' name
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from rollout.app.backends import Asking
 from rollout.core.health_gates.comparison import SampleGroup, compare
 from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
 from rollout.core.health_gates.prometheus import Samples, doubt, judge_samples
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import NODES, PrometheusQuery, Worse
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import SEVERITY, SHOWN, Judged, Verdict

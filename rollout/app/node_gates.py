@@ -7,11 +7,12 @@ journaled, so that a later controller still has it. Without a baseline these gat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from rollout.app.backends import EVERY, Backends, patiently
 from rollout.app.ports import Clock
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import ApiCheck, Gate, GateKind, GateScope
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Change, Plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
 
@@ -21,6 +21,7 @@ from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
 from rollout.app.wave_gates import WaveGates
 from rollout.core.model.freeze import FROZEN, told
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rollout.app.backends import Asking
 from rollout.core.health_gates.http import judge_page
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import HttpQuery
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave

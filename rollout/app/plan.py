@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rollout.app.impact import ChangeImpact, Foresight
 from rollout.app.isolation import Keep, attempt, keep_nothing
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import ExcludedNode, Plan, Remark, Standing
 from rollout.core.model.playbook import Policy, RevertTimes

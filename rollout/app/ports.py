@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.regions import RegionStanding
 from rollout.core.text.documents import Moment
 

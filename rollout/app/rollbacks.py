@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rollout.app.runs import check_in_inventory
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report

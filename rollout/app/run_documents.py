@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rollout.app.following import afterwards, attendance
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Note, PastRuns
+from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.past_run import PastRun, PastRunFacts, past_run_facts
 from rollout.core.presentation.summary import Summary, summarize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rollout import __version__
 from rollout.app.backends import Backends
@@ -18,6 +18,7 @@ from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, Ru
 from rollout.core.health_gates.required_back_ends import Needs, needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
 from rollout.app.alert_gates import AlertGate, RunSilences
@@ -17,6 +16,7 @@ from rollout.app.command_gates import CommandGate
 from rollout.app.metric_gates import MetricGate
 from rollout.app.page_gates import PageGate
 from rollout.app.ports import Clock, Local
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import (
     AgentCheck,
     AlertQuery,

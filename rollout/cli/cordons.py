@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import click
 
@@ -14,6 +13,7 @@ from rollout.app.runs import leased
 from rollout.composition.back_ends import cluster_of
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.run.state import Phase, RunState
 from rollout.core.text import documents

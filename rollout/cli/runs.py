@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -44,6 +43,7 @@ from rollout.composition.waiting_plans import how_to_approve
 from rollout.composition.wiring import Session
 from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import click
 
@@ -25,6 +24,7 @@ from rollout.cli.options import echo_lines, limit_option, reason_option, session
 from rollout.cli.project import cluster_option
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.drift_text import NotAsked, drift_document, drift_lines, has_drift

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 

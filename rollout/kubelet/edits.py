@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import FileChange
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import digest

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from rollout.core.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Level
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.settings import IfUnsupported, Setting, Value

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.core.text import durations
 from rollout.kubelet import fields

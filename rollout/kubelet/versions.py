@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet import fields
 
 _VERSION = re.compile(r"(?:Kubernetes )?v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.][0-9A-Za-z.+~-]*)?")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import AlertQuery
 from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text.terminal import counted, printable

@@ -14,10 +14,10 @@ all zeros. NaN and infinite samples cannot be compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from statistics import median
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Worse
 from rollout.core.model.verdict import Verdict
 

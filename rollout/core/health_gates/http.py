@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import HttpQuery
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.text.terminal import printable

@@ -6,9 +6,9 @@ These never pass: no sample at all, a sample that is not a number, an answer tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isinf, isnan
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import PrometheusQuery
 from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text.terminal import counted, printable

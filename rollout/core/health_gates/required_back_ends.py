@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import (
     AgentCheck,
     AlertQuery,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.errors import Place
 
 NAMESPACE = "plan-approval@rollout"

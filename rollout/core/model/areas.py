@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, assert_never
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Limits, Share
 
 

@@ -12,10 +12,10 @@ Nothing here reads a clock or zone data: the zone is given as a ``tzinfo``, inst
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.errors import Place
 
 DAY_MINUTES = 1440

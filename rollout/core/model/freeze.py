@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from rollout.core.model.frozen import dataclass
 
 FROZEN = "frozen"
 """The reference of refusals."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, assert_never, get_args
+
+from rollout.core.model.frozen import dataclass
 
 
 class GateKind(StrEnum):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Setting
 from rollout.errors import Place
 

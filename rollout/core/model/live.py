@@ -6,7 +6,8 @@ Times are the API's RFC 3339 text. A field that the API did not give is ``""``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from rollout.core.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ once, by digest, in ``blobs``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Gate
 from rollout.core.model.playbook import (
     DEFAULT_DRAIN,

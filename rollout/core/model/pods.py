@@ -5,8 +5,9 @@ Quantities are the API's own text (``100m``, ``1Gi``); nothing is summed yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from rollout.core.model.frozen import dataclass
 
 # What a drain looks at: the pods on the node with how they end, as the API server reports it, and its answers to an
 # eviction.

@@ -8,9 +8,9 @@ node. WRONG: one of these was found false. UNKNOWN: one of these could not be re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Measurement, ReceiptState, Unread
 from rollout.core.model.verification import HINTS, UNDER_WAY, Drift, Verification, drifts
 

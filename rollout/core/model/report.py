@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.model.freeze import NodeFreeze
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Measurement, Receipt, Token
 
 # A command for a node and how it ended, as values.

@@ -5,9 +5,10 @@ The cluster level is the inventory's ``settings`` overlaid with the playbook's: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.errors import Place
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]

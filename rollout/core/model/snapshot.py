@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from statistics import median_low
+
+from rollout.core.model.frozen import dataclass
 
 # Which token counters are believed: a node with a wrong one must not raise the counter of every other node.
 #

@@ -7,8 +7,9 @@ expects nothing; the caller must distinguish it from a node without drift (``rec
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
 
 HINTS = frozenset({"replaced-after-start"})

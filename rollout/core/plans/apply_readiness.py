@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rollout.core.model.freeze import NodeFreeze
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import CommandQuery, GateScope
 from rollout.core.model.plan import Change, FileChange, Plan
 from rollout.core.model.report import Outcome, Report

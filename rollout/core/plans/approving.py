@@ -7,9 +7,9 @@ import hashlib
 import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, is_by
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Problem
 

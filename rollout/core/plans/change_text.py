@@ -6,8 +6,8 @@ Groups that differ only in bytes that rollout does not change are shown once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan
 from rollout.core.plans.planning import kind_of
 from rollout.core.text import diff, nodesets

@@ -6,8 +6,8 @@ Everything here becomes a ``Remark`` of the plan or a reason to leave a node alo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Plan, Remark

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import Gate, GateKind, GateScope
 from rollout.core.model.plan import (
     ChangeGroup,

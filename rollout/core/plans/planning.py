@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import (
     Change,

@@ -8,9 +8,9 @@ little newer than all others looks like one that has reached only its first node
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median_high
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
 

@@ -8,8 +8,8 @@ they load the registry, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import PullRate, RegistryLoad, Sum
 from rollout.core.model.playbook import RegistryCap

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import NODES, Gate, GateScope, PrometheusQuery
 from rollout.core.model.plan import Plan, Wave
 from rollout.core.text.terminal import counted, printable

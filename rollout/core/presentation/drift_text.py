@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import HINTS, Drift
 from rollout.core.text.nodesets import fold

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
 from rollout.core.presentation.rollback_time import TimeBack

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rollout.core.model.freeze import NodeFreeze, of_fact, told
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.presentation.drift_text import NotAsked
 from rollout.core.text.documents import Moment, instant

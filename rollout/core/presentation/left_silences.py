@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import AlertQuery, BackEnd, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.run.order import left_out

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.presentation.summary import NodeCount, RunSummary
 from rollout.core.presentation.summary_text import RolledBack, rolled_back, since_lines
 from rollout.core.run.state import Goal

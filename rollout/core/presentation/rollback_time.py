@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import RevertTimes
 from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.run.order import predicted_seconds

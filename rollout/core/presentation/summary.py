@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Scope
 from rollout.core.presentation.waiting_nodes import (
     WaitingForBaselines,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.freeze_text import FreezeNoted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Busy
 from rollout.core.run.postponed import BASELINE_WITHIN
 from rollout.core.run.soak_data import Gathered, gathered

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import printable
 
 

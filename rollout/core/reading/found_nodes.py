@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pydantic import ValidationError
 
 from rollout.core.model.areas import AreaKind
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode
 from rollout.core.reading import label_selectors
 from rollout.core.reading.inventory_schema import ListedNode

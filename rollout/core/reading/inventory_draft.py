@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Endpoints, Inventory, Node
 from rollout.core.reading.found_nodes import FoundNodes, listed
 from rollout.core.reading.inventory_file import build

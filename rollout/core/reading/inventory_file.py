@@ -21,12 +21,12 @@ or one by one: ``nodes: [{name: n1, address: 10.0.0.1, rack: rack01, zone: rno-a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from hashlib import sha256
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.areas import AreaKind
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.settings import Setting

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema
+
+from rollout.core.model.frozen import dataclass
 
 _TERM = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
 _PERCENT = r"^[0-9]{1,3}(\.[0-9]{1,6})? ?%$"

@@ -9,9 +9,9 @@ at most ``B - 1 + in flight``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Budget, Cause, Scope
 from rollout.core.run.facts import CHARGES, NodeList, wrong
 from rollout.core.run.layout import FLEET, place_of

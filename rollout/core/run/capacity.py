@@ -9,9 +9,10 @@ waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Limits
 from rollout.core.run.budgets import rack_allowance
 from rollout.core.run.facts import CHARGES, Count, NodeList

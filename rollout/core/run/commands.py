@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rollout.core.model.frozen import dataclass
 from rollout.core.run.state import Verb
 
 

@@ -6,9 +6,9 @@ Time arrives in the event (``at``, seconds); nothing here reads a clock.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import RevertScope
 from rollout.core.model.report import LastLog, Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState

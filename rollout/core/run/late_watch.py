@@ -7,9 +7,10 @@ run's own events stay as they are: a watch is no part of the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Cause, LateWatch, OnLateHarm
 from rollout.core.model.verdict import Judged, Reading, Verdict
 from rollout.core.run.budgets import distances

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 from rollout.core.model import areas
 from rollout.core.model.areas import Area, AreaKind, area_of, limited_areas
+from rollout.core.model.frozen import dataclass
 from rollout.core.run.state import NodeOrder, Order
 
 FLEET = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import SoakData
 from rollout.core.run.state import NodeRecord
 from rollout.core.text.terminal import counted

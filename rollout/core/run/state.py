@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from rollout.core.model.approvals import Approval
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 

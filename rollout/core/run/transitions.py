@@ -23,10 +23,10 @@ Seven rules shape the table:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rollout.core.model.freeze import FROZEN
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Cause
 from rollout.core.run.events import Trigger as On
 from rollout.core.run.state import Goal, NodeRecord, Rehearsal

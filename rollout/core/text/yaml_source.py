@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
 import yaml
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import CONTROL, printable
 from rollout.errors import Place, Problem

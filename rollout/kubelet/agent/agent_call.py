@@ -6,9 +6,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.kubelet.agent import conversation
 from rollout.kubelet.agent.sudo import quiet

@@ -17,9 +17,9 @@ import gzip
 import hashlib
 import re
 import shlex
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import AgentRequest
 
 # One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.

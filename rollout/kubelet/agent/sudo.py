@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import printable
 
 READY = 'printf "rollout %s ready\\n" "$0" >&2; exec "$@"'

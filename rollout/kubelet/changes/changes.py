@@ -7,8 +7,9 @@ is expanded again from the new files. The effect of the new files and flags is c
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
 from rollout.core.model.playbook import LOG_UNREADABLE, Disruption, Policy, worst

@@ -5,9 +5,9 @@ the command line again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Shadowed, Templates
 from rollout.core.model.settings import Setting, Value

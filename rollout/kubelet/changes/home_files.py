@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.text.terminal import printable

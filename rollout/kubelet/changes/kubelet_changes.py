@@ -5,9 +5,9 @@ outcome; and the side effects of its restart that the playbook must accept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import FileChange
 from rollout.core.model.playbook import Policy
 from rollout.core.model.settings import Setting, Value

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.kubelet.configuration import yaml_document, yaml_words
 from rollout.kubelet.configuration.yaml_document import DocumentError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.playbook import Templates
 from rollout.core.model.settings import Setting, Value

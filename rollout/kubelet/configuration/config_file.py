@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import posixpath
-from dataclasses import dataclass
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.decoding import Decoded, Object, decode
 from rollout.kubelet.configuration.outcome import File
 from rollout.kubelet.configuration.yaml_document import DocumentError, Duplicate, GoYamlDocument, Json, Path, read

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.text.durations import go_format_nanoseconds
 from rollout.kubelet.configuration import quantities, schema
 from rollout.kubelet.configuration.go_values import GoValueError, duration

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.decoding import Object

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from rollout.core.model.frozen import dataclass
 
 ALL_ALPHA = "AllAlpha"
 ALL_BETA = "AllBeta"

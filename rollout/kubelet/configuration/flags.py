@@ -7,9 +7,10 @@ Words that are no flags are fatal in a later step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import schema
 from rollout.kubelet.configuration.flag_values import setter

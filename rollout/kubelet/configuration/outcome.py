@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
 from rollout.errors import Place
 

@@ -6,9 +6,9 @@ Source: apimachinery ``pkg/api/resource/quantity.go`` and ``suffix.go`` of 1.20.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.go_values import GoValueError
 
 _SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration import yaml_words
 from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import ApiKind, GateKind
 from rollout.core.model.live import Container, Lease, Pod, Sight
 from rollout.core.model.verdict import Verdict

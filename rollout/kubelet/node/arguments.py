@@ -8,9 +8,9 @@ backslash takes the next character.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.flags import FlagToken, tokens
 
 _BLANKS = " \t\n\r"

@@ -7,8 +7,9 @@ as a line end. Only the bytes of one assignment are ever replaced.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from rollout.core.model.frozen import dataclass
 
 _NEWLINES = "\n\r"
 _BLANKS = " \t\n\r"

@@ -8,8 +8,9 @@ kubeadm's packages (kubernetes/release ``10-kubeadm.conf``) read ``KUBELET_EXTRA
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.errors import Place
 from rollout.kubelet.node import arguments, env_file, unit_file

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.configuration import startup

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.node import arguments
 
 _BLANKS = " \t\r\n"

@@ -8,8 +8,9 @@ otherwise they are *unknown*.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import Snapshot, Stale

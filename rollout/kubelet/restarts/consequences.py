@@ -20,8 +20,8 @@ pods-rejected              pods that would not be admitted again, see ``readmiss
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Node, Role
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import Change, PullRate

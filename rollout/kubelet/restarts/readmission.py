@@ -13,10 +13,11 @@ critical pod's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from math import ceil, floor
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import LessRoom
 from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirement, Toleration

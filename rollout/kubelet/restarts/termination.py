@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import EvictToo
 from rollout.core.model.pods import ContainerEnd, LeavingPod
 

@@ -9,10 +9,10 @@ becomes that of version 3, and overrides it where both are in one file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import node_files, toml_edit

@@ -6,8 +6,7 @@ Every release has it (``config/options.go``, 0.2.0 to 0.4.3). Packages start it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot

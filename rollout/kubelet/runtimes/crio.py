@@ -7,9 +7,9 @@ order, then environment (``CONTAINER_PULL_PROGRESS_TIMEOUT``) and flags; the lat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption, worst
 from rollout.kubelet.edits import Edit
 from rollout.kubelet.runtimes.toml_edit import KeyPath

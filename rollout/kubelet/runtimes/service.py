@@ -7,8 +7,9 @@ another person's edit in force, and the node is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Service, Snapshot
 from rollout.core.text import diff
 from rollout.kubelet.node import arguments, layout, unit_file

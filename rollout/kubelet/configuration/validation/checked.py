@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration import feature_gates
 from rollout.kubelet.configuration.feature_gates import enabled
 from rollout.kubelet.configuration.go_values import duration

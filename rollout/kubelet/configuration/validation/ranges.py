@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, SECOND, Checked, Complaint, wrong
 
 # Graceful shutdown: with other texts until 1.23, and with negative values accepted while the gate is off.
