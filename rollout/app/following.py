@@ -17,7 +17,7 @@ from rollout.core.presentation.left_silences import LeftSilence, Step, left_sile
 from rollout.core.presentation.summary import reverted
 from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed, Trigger
-from rollout.core.run.journal_codec import decode_event, decode_order, rules_of
+from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.order import measured
@@ -71,8 +71,8 @@ class Follower:
 
     def steps(self) -> Iterator[Step]:
         """The same, one by one: the states of a large run take much memory together."""
-        for text in self._journal.events(self._run, self._read):
-            event, before = decode_event(text), self.state
+        for event in decode_events(self._journal.events(self._run, self._read)):
+            before = self.state
             self.state = self._after(before, event)
             self._read += 1
             yield event, before, self.state

@@ -13,7 +13,7 @@ from rollout.app.ports import Journal, PastRuns
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.run.events import Answered
-from rollout.core.run.journal_codec import decode_event
+from rollout.core.run.journal_codec import decode_event, decode_events
 from rollout.core.run.state import NodeRecord, Phase
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.errors import StateError
@@ -132,6 +132,6 @@ def tell_run(journal: PastRuns, run: str) -> Story:
     header = journal.header(run)
     past = Past(order_of(header), header.counter, header.at, header.who, header.reason, plan_of(header))
     try:
-        return tell(past, (decode_event(text) for text in journal.events(run)))
+        return tell(past, decode_events(journal.events(run)))
     except IllegalMoveError as exc:
         raise StateError("journal-unreadable", f"the journal of {run} cannot be followed: {exc}") from exc

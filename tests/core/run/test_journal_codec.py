@@ -6,7 +6,15 @@ import pytest
 
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.events import Answered, CordonsLifted, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
-from rollout.core.run.journal_codec import GENESIS, chain, decode_event, decode_order, encode_event, encode_order
+from rollout.core.run.journal_codec import (
+    GENESIS,
+    chain,
+    decode_event,
+    decode_events,
+    decode_order,
+    encode_event,
+    encode_order,
+)
 from rollout.core.run.state import RULES, Goal, Verb
 from rollout.errors import StateError
 from tests.orders import make_order
@@ -24,6 +32,23 @@ EVENTS: list[Event] = [
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_is_read_as_it_was_written(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
+
+
+def test_many_events_are_read_as_each_of_them() -> None:
+    many = EVENTS * 300
+    assert list(decode_events([encode_event(event) for event in many])) == many
+    assert list(decode_events([])) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "{", "{}", "[1]", '{"event": "Ticked", "at": 1.0}, {"event": "Ticked", "at": 2.0}']
+)
+def test_of_many_events_the_one_that_cannot_be_read_is_named(wrong: str) -> None:
+    read = decode_events([encode_event(Ticked(1.0)), wrong, encode_event(Ticked(2.0))])
+    assert next(read) == Ticked(1.0)
+    with pytest.raises(StateError) as found:
+        next(read)
+    assert found.value.message.endswith(f"cannot be read: {wrong}")
 
 
 @pytest.mark.parametrize("goal", list(Goal))
