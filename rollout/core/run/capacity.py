@@ -114,11 +114,13 @@ class _Search:
         for place in shared:
             if place not in self.left:
                 self.left[place] = self.room(place)
+            if self.left[place] <= 0:
+                return False
         if spot.rack not in self.spared:
             self.spared[spot.rack] = self.spare(spot.rack)
-        fits = self.spared[spot.rack] > 0 and all(self.left[place] > 0 for place in shared)
-        if fits:
-            self.spared[spot.rack] -= 1
-            for place in shared:
-                self.left[place] -= 1
-        return fits
+        if self.spared[spot.rack] <= 0:
+            return False
+        self.spared[spot.rack] -= 1
+        for place in shared:
+            self.left[place] -= 1
+        return True
