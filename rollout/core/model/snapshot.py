@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
-from statistics import median_low
 
 from rollout.core.model.frozen import dataclass
 
@@ -32,8 +31,8 @@ def highest_believed(counters: Iterable[int], known: int = 0) -> int:
     told = sorted(counters)
     if not told:
         return known
-    few = len(told) < 3
-    most = MOST_AT_ALL if few and not known else max(known, 0 if few else median_low(told)) + MOST_ABOVE
+    few, median = len(told) < 3, told[(len(told) - 1) // 2]
+    most = MOST_AT_ALL if few and not known else max(known, 0 if few else median) + MOST_ABOVE
     return max([known, *(counter for counter in told if counter <= most)])
 
 

@@ -104,21 +104,25 @@ def encode_order(order: Order) -> str:
 
 def rules_of(order: str) -> int | None:
     """The rules version of an order; ``None``: its rollout version did not record it."""
-    body = _object(order)
+    return _rules_in(_object(order))
+
+
+def _rules_in(body: object) -> int | None:
     found = body.get("rules") if isinstance(body, dict) else RULES
     return found if type(found) is int else None
 
 
 def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order with other rules or unknown words."""
-    if (rules := rules_of(text)) != RULES:
+    body = _object(text)
+    if (rules := _rules_in(body)) != RULES:
         raise StateError(
             "another-version",
             f"this run follows rules {rules or 'of an older version'} of rollout, this one has rules {RULES}",
             hint="use the version of rollout that started it, or `rollout rollback --cluster C --emergency`",
         )
     try:
-        order: Order = json_text.decode(Order, json_text.parse(text))
+        order: Order = json_text.decode(Order, body)
     except ValueError as exc:
         raise StateError("journal-unreadable", "the order of this run cannot be read by this version") from exc
     return order
