@@ -121,10 +121,9 @@ def test_a_reply_of_another_process_or_of_something_else_makes_all_calls_in_prog
     reply: bytes, said: str
 ) -> None:
     nodes = Held("slow")
-    link = Link(RegionStation(nodes))
+    link = Link(RegionStation(nodes), strike=lambda _: reply)
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(link.answer, "slow")
-        link.strike = lambda _: reply
         with pytest.raises(TaskLostError, match=said):
             link.answer("n1")
         with pytest.raises(TaskLostError, match=said):
