@@ -331,3 +331,10 @@ def test_to_read_an_answer_compiles_no_pattern() -> None:
 
     read("0" * 64)
     assert calls(lambda: read("1" * 64)) < 30
+
+
+def test_a_verb_that_was_killed_has_no_answer() -> None:
+    """Its shell still reports its end."""
+    digest, nonce = b"a" * 64, b"0" * 64
+    killed = parse_report("n1", "revert", answer(b"begin %b gzip\nover %b 137\n" % (digest, nonce), status=137), 0.0)
+    assert (killed.outcome, killed.reference) == (Outcome.LOST, "answer-cut-off")

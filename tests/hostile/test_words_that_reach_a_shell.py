@@ -22,7 +22,9 @@ from rollout.kubelet.node import env_file, unit_file
 SHELLS = [words for words in (("dash", "-c"), ("busybox", "sh", "-c")) if shutil.which(words[0])]
 SERVING = (Path(rollout.__file__).parent / "agent" / "conversation.sh").read_text(encoding="utf-8")
 PROGRAM = (
-    'main() { printf \'%s\\000\' "$@" "$PAYLOAD"; }; is_name() { :; }; is_number() { :; }; born() { :; }\n' + SERVING
+    "NL='\n'\n"
+    'main() { printf %s "$spoken"; printf \'%s\\000\' "$@" "$PAYLOAD"; }; is_name() { :; }; is_number() { :; }; born() { :; }\n'
+    + SERVING
 )
 HOSTILE = st.lists(
     st.sampled_from(

@@ -83,14 +83,17 @@ def _not_ours(line: bytes) -> str:
 
 
 def answered(output: bytes) -> bytes:
-    """The text of the last answer; a login shell may print before it. The whole text if there is no marker."""
+    """The text of the last answer; a login shell may print before it. The whole text if there is no marker.
+
+    A verb that was killed has said nothing, and its answer only an end.
+    """
     begins = tuple(_BEGIN.finditer(output))
     if not begins:
         return output
     last = begins[-1]
     text = output[last.end() :]
     over = OVER.fullmatch(text, text.rfind(b"over "))
-    return text[: over.start()] if over and over[1] == last[1] else text
+    return text[: over.start()] if over and (over[1] == last[1] or not over.start()) else text
 
 
 def _take(reading: AgentReading, line: bytes, number: int) -> None:

@@ -84,7 +84,8 @@ class Sshd:
             f"{self.options}\nPort {self.port}\nListenAddress 127.0.0.1\nHostKey {self.host_key}\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\nPidFile none\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nUseDNS no\n"
-            "MaxStartups 200\nMaxSessions 64\nLogLevel VERBOSE\n",
+            "MaxStartups 200\nMaxSessions 64\nLogLevel VERBOSE\n"
+            "SetEnv SHLVL=2\n",  # so that bash does not read the .bashrc of who runs the tests, which may print
             encoding="utf-8",
         )
         with (self.folder / "log").open("ab") as log:
