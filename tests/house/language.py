@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from tests.places import ROOT
+
 LONGEST = 30
 """Words that a sentence of a printed text may have. The rule for writers is 25; a name or a path may need the rest."""
+
+PRINTERS = ("rollout", "benchmarks", "tests/chaos", "tests/incidents", "tests/power")
+"""Folders whose strings are printed, or written to a page. A long string of any other test is a file or an answer."""
 
 INSTEAD = {
     r"\b(?:taken?|takes|taking|took|gives?|given|gave) (?:it |them |that |this )?back\b": "revert, reverted",
@@ -115,6 +120,6 @@ def complaints(prose: Prose) -> Iterator[str]:
 
 def of_file(path: Path) -> list[str]:
     """``LINE: complaint`` for each."""
-    printed = "rollout" in path.parts  # a long string of a test is a file or an answer
+    printed = any((ROOT / folder) in path.parents for folder in PRINTERS)
     found = [prose for prose in READERS[path.suffix](path.read_text()) if printed or prose.kind is not Kind.PRINTED]
     return [f"{prose.line}: {complaint}" for prose in found for complaint in complaints(prose)]

@@ -195,7 +195,7 @@ MUTANTS = (
         "rollout/adapters/ssh/conversation.py",
         "        self.usable, first = False, not self._begun\n",
         "        first = not self._begun\n",
-        "a connection whose answer was in doubt or late serves the next request, too",
+        "a connection serves the next request, too, after an answer that was in doubt or late",
         ("tests/adapters/ssh/test_conversations.py::test_after_a_doubt_not_even_a_good_answer_counts",),
     ),
     Mutant(

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.house.language import Kind, Prose, complaints
 from tests.mutants.list_of_mutants import MUTANTS
 from tests.mutants.mutant import Mutant, pytest_of
 from tests.places import ROOT
@@ -17,6 +18,11 @@ def test_its_line_occurs_once_and_its_tests_exist(mutant: Mutant) -> None:
     for killer in mutant.killers:
         file, _, name = killer.partition("::")
         assert f"def {name}" in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_its_harm_follows_the_rules_of_the_page_on_which_it_is_written(mutant: Mutant) -> None:
+    assert not list(complaints(Prose(0, mutant.harm, Kind.PRINTED)))
 
 
 @pytest.mark.process
