@@ -1,7 +1,7 @@
 # ------------------------------------------------------------------------------------------ the log before the revert
 
-tell_last_log() { # SINCE, in milliseconds since boot: after a revert that restarted the units: how the process with the new files ended, and
-  # its last lines in the journal. The node has its old files by now; this delays no check and no answer
+tell_last_log() { # SINCE, in milliseconds since boot. After a revert that restarted the units: how the process with the new files ended,
+  # and its last lines in the journal. The node has its old files by now, and no check waits for this
   clock
   [ -n "${given_at-}" ] && [ $((now + 6000)) -lt "$until" ] || return 0
   logged=$unit
@@ -18,11 +18,11 @@ tell_last_log() { # SINCE, in milliseconds since boot: after a revert that resta
   [ -z "$said" ] || say "log $(printf %s "$said" | tr -c '\n -~' ' ' | base64 | tr -d '\n')"
 }
 
-tell_guards_log() { # as above, of the loaded transaction, if its guard reverted it: that happened without anybody who listened
+tell_guards_log() { # of the loaded transaction, if its guard reverted it. No answer could have the log when that happened
   case $r_state,$r_cause,$r_boot," $r_units " in reverted,guard,"$boot",*" $unit "*) ;; *) return ;; esac
   look "$unit" && is_number "$u_started" || return 0
   given_at=$((u_started / 1000)) concerned=''
-  tell_last_log $((r_deadline - 200000)) # no guard waits longer than 180 s
+  tell_last_log $((r_deadline - r_guard * 1000)) # since the change
 }
 
 is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `

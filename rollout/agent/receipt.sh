@@ -5,7 +5,7 @@ here() { # TX: its folder
 }
 
 load() { # TX: its receipt into r_…; false if it has none
-  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
+  r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_guard=180 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet='' r_program=''
   here "$1"
   [ -f "$T/receipt" ] && [ ! -L "$T" ] || return 1
@@ -19,6 +19,7 @@ load() { # TX: its receipt into r_…; false if it has none
       finished) r_finished=$value ;;
       boot) r_boot=$value ;;
       deadline) r_deadline=$value ;;
+      guard) r_guard=$value ;; # seconds; 180 is the longest, for receipts of an earlier version
       limit) r_limit=$value ;;
       files) r_files=$value ;;
       units) r_units=$value ;;

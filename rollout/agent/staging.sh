@@ -222,7 +222,7 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
   boot_id
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
-  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}limit=$r_limit${NL}files=$files
+  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$files
 units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program"
   lay_receipts || return 1
   folders

@@ -83,9 +83,10 @@ def test_a_requested_revert_has_the_log_if_the_controller_asks(node: Node) -> No
 
 
 def test_the_log_of_a_change_that_its_guard_reverted_is_in_the_next_answer(node: Node) -> None:
-    """Nobody listened when the guard fired."""
-    assert node.apply().healthy
-    log_of(node, (0.0, EXITED), (500.0, "kubelet[102]: with the old files"))
+    """No answer could have it when the guard fired. Lines from before the change and after the revert are not in it."""
+    assert node.apply(order(guard=120)).healthy
+    before = (-60.0, "kubelet[100]: before the change")
+    log_of(node, before, (0.0, EXITED), (500.0, "kubelet[102]: with the old files"))
     node.pass_time(130)
     assert node.trigger("guard") == 0
     node.kubelet_started(0)

@@ -64,6 +64,23 @@ def test_apply_then_confirm_then_revert(on_node: OnNode) -> None:
     assert (on_node.read(CONFIG_PATH), on_node.read(FLAGS_PATH)) == (CONFIG, FLAGS)
 
 
+def test_after_its_guard_has_fired_a_node_tells_how_the_kubelet_ended_and_its_last_lines(on_node: OnNode) -> None:
+    def crash(_: str) -> None:
+        on_node.node.exec("systemctl", "kill", "-s", "ABRT", "kubelet")
+
+    before = kubelets(on_node)
+    tx = armed_before_its_guard(on_node, "log", {CONFIG_PATH: NEW_CONFIG}, then=crash)
+    eventually(lambda: receipt(on_node, tx).state is ReceiptState.REVERTED)
+    report = on_node.status(tx)
+    assert (report.receipt is not None and report.receipt.cause) == "guard"
+    assert report.log is not None, report
+    assert "status=6/ABRT" in report.log.exited
+    started = [line for line in report.log.lines if "started, pid" in line]
+    assert 1 <= len(started) <= kubelets(on_node) - before - 1, (
+        "neither the kubelet before the change nor after the revert"
+    )
+
+
 def test_a_new_drop_in_is_loaded_and_removed_again(on_node: OnNode) -> None:
     text = b'[Service]\nEnvironment="KUBELET_EXTRA_ARGS=--v=3"\n'
     report = on_node.apply("tx-drop", {DROP_IN: text}, arguments=("--v=3",))
