@@ -23,7 +23,7 @@ from benchmarks.cheap_nodes import NEW, CheapNodes, cheap_nodes, prototype
 from benchmarks.check_kubelet import machine
 from benchmarks.figures import Row, table
 from benchmarks.measured import FailedError, Measured, Turns, measured
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import encode_names
 from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.core.text.terminal import counted
@@ -87,7 +87,7 @@ def _ready(folder: Path, ssh_config: Path, names: Sequence[str]) -> Iterator[Reg
         scheduler = DaskScheduler(regions.address, None)
         until(lambda: len(scheduler.workers()) == len(names), READY_SECONDS, "the workers are connected")
         for address in scheduler.workers().values():
-            scheduler.call(tasks.identify, address, (), READY_SECONDS)
+            scheduler.call(remote.identify, address, (), READY_SECONDS)
         scheduler.close()
         yield regions
 
@@ -100,24 +100,24 @@ def _cpu(regions: Regions) -> float:
     return sum(int(words[11]) + int(words[12]) for words in stats) / TICK
 
 
-def scheduler_memory(folder: Path, tasks_of_all: int) -> Mapping[int, float]:
-    """Tasks on one worker so far → MiB of the scheduler."""
+def scheduler_memory(folder: Path, calls_of_all: int) -> Mapping[int, float]:
+    """Calls to one worker so far → MiB of the scheduler."""
     found: dict[int, float] = {}
     with _ready(folder, Path(os.devnull), ("east-1",)) as regions:
         scheduler = DaskScheduler(regions.address, None)
         (address,) = scheduler.workers().values()
         nothing = encode_names(())
 
-        def task(_: int) -> None:
-            scheduler.call(tasks.release, address, (nothing,), READY_SECONDS)
+        def call(_: int) -> None:
+            scheduler.call(remote.release, address, (nothing,), READY_SECONDS)
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for point in range(1, POINTS + 1):
-                until_now = tasks_of_all * point // POINTS
-                for _ in pool.map(task, range(until_now - max(found, default=0))):
+                until_now = calls_of_all * point // POINTS
+                for _ in pool.map(call, range(until_now - max(found, default=0))):
                     pass
                 found[until_now] = _resident(regions.processes["scheduler"].pid)
-                sys.stderr.write(f"{until_now:,} tasks: the scheduler has {found[until_now]:.1f} MiB\n")
+                sys.stderr.write(f"{until_now:,} calls: the scheduler has {found[until_now]:.1f} MiB\n")
         scheduler.close()
     return found
 
@@ -187,12 +187,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.region_workers", description=__doc__)
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tasks", type=int, default=100_000)
+    parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollout-regions-") as folder:
         place = Path(folder)
-        memory = scheduler_memory(place / "memory", given.tasks)
+        memory = scheduler_memory(place / "memory", given.calls)
         one, every = applies(place, given.nodes, given.rounds)
     text = page(one, every, memory, given.rounds)
     given.write.write_text(text)

@@ -1,6 +1,6 @@
 """A worker of a region imports this at its start. It can then carry out an exchange twice, as Dask does if a result is lost.
 
-The task of an exchange names a function of ``rollout.adapters.regions.worker``, which is exchanged here.
+The call of an exchange names a function of ``rollout.adapters.regions.worker``, which is exchanged here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _writing = threading.Lock()
 
 
 def twice(data: bytes) -> bytes:
-    """The task of an exchange, and its repeat."""
+    """An exchange, and its repeat."""
     try:
         seconds = float((Path(os.environ[FOLDER]) / ORDER).read_text())
     except OSError:

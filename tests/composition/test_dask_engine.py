@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout import __version__
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import decode_identity
 from rollout.adapters.regions.worker import RegionStation
 from rollout.app.node_worker import NodeAccess
@@ -37,5 +37,5 @@ def test_a_zone_without_a_worker_is_refused_by_its_name() -> None:
 
 def test_a_worker_of_another_version_is_no_worker_of_its_zone() -> None:
     fabric = Fabric({name: RegionStation(Agents()) for name in ("eu-1", "us-1")})
-    fabric.identities["us-1"] = replace(decode_identity(tasks.identify()), version="0.0.1")
+    fabric.identities["us-1"] = replace(decode_identity(remote.identify()), version="0.0.1")
     assert f"zone us: us-1: it has rollout 0.0.1, not {__version__}" in refused(fabric)

@@ -1,21 +1,24 @@
-"""The calls to one worker process, and their answers: they travel together, so that tasks follow time and not nodes."""
+"""The calls to one worker process, and their answers: they travel together, so that messages follow time and not nodes."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from threading import Condition, Thread
 
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import CallAnswer, Exchange, VerbCall, decode_reply, encode_exchange
-from rollout.adapters.regions.workers import RegionWorker, Scheduler, TaskLostError
+from rollout.adapters.regions.workers import CallLostError, RegionWorker, Scheduler
 from rollout.errors import RemoteError
 
-PAUSE_OF_A_CALL = 0.001
-LONGEST_PAUSE = 0.05
-"""Seconds between two exchanges: some for each further call in progress. A lone call and its answer never wait."""
+PAUSE_OF_A_CALL = 0.0025
+LONGEST_PAUSE = 0.25
+"""Seconds between two exchanges with a worker: some for each further call in progress, whichever worker has it.
+
+So the number of exchanges follows time, not nodes. A lone call and its answer never wait.
+"""
 
 PAUSE_OF_A_QUESTION = 0.01
 """Seconds from an answer to an exchange without a call. In most cases the node's next verb comes sooner."""
@@ -28,7 +31,9 @@ class WorkerExchanges:
     no exchange, and this has no thread then.
     """
 
-    def __init__(self, scheduler: Scheduler, worker: RegionWorker) -> None:
+    def __init__(self, scheduler: Scheduler, worker: RegionWorker, in_progress: Callable[[], int]) -> None:
+        """``in_progress``: the calls without an answer to all workers of this controller."""
+        self._in_progress = in_progress
         self._scheduler = scheduler
         self._worker = worker
         self._controller = secrets.token_hex(16)
@@ -43,7 +48,7 @@ class WorkerExchanges:
         self._is_sending = False
 
     def answer(self, call: VerbCall) -> CallAnswer:
-        """Raises ``RemoteError``: it was not submitted. ``TaskLostError``: it was, and no answer arrived in time."""
+        """Raises ``RemoteError``: it was not submitted. ``CallLostError``: it was, and no answer arrived in time."""
         future: Future[CallAnswer] = Future()
         with self._changed:
             self._waiting.append(call)
@@ -59,7 +64,7 @@ class WorkerExchanges:
             with self._changed:
                 self._answers.pop(call.nonce, None)
                 self._changed.notify()
-            raise TaskLostError("no answer in time") from None
+            raise CallLostError("no answer in time") from None
 
     def _send(self) -> None:
         """Begin exchanges while calls are in progress."""
@@ -81,7 +86,7 @@ class WorkerExchanges:
 
     def _pause(self) -> float:
         """When the next exchange may begin, on this process's clock."""
-        pause = min(LONGEST_PAUSE, PAUSE_OF_A_CALL * (len(self._answers) - 1))
+        pause = min(LONGEST_PAUSE, PAUSE_OF_A_CALL * (self._in_progress() - 1))
         return self._began + pause if self._waiting else max(self._began + pause, self._returned + PAUSE_OF_A_QUESTION)
 
     def _next(self) -> Exchange:
@@ -97,18 +102,18 @@ class WorkerExchanges:
         answers: Mapping[str, CallAnswer] = {}
         errors: Mapping[str, Exception] = {}
         try:
-            task, data = tasks.exchange, encode_exchange(exchange)
+            task, data = remote.exchange, encode_exchange(exchange)
             reply = self._scheduler.call(task, self._worker.address, (data,), exchange.seconds)
             process, answers = decode_reply(reply)
             if process != self._worker.process:
-                raise TaskLostError("it was started again since the call was made")
+                raise CallLostError("it was started again since the call was made")
         except RemoteError as error:  # it was not submitted
-            lost = TaskLostError(str(error))
+            lost = CallLostError(str(error))
             errors = {**dict.fromkeys(sent, lost), **{call.nonce: error for call in exchange.calls}}
-        except TaskLostError as error:
+        except CallLostError as error:
             errors = dict.fromkeys(sent, error)
         except (KeyError, TypeError, ValueError):
-            errors = dict.fromkeys(sent, TaskLostError("its reply cannot be read"))
+            errors = dict.fromkeys(sent, CallLostError("its reply cannot be read"))
         self._end(exchange.number, answers, errors)
 
     def _end(self, number: int, answers: Mapping[str, CallAnswer], errors: Mapping[str, Exception]) -> None:

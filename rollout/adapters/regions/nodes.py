@@ -15,10 +15,10 @@ from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
 
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.exchanges import WorkerExchanges
 from rollout.adapters.regions.messages import LOST, VerbCall, encode_names, lost
-from rollout.adapters.regions.workers import RegionWorker, RegionWorkers, Scheduler, TaskLostError
+from rollout.adapters.regions.workers import CallLostError, RegionWorker, RegionWorkers, Scheduler
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import RegionStanding, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -78,7 +78,7 @@ class RegionNodes:
             self._travelled(worker.region, time.monotonic() - began - answered.took)
         except RemoteError:  # it was not submitted
             return self._without_region(target, command)
-        except TaskLostError as error:
+        except CallLostError as error:
             answer = lost(f"worker {worker.name} did not answer: {error}")
         finally:
             self._count(worker.region, -1)
@@ -133,8 +133,8 @@ class RegionNodes:
 
     def _release_on(self, worker: RegionWorker, names: Collection[str]) -> None:
         """A worker without an answer ends the connections when they are idle."""
-        with suppress(RemoteError, TaskLostError):
-            self._scheduler.call(tasks.release, worker.address, (encode_names(names),), TRAVEL)
+        with suppress(RemoteError, CallLostError):
+            self._scheduler.call(remote.release, worker.address, (encode_names(names),), TRAVEL)
 
     def _worker_of(self, target: Target) -> RegionWorker | None:
         """The worker that holds the node's connection; else the same one for the same node, of those that remain."""
@@ -171,12 +171,16 @@ class RegionNodes:
     def _exchanges_with(self, worker: RegionWorker) -> WorkerExchanges:
         with self._lock:
             if worker.process not in self._exchanges:
-                self._exchanges[worker.process] = WorkerExchanges(self._scheduler, worker)
+                self._exchanges[worker.process] = WorkerExchanges(self._scheduler, worker, self._in_progress)
             return self._exchanges[worker.process]
 
     def _count(self, region: str, change: int) -> None:
         with self._lock:
             self._calls[region] = self._calls.get(region, 0) + change
+
+    def _in_progress(self) -> int:
+        with self._lock:
+            return sum(self._calls.values())
 
     def _travelled(self, region: str, seconds: float) -> None:
         with self._lock:

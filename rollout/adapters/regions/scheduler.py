@@ -1,8 +1,7 @@
 """The connection to a Dask scheduler. Only this module imports Dask.
 
 A call runs on one named worker or not at all, with ``Client.run``: it is a message, not a task of Dask. So Dask keeps
-no result and never moves or repeats it, and it needs a fifth of the CPU of a task. If its scheduler or worker
-does not answer, the call ends at its deadline.
+no result and never moves or repeats it. If its scheduler or worker does not answer, the call ends at its deadline.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dask.config import get as dask_setting
 from distributed import Client, Security, Worker
 
 from rollout.adapters.regions.certificates import CertificateFiles
-from rollout.adapters.regions.workers import TaskLostError
+from rollout.adapters.regions.workers import CallLostError
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, UsageError
 
@@ -89,21 +88,21 @@ class DaskScheduler:
             return {str(each["name"]): address for address, each in found.items()}
         return {}
 
-    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
-        """The result of a task on the worker at this address. Nobody else carries it out.
+    def call(self, function: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
+        """The result of a function on the worker at this address. Nobody else carries it out.
 
-        ``RemoteError``: it was not submitted. ``TaskLostError``: it was, and its result did not arrive in time.
+        ``RemoteError``: it was not submitted. ``CallLostError``: it was, and its result did not arrive in time.
         """
         client = self._alive()
         if client is None:
             raise RemoteError("scheduler-away", "the scheduler does not answer")
         try:
-            found = client.run(in_a_thread, task, *data, workers=[worker], callback_timeout=seconds)
+            found = client.run(in_a_thread, function, *data, workers=[worker], callback_timeout=seconds)
             result = found[worker]
-        except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the task raise
-            raise TaskLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
+        except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the function raise
+            raise CallLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
         if not isinstance(result, bytes):
-            raise TaskLostError("the result is not bytes")
+            raise CallLostError("the result is not bytes")
         return result
 
     def close(self) -> None:
@@ -125,15 +124,15 @@ class DaskScheduler:
         return self._client if self._client.status == "running" else None
 
 
-async def in_a_thread(task: Callable[..., bytes], *data: bytes, dask_worker: Worker) -> bytes:
-    """Runs on a worker: the task, in a thread beside the loop that carries its messages. Dask gives ``dask_worker``."""
+async def in_a_thread(function: Callable[..., bytes], *data: bytes, dask_worker: Worker) -> bytes:
+    """Runs on a worker: the function, in a thread beside the loop that carries its messages. Dask gives ``dask_worker``."""
     _prepare(dask_worker)
     result: Future[bytes] = Future()
     result.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            result.set_result(task(*data))
+            result.set_result(function(*data))
         except Exception as error:  # noqa: BLE001 - the controller gets it
             result.set_exception(error)
 

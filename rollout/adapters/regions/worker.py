@@ -159,18 +159,18 @@ def station() -> RegionStation:
 
 
 def exchange(data: bytes) -> bytes:
-    """The task that carries calls and answers."""
+    """Carries calls and answers. A controller calls it, as the two functions below."""
     return station().exchange(data)
 
 
 def release(data: bytes) -> bytes:
-    """The task of a controller that has ended: its connections to nodes end too."""
+    """A controller has ended: its connections to nodes end too."""
     station().release(decode_names(data))
     return b""
 
 
 def identify() -> bytes:
-    """The task that tells the controller which worker this is."""
+    """Tells the controller which worker this is."""
     try:
         process, trouble = station().process, ""
     except RolloutError as error:

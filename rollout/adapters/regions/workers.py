@@ -12,7 +12,7 @@ from typing import Protocol
 
 from rollout import __version__
 from rollout.adapters.agent_program import agent_program
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import WorkerIdentity, decode_identity
 from rollout.core.model.regions import region_of_worker, region_of_zone
 from rollout.core.text.terminal import printable
@@ -30,16 +30,16 @@ SKEW = 5.0
 """Seconds that the clocks of a worker and of the controller may differ, the way of the answer included."""
 
 
-class TaskLostError(Exception):
-    """A task was submitted, and its result did not arrive: it may have run."""
+class CallLostError(Exception):
+    """A call was submitted, and its result did not arrive: it may have run."""
 
 
 class Scheduler(Protocol):
-    """``workers``: name → address, empty while it is away. ``call`` raises ``RemoteError`` (not submitted) and ``TaskLostError``."""
+    """``workers``: name → address, empty while it is away. ``call`` raises ``RemoteError`` (not submitted) and ``CallLostError``."""
 
     def workers(self) -> Mapping[str, str]: ...
 
-    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes: ...
+    def call(self, function: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes: ...
 
     def close(self) -> None: ...
 
@@ -115,8 +115,8 @@ class RegionWorkers:
     def _identified(self, name: str, address: str) -> RegionWorker:
         """The identity of a new worker. It is not used if its rollout, its agent or its clock differs from ours."""
         try:
-            said = decode_identity(self._scheduler.call(tasks.identify, address, (), IDENTIFY_SECONDS))
-        except (RemoteError, TaskLostError, KeyError, TypeError, ValueError) as error:
+            said = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
+        except (RemoteError, CallLostError, KeyError, TypeError, ValueError) as error:
             trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
             return RegionWorker(name, address, "", trouble, time.monotonic())
         return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic())

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from rollout.adapters.regions import mailbox
-from rollout.adapters.regions.exchanges import WorkerExchanges
+from rollout.adapters.regions.exchanges import LONGEST_PAUSE, WorkerExchanges
 from rollout.adapters.regions.mailbox import Mailbox
 from rollout.adapters.regions.messages import CallAnswer, VerbCall, decode_exchange, encode_reply
 from rollout.adapters.regions.worker import RegionStation
-from rollout.adapters.regions.workers import RegionWorker, TaskLostError
+from rollout.adapters.regions.workers import CallLostError, RegionWorker
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
@@ -46,14 +46,16 @@ class Link:
     strike: Callable[[bytes], bytes] = field(default=lambda reply: reply)
     exchanges: list[Sequence[str]] = field(default_factory=list)  # the nonces of each
     is_away: bool = False
+    in_progress: int = 1
 
     def __post_init__(self) -> None:
-        self.to_worker = WorkerExchanges(self, RegionWorker("eu-1", "at-eu-1", self.station.process, ""))
+        worker = RegionWorker("eu-1", "at-eu-1", self.station.process, "")
+        self.to_worker = WorkerExchanges(self, worker, lambda: self.in_progress)
 
     def workers(self) -> dict[str, str]:
         return {"eu-1": "at-eu-1"}
 
-    def call(self, task: object, worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
+    def call(self, function: object, worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
         if self.is_away:
             raise RemoteError("scheduler-away", "away")
         self.exchanges.append([call.nonce for call in decode_exchange(data[0]).calls])
@@ -88,12 +90,21 @@ def test_a_node_that_does_not_answer_holds_up_no_other() -> None:
 
 
 def test_calls_of_many_nodes_travel_together() -> None:
-    link = Link(RegionStation(Held()))
     names = [f"n{number}" for number in range(200)]
+    link = Link(RegionStation(Held()), in_progress=len(names))
     with ThreadPoolExecutor(len(names)) as pool:
         assert {each.answer.status for each in pool.map(link.answer, names)} == {0}
     assert sorted(nonce for nonces in link.exchanges for nonce in nonces) == sorted(names)
     assert len(link.exchanges) < len(names)
+
+
+@pytest.mark.parametrize(("in_progress", "pause"), [(1, 0.0), (11, 0.025), (1_000, LONGEST_PAUSE)])
+def test_the_pause_between_exchanges_grows_with_the_calls_to_all_workers(in_progress: int, pause: float) -> None:
+    link = Link(RegionStation(Held()), in_progress=in_progress)
+    began = time.monotonic()
+    for name in ("n1", "n2"):
+        link.answer(name)
+    assert time.monotonic() - began >= pause
 
 
 def test_an_answer_that_is_lost_on_the_way_is_asked_for_again_and_nothing_is_carried_out_twice() -> None:
@@ -124,9 +135,9 @@ def test_a_reply_of_another_process_or_of_something_else_makes_all_calls_in_prog
     link = Link(RegionStation(nodes), strike=lambda _: reply)
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(link.answer, "slow")
-        with pytest.raises(TaskLostError, match=said):
+        with pytest.raises(CallLostError, match=said):
             link.answer("n1")
-        with pytest.raises(TaskLostError, match=said):
+        with pytest.raises(CallLostError, match=said):
             slow.result(PATIENCE)
         nodes.held["slow"].set()
 
@@ -135,10 +146,10 @@ def test_an_exchange_that_fails_makes_its_calls_lost_and_the_next_call_is_carrie
     link = Link(RegionStation(Held()))
 
     def fail(_: bytes) -> bytes:
-        raise TaskLostError("CommClosedError")
+        raise CallLostError("CommClosedError")
 
     link.strike = fail
-    with pytest.raises(TaskLostError, match="CommClosedError"):
+    with pytest.raises(CallLostError, match="CommClosedError"):
         link.answer("n1")
     link.strike = lambda reply: reply
     assert link.answer("n2").answer.status == 0
@@ -157,7 +168,7 @@ def test_a_call_that_was_not_submitted_is_not_lost() -> None:
 def test_a_call_is_lost_at_its_deadline_and_its_late_answer_is_dropped() -> None:
     nodes = Held("slow")
     link = Link(RegionStation(nodes))
-    with pytest.raises(TaskLostError, match="no answer in time"):
+    with pytest.raises(CallLostError, match="no answer in time"):
         link.answer("slow", 0.0)
     assert link.answer("n1").answer.status == 0
     nodes.held["slow"].set()

@@ -10,7 +10,7 @@ import pytest
 
 from rollout import __version__
 from rollout.adapters.agent_program import agent_program
-from rollout.adapters.regions import worker as tasks
+from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import (
     LOST,
     CallAnswer,
@@ -28,7 +28,7 @@ from rollout.adapters.regions.messages import (
 )
 from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
 from rollout.adapters.regions.worker import RegionStation
-from rollout.adapters.regions.workers import TaskLostError, missing_workers
+from rollout.adapters.regions.workers import CallLostError, missing_workers
 from rollout.app.ports import Target
 from rollout.core.model.regions import RegionStanding, region_of_worker, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -55,22 +55,22 @@ class Fabric:
     def workers(self) -> Mapping[str, str]:
         return {} if self.is_away else {name: f"at-{name}" for name in self.stations}
 
-    def call(self, task: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
+    def call(self, function: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
         name = worker.removeprefix("at-")
         if self.is_away:
             raise RemoteError("scheduler-away", "away")
         station = self.stations[name]
-        if task is tasks.identify:
-            own = WorkerIdentity(station.process, __version__, decode_identity(tasks.identify()).agent, time.time())
+        if function is remote.identify:
+            own = WorkerIdentity(station.process, __version__, decode_identity(remote.identify()).agent, time.time())
             return encode_identity(self.identities.get(name, own))
-        if task is tasks.release:
+        if function is remote.release:
             station.release(decode_names(data[0]))
             return b""
         self.travelled.append(data[0])
         self.calls.extend((name, call) for call in decode_exchange(data[0]).calls)
         answer = station.exchange(data[0])
         if name in self.lose:
-            raise TaskLostError("CommClosedError")
+            raise CallLostError("CommClosedError")
         return answer
 
     def close(self) -> None: ...
@@ -242,7 +242,7 @@ def test_a_late_call_has_the_time_that_is_left_and_only_restarts_need_all_of_it(
 def test_a_worker_that_differs_is_not_used_and_the_reason_is_named(
     at: RegionFleet, change: dict[str, object], said: str
 ) -> None:
-    true = decode_identity(tasks.identify())
+    true = decode_identity(remote.identify())
     at.fabric.identities["us-1"] = replace(true, **change)  # type: ignore[arg-type]
     missing = missing_workers(at.fabric, ["eu-a", "us-a", "asia"])
     assert set(missing) == {"us-a", "asia"}
