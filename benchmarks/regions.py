@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.regions.messages import Exchange, VerbCall, encode_answer, encode_exchange, encode_reply
+from rollout.adapters.regions.messages import (
+    CallAnswer,
+    Exchange,
+    VerbCall,
+    encode_answer,
+    encode_exchange,
+    encode_reply,
+)
 from rollout.app.ports import Target
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import RemoteAnswer
@@ -119,7 +126,7 @@ def _bytes(node: str, verb: Verb) -> int:
         call = VerbCall("0" * 32, 1.8e9, target, words, payload, sudo=True, deadline=90.0)
         answer = RemoteAnswer(0, b"x" * ANSWERS.get(verb, 300), b"", started=True)
         exchange = Exchange("0" * 16, "0" * 32, 1000, ("0" * 32,), 100.0, (call,))
-        reply = encode_reply("0" * 16, [encode_answer("0" * 32, answer, 0.5)])
+        reply = encode_reply("0" * 16, [encode_answer(CallAnswer("0" * 32, answer, 0.5))])
         _SIZES[verb] = len(encode_exchange(exchange)) + len(reply)
     return _SIZES[verb]
 

@@ -102,17 +102,17 @@ class WorkerExchanges:
         answers: Mapping[str, CallAnswer] = {}
         errors: Mapping[str, Exception] = {}
         try:
-            task, data = remote.exchange, encode_exchange(exchange)
-            reply = self._scheduler.call(task, self._worker.address, (data,), exchange.seconds)
-            process, answers = decode_reply(reply)
-            if process != self._worker.process:
+            function, data = remote.exchange, encode_exchange(exchange)
+            reply = decode_reply(self._scheduler.call(function, self._worker.address, (data,), exchange.seconds))
+            if reply.process != self._worker.process:
                 raise CallLostError("it was started again since the call was made")
+            answers = {each.nonce: each for each in reply.answers}
         except RemoteError as error:  # it was not submitted
             lost = CallLostError(str(error))
             errors = {**dict.fromkeys(sent, lost), **{call.nonce: error for call in exchange.calls}}
         except CallLostError as error:
             errors = dict.fromkeys(sent, error)
-        except (KeyError, TypeError, ValueError):
+        except ValueError:
             errors = dict.fromkeys(sent, CallLostError("its reply cannot be read"))
         self._end(exchange.number, answers, errors)
 

@@ -6,15 +6,16 @@ expires: so a call that Dask repeats, moves to a restarted worker or delivers la
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.text import json_text
+
+Message = TypeVar("Message")
 
 LOST = "worker-lost"
 """Reference of an answer that did not arrive: the verb may have been carried out."""
@@ -56,10 +57,26 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """``took``: seconds that the worker needed for the call."""
+    """The answer to the call with this nonce. ``took``: seconds that the worker needed for it."""
 
+    nonce: str
     answer: RemoteAnswer
     took: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an exchange returned: the process that carried it out, and the answers to calls of this controller."""
+
+    process: str
+    answers: tuple[CallAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Nodes whose connections are no longer needed."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +94,16 @@ class WorkerIdentity:
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
-    calls = [{**asdict(call), "payload": base64.b64encode(call.payload).decode("ascii")} for call in exchange.calls]
-    own = {name: getattr(exchange, name) for name in ("process", "controller", "number", "received", "seconds")}
-    return _dump({**own, "calls": calls})
+    return _encode(exchange)
 
 
 def decode_exchange(data: bytes) -> Exchange:
-    """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but an exchange."""
-    said = json_text.parse(data)
-    received, calls = tuple(said.pop("received")), tuple(_call(each) for each in said.pop("calls"))
-    return Exchange(**said, received=received, calls=calls)
+    """Raises ``ValueError`` for anything but an exchange."""
+    return _decode(Exchange, data)
 
 
-def _call(said: dict[str, Any]) -> VerbCall:
-    target = Target(**said.pop("target"))
-    payload = base64.b64decode(said.pop("payload"), validate=True)
-    return VerbCall(**{**said, "released": tuple(said["released"])}, target=target, payload=payload)
-
-
-def encode_answer(nonce: str, answer: RemoteAnswer, took: float = 0.0) -> bytes:
-    """The answer of one call. ``took``: seconds that the worker needed."""
-    texts = {name: base64.b64encode(getattr(answer, name)).decode("ascii") for name in ("stdout", "stderr")}
-    return _dump({**asdict(answer), **texts, "nonce": nonce, "took": took})
+def encode_answer(answer: CallAnswer) -> bytes:
+    return _encode(answer)
 
 
 def encode_reply(process: str, answers: Iterable[bytes]) -> bytes:
@@ -106,34 +111,27 @@ def encode_reply(process: str, answers: Iterable[bytes]) -> bytes:
     return b'{"process": %s, "answers": [%s]}' % (json.dumps(process).encode("ascii"), b", ".join(answers))
 
 
-def decode_reply(data: bytes) -> tuple[str, Mapping[str, CallAnswer]]:
-    """The process, and nonce → answer. Errors as ``decode_exchange``."""
-    said = json_text.parse(data)
-    return str(said["process"]), dict(_answer(each) for each in said["answers"])
-
-
-def _answer(said: dict[str, Any]) -> tuple[str, CallAnswer]:
-    nonce, took = str(said.pop("nonce")), float(said.pop("took"))
-    texts = {name: base64.b64decode(said[name], validate=True) for name in ("stdout", "stderr")}
-    return nonce, CallAnswer(RemoteAnswer(**{**said, **texts}), took)
+def decode_reply(data: bytes) -> Reply:
+    """Raises ``ValueError`` for anything but a reply."""
+    return _decode(Reply, data)
 
 
 def encode_identity(identity: WorkerIdentity) -> bytes:
-    return _dump(asdict(identity))
+    return _encode(identity)
 
 
 def decode_identity(data: bytes) -> WorkerIdentity:
-    """Errors as ``decode_exchange``."""
-    return WorkerIdentity(**json_text.parse(data))
+    """Raises ``ValueError`` for anything but an identity."""
+    return _decode(WorkerIdentity, data)
 
 
 def encode_names(names: Iterable[str]) -> bytes:
-    return json.dumps(sorted(names)).encode("ascii")
+    return _encode(Names(tuple(sorted(names))))
 
 
 def decode_names(data: bytes) -> tuple[str, ...]:
-    """Errors as ``decode_exchange``."""
-    return tuple(map(str, json_text.parse(data)))
+    """Raises ``ValueError`` for anything but names."""
+    return _decode(Names, data).names
 
 
 def lost(message: str) -> RemoteAnswer:
@@ -141,5 +139,10 @@ def lost(message: str) -> RemoteAnswer:
     return RemoteAnswer(None, b"", b"", started=True, reference=LOST, message=message)
 
 
-def _dump(value: dict[str, Any]) -> bytes:
-    return json.dumps(value).encode("ascii")
+def _encode(value: object) -> bytes:
+    return json.dumps(json_text.encode(value)).encode("ascii")
+
+
+def _decode(kind: type[Message], data: bytes) -> Message:
+    found: Message = json_text.decode(kind, json_text.parse(data))
+    return found

@@ -23,6 +23,7 @@ from rollout.adapters.agent_program import agent_program
 from rollout.adapters.private_files import read_password
 from rollout.adapters.regions.mailbox import Mailbox
 from rollout.adapters.regions.messages import (
+    CallAnswer,
     VerbCall,
     WorkerIdentity,
     decode_exchange,
@@ -94,7 +95,7 @@ class RegionStation:
     def _carry(self, call: VerbCall, mailbox: Mailbox) -> None:
         began = time.monotonic()
         answer = self._answer(call)
-        mailbox.put(call.nonce, encode_answer(call.nonce, answer, time.monotonic() - began))
+        mailbox.put(call.nonce, encode_answer(CallAnswer(call.nonce, answer, time.monotonic() - began)))
 
     def _answer(self, call: VerbCall) -> RemoteAnswer:
         left = call.expires - time.time()

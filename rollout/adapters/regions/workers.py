@@ -116,7 +116,7 @@ class RegionWorkers:
         """The identity of a new worker. It is not used if its rollout, its agent or its clock differs from ours."""
         try:
             said = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
-        except (RemoteError, CallLostError, KeyError, TypeError, ValueError) as error:
+        except (RemoteError, CallLostError, ValueError) as error:
             trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
             return RegionWorker(name, address, "", trouble, time.monotonic())
         return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic())

@@ -15,6 +15,7 @@ from rollout.adapters.regions.messages import (
     LOST,
     CallAnswer,
     Exchange,
+    Reply,
     VerbCall,
     WorkerIdentity,
     decode_exchange,
@@ -110,9 +111,15 @@ def test_what_travels_is_read_back_as_it_was() -> None:
     exchange = Exchange("p", "c", 7, ("n0",), 12.5, (call, replace(call, nonce="m", released=())))
     assert decode_exchange(encode_exchange(exchange)) == exchange
     answer = RemoteAnswer(None, b"\xff\n", b"e", started=True, truncated=True, reference=LOST, message="m")
-    reply = encode_reply("p", [encode_answer("n", answer, 1.5), encode_answer("m", answer)])
-    assert decode_reply(reply) == ("p", {"n": CallAnswer(answer, 1.5), "m": CallAnswer(answer, 0.0)})
-    assert decode_reply(encode_reply("p", [])) == ("p", {})
+    answers = (CallAnswer("n", answer, 1.5), CallAnswer("m", replace(answer, status=3, stdout=b"text"), 0.0))
+    assert decode_reply(encode_reply("p", map(encode_answer, answers))) == Reply("p", answers)
+    assert decode_reply(encode_reply("p", ())) == Reply("p", ())
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"process": "p"}', b'{"process": "p", "answers": [1]}', b"\xff"])
+def test_what_is_no_reply_is_a_value_error(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - its kinds have different texts
+        decode_reply(data)
 
 
 def test_every_verb_of_a_node_goes_to_one_worker_of_its_region(at: RegionFleet) -> None:
@@ -184,7 +191,7 @@ def exchanged(station: RegionStation, *calls: VerbCall, number: int = 1, receive
 
 
 def answers(data: bytes) -> dict[str, RemoteAnswer]:
-    return {nonce: each.answer for nonce, each in decode_reply(data)[1].items()}
+    return {each.nonce: each.answer for each in decode_reply(data).answers}
 
 
 def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(at: RegionFleet) -> None:
@@ -198,7 +205,7 @@ def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(
         "late": (None, True, LOST)
     }
     other = Exchange("another", "c", 3, (), 60.0, (replace(call, nonce="restarted"),))
-    assert decode_reply(station.exchange(encode_exchange(other))) == (station.process, {})
+    assert decode_reply(station.exchange(encode_exchange(other))) == Reply(station.process, ())
     assert len(at.agents.asked) == 1
 
 
