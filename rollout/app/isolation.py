@@ -17,10 +17,11 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from rollout.app.ports import Nodes, Target
-from rollout.core.model.report import Outcome, RemoteCommand, Report
+from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand, Report
 from rollout.core.model.snapshot import Snapshot, Unread
+from rollout.core.model.verification import Verification
 from rollout.errors import RolloutError
-from rollout.kubelet.agent.agent_answer import BAD_ANSWER, parse_report, parse_snapshot
+from rollout.kubelet.agent.agent_answer import BAD_ANSWER, parse_report, parse_snapshot, parse_verification
 
 T = TypeVar("T")
 Keep = Callable[[str, str], str]
@@ -59,8 +60,19 @@ _UNREADABLE = (BAD_ANSWER, READING_FAILED)
 
 def run_snapshot(nodes: Nodes, target: Target, command: RemoteCommand, keep: Keep) -> Snapshot | Unread:
     """A node as it reports itself; the connection as with ``run_verb``."""
+    return _read(nodes, target, command, parse_snapshot, keep)
+
+
+def run_verification(nodes: Nodes, target: Target, command: RemoteCommand, keep: Keep) -> Verification | Unread:
+    """What a node has of our transactions; the connection as with ``run_verb``."""
+    return _read(nodes, target, command, parse_verification, keep)
+
+
+def _read(
+    nodes: Nodes, target: Target, command: RemoteCommand, parse: Callable[[str, RemoteAnswer], T | Unread], keep: Keep
+) -> T | Unread:
     name, answer = target.name, nodes.run(target, command)
-    read = attempt(name, lambda: parse_snapshot(name, answer), lambda why: Unread(name, READING_FAILED, why), keep)
+    read: T | Unread = attempt(name, lambda: parse(name, answer), lambda why: Unread(name, READING_FAILED, why), keep)
     if isinstance(read, Unread) and read.reference in _UNREADABLE:
         nodes.release(target)
     return read

@@ -6,18 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from rollout.app.following import plan_of, replay_if_readable
-from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
-from rollout.core.model.report import Outcome, RemoteAnswer, Report
+from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
 from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
 from rollout.core.run.state import Goal, NodeState
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_verification
 from rollout.kubelet.agent.agent_call import Claim
 
 FORGET_SECONDS = 60.0
@@ -83,9 +82,9 @@ def verify_fleet(
     def read(target: Target) -> tuple[Drift, ...] | Unread:
         name = target.name
         command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
-        answer = nodes.run(target, command)
+        found = run_verification(nodes, target, command, keep)
         return attempt(
-            name, lambda: _compared(name, answer, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
+            name, lambda: _compared(found, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
 
     answers = each(access, nodes, read)
@@ -93,8 +92,7 @@ def verify_fleet(
     return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
 
 
-def _compared(node: str, said: RemoteAnswer, known: Known | None) -> tuple[Drift, ...] | Unread:
-    answer = parse_verification(node, said)
+def _compared(answer: Verification | Unread, known: Known | None) -> tuple[Drift, ...] | Unread:
     if isinstance(answer, Unread):
         return answer
     return *_against_journal(answer, known), *_named(answer, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
+from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_snapshot, run_verification
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Nodes, Target
 from rollout.app.reading import each
@@ -13,7 +13,6 @@ from rollout.core.model.proof import BOOT_UNIT, NodeProof, proof_of
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Verification
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_answer import parse_snapshot, parse_verification
 from rollout.kubelet.health_gates.expectations import DEFAULT_HEALTHZ_PORT, healthz_port
 
 _NOT_THERE = frozenset({"refused", "timeout"})
@@ -38,7 +37,7 @@ def prove(
         name = target.name
         return attempt(
             name,
-            lambda: judged(target, _found(access, nodes, target)),
+            lambda: judged(target, _found(access, nodes, target, keep)),
             lambda why: judged(target, Unread(name, READING_FAILED, why)),
             keep,
         )
@@ -46,24 +45,26 @@ def prove(
     return tuple(each(access, nodes, read).values())
 
 
-def _found(access: NodeAccess, nodes: Nodes, target: Target) -> Verification | Unread:
-    found = _asked(access, nodes, target, DEFAULT_HEALTHZ_PORT)
+def _found(access: NodeAccess, nodes: Nodes, target: Target, keep: Keep) -> Verification | Unread:
+    found = _asked(access, nodes, target, DEFAULT_HEALTHZ_PORT, keep)
     if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
-        return _asked_where_it_is(access, nodes, target, found)
+        return _asked_where_it_is(access, nodes, target, found, keep)
     return found
 
 
-def _asked_where_it_is(access: NodeAccess, nodes: Nodes, target: Target, found: Verification) -> Verification | Unread:
+def _asked_where_it_is(
+    access: NodeAccess, nodes: Nodes, target: Target, found: Verification, keep: Keep
+) -> Verification | Unread:
     """The kubelet may serve healthz on another port: its files contain the port."""
     command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
-    snapshot = parse_snapshot(target.name, nodes.run(target, command))
+    snapshot = run_snapshot(nodes, target, command, keep)
     if isinstance(snapshot, Unread):
         return replace(found, measurement=replace(found.measurement, healthz=None))
     port = healthz_port(snapshot)
-    return found if port == DEFAULT_HEALTHZ_PORT else _asked(access, nodes, target, port)
+    return found if port == DEFAULT_HEALTHZ_PORT else _asked(access, nodes, target, port, keep)
 
 
-def _asked(access: NodeAccess, nodes: Nodes, target: Target, port: int) -> Verification | Unread:
+def _asked(access: NodeAccess, nodes: Nodes, target: Target, port: int, keep: Keep) -> Verification | Unread:
     command = agent_call.verify(
         access.program,
         unit=UNIT,
@@ -72,4 +73,4 @@ def _asked(access: NodeAccess, nodes: Nodes, target: Target, port: int) -> Verif
         deadline=READ_SECONDS,
         healthz_port=port,
     )
-    return parse_verification(target.name, nodes.run(target, command))
+    return run_verification(nodes, target, command, keep)

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from rollout.adapters.agent_program import agent_program
 from rollout.app import node_gates
 from rollout.app.explain import explain_on_node
-from rollout.app.isolation import attempt
+from rollout.app.isolation import attempt, keep_nothing, run_verification
 from rollout.app.maintenance import verify_fleet
 from rollout.app.plan import build_plan
+from rollout.app.ports import Target
 from rollout.app.proofs import prove
 from rollout.app.reading import read_receipts, snapshot_fleet
 from rollout.core.model.inventory import Inventory
@@ -27,7 +29,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
-from rollout.kubelet.agent import agent_answer
+from rollout.kubelet.agent import agent_answer, agent_call
 from rollout.kubelet.changes import changes, splice
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.node import fitness, managers, sources
@@ -225,6 +227,14 @@ def test_the_connection_ends_after_an_answer_that_cannot_be_read() -> None:
         (Outcome.DONE, ""),
     ]
     assert nodes.released == ["n1"]
+
+
+def test_the_connection_ends_after_a_verification_that_cannot_be_read() -> None:
+    nodes = Agents({("n1", "verify"): answer("verify", "token of another kind")})
+    command = agent_call.verify(agent_program(), unit="kubelet.service", sudo=False, deadline=30.0)
+    read = run_verification(nodes, Target("n1", "10.0.0.1"), command, keep_nothing)
+    assert isinstance(read, Unread)
+    assert (read.reference, nodes.released) == ("bad-answer", ["n1"])
 
 
 def test_the_connection_ends_after_a_snapshot_that_cannot_be_read() -> None:
