@@ -12,7 +12,7 @@ from tests.chaos.machine import FAKETIME
 from tests.chaos.site import Site, site_on
 from tests.chaos.trial import Result, trial
 
-pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 
 @pytest.fixture(scope="module")

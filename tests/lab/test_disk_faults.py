@@ -21,7 +21,7 @@ from tests.lab.test_faults import (
     until_receipt,
 )
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(10)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(8)]
 
 NODE = "lab-01"
 

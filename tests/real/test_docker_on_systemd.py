@@ -10,7 +10,7 @@ from tests.bed.node import CONFIG, DAEMON
 from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, OnNode, armed_before_its_guard, eventually, receipt
 from tests.real.daemons import DOCKER, KUBELET, began, processes, reloaded, started
 
-pytestmark = [pytest.mark.root, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
 
 DEFAULT, WANTED = 3, 6
 NEW_DAEMON = DAEMON.replace("true", f'true,\n  "max-concurrent-downloads": {WANTED}').encode()

@@ -7,7 +7,7 @@ import pytest
 from tests.controllers import until
 from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 
 def test_check_plan_apply_plan_again_rollback_and_emergency(fleet: Fleet) -> None:

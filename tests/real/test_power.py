@@ -13,7 +13,7 @@ from tests.bed.node import Node
 from tests.controllers import until
 from tests.real.fleet import PATIENCE, Fleet
 
-pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
+pytestmark = [pytest.mark.root, pytest.mark.drawn(1)]
 
 BEFORE_ARMED = "*/next/armed *"
 BETWEEN_THE_RENAMES = "*/new.2 *"

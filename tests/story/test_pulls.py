@@ -10,7 +10,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, begun, few, nothing_left, policy, said, transactions, where
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(1)]
 
 __all__ = ["few"]
 
