@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.regions.exchanges import LONGEST_PAUSE
 from rollout.adapters.regions.messages import (
     CallAnswer,
     Exchange,
@@ -36,6 +37,9 @@ LAN = 0.005
 
 NEAREST, FARTHEST = 0.002, 0.15
 """Seconds that a message needs between the controller and the first and the last region."""
+
+WAIT = LONGEST_PAUSE / 2
+"""Seconds that a call or an answer waits for the message that carries it, on average: many calls are in progress."""
 
 GRAIN = 0.25
 """Seconds of answers that the driver takes together."""
@@ -91,7 +95,7 @@ def play(nodes: int, *, cut: bool, cut_after: float = CUT_AFTER) -> RegionsPlaye
     for name in order.nodes:
         region = int(region_of(name)[-2:])
         wan = NEAREST + (FARTHEST - NEAREST) * region / (REGIONS - 1)
-        drive.links[name] = ModelLink(wan + LAN)
+        drive.links[name] = ModelLink(wan + LAN + WAIT)
         if cut and region_of(name) == CUT_REGION:
             drive.links[name].cuts.append((cut_after, cut_after + CUT_SECONDS))
     end = drive.run(patience=1e6)
@@ -138,16 +142,16 @@ def page(nodes: int, whole: RegionsPlayed, cut: RegionsPlayed) -> Iterator[str]:
     yield ""
     yield (
         f"{nodes:,} nodes, {REGIONS} [regions](regions.md) with {nodes // REGIONS:,} nodes each, racks of {RACK}. A message takes {NEAREST * 1000:.0f} ms to the nearest region "
-        f"and {FARTHEST * 1000:.0f} ms to the farthest. Limits: {LIMITS.in_flight:,} nodes in flight, {LIMITS.pace:g} restarts per second, {LIMITS.per_rack} of a rack."
+        f"and {FARTHEST * 1000:.0f} ms to the farthest. A call or an answer waits {WAIT * 1000:.0f} ms for its message, on average. Limits: {LIMITS.in_flight:,} nodes in flight, {LIMITS.pace:g} restarts per second, {LIMITS.per_rack} of a rack."
     )
     yield ""
     yield f"| | no cut | {CUT_REGION} cut for {CUT_SECONDS:.0f} s in the last wave |"
     yield "| --- | --- | --- |"
     yield f"| time of the run | {whole.seconds:,.0f} s | {cut.seconds:,.0f} s |"
     yield f"| end | {whole.ending} | {cut.ending} |"
-    yield f"| messages per node | {whole.messages / nodes:.1f} | {cut.messages / nodes:.1f} |"
-    yield f"| bytes per node over the WAN | {whole.sent / nodes:,.0f} | {cut.sent / nodes:,.0f} |"
-    yield f"| messages per second, on average | {whole.messages / whole.seconds:,.0f} | {cut.messages / cut.seconds:,.0f} |"
+    yield f"| calls and answers per node | {whole.messages / nodes:.1f} | {cut.messages / nodes:.1f} |"
+    yield f"| bytes per node over the WAN, if each call had a message of its own | {whole.sent / nodes:,.0f} | {cut.sent / nodes:,.0f} |"
+    yield f"| calls and answers per second, on average | {whole.messages / whole.seconds:,.0f} | {cut.messages / cut.seconds:,.0f} |"
     yield f"| the cut region | {_said(whole, inside=True)} | {_said(cut, inside=True)} |"
     yield f"| the other 19 regions | {_said(whole, inside=False)} | {_said(cut, inside=False)} |"
     yield f"| nodes with an armed guard at the end | {whole.guards} | {cut.guards} |"
