@@ -10,7 +10,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.plans.approving import Examined, all_good, form_of, refusals
+from rollout.core.plans.approving import Examined, all_good, form_of, names_of, refusals
 from rollout.core.run.state import RunState
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError
@@ -49,7 +49,7 @@ class Approvals:
         head = form_of(armoured, source)
         if isinstance(head, Examined):
             return head
-        self.files.read(rule.signers)  # ``InputError`` with its name if it is missing
+        names = names_of(head.key, self.files.read(rule.signers))
         signers = self.files.at(rule.signers)
         people, why = self.signatures.people(armoured, signers)
         known = [person for person in people if not set(person) & set("*?!")]
@@ -61,7 +61,7 @@ class Approvals:
             return Examined(source, None, "approval-other-plan", f"{printable(mine[0], 80)} signed another plan")
         if why:
             return Examined(source, None, "approval-unknown-signer", f"{printable(mine[0], 80)}: {why}")
-        return Examined(source, Approval(mine[0], head.key, armoured))
+        return Examined(source, Approval(mine[0], head.key, armoured), names=(*known, *names))
 
     @staticmethod
     def _unknown(rule: ApprovalRule, source: str, key: str, known: Sequence[str], why: str) -> Examined:

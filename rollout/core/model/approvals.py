@@ -40,5 +40,6 @@ def statement(cluster: str, digest: str) -> bytes:
 
 
 def is_by(person: str, logins: Collection[str]) -> bool:
-    """Whether a person of a file of signers is the user with one of these login names: ``alice`` or ``alice@…``."""
-    return person in logins or person.partition("@")[0] in logins
+    """Whether a person of a file of signers is the user with one of these login names: ``alice`` or ``alice@…``, in any case."""
+    folded = {login.casefold() for login in logins}
+    return not folded.isdisjoint((person.casefold(), person.casefold().partition("@")[0]))

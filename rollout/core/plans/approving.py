@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, is_by
@@ -36,10 +35,32 @@ def head_of(armoured: str) -> SignatureHead | None:
             return None
         key, rest = _string(blob[len(_MAGIC) + 4 :])
         namespace, _ = _string(rest)
-        print_ = base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
-        return SignatureHead(namespace.decode(), f"SHA256:{print_}")
+        return SignatureHead(namespace.decode(), _fingerprint(key))
     except (ValueError, struct.error, IndexError):
         return None
+
+
+def _fingerprint(key: bytes) -> str:
+    return f"SHA256:{base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip('=')}"
+
+
+def names_of(key: str, signers: str) -> tuple[str, ...]:
+    """All principals of a key in the text of a file of signers, whether they are valid now or not.
+
+    ``key``: its fingerprint. OpenSSH reports those of the first line with the key only.
+    """
+    names: dict[str, None] = {}
+    for words in map(str.split, signers.splitlines()):
+        if any(_is_key(word, key) for word in words[1:]):
+            names |= dict.fromkeys(words[0].replace('"', "").split(","))
+    return tuple(names)
+
+
+def _is_key(word: str, key: str) -> bool:
+    try:
+        return _fingerprint(base64.b64decode(word, validate=True)) == key
+    except ValueError:
+        return False
 
 
 def _string(data: bytes) -> tuple[bytes, bytes]:
@@ -52,12 +73,29 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One signature in the light of one rule. ``source`` is its file; ``approval`` ``None``: refused with ``reference``."""
+    """One signature in the light of one rule. ``source`` is its file; ``approval`` ``None``: refused with ``reference``.
+
+    ``names``: all names of the person that signed: a key may have several in the file of signers.
+    """
 
     source: str
     approval: Approval | None
     reference: str = ""
     message: str = ""
+    names: tuple[str, ...] = ()
+
+    def is_by(self, logins: Collection[str]) -> bool:
+        """Whether one of the names is that of a user with one of these login names."""
+        return any(is_by(name, logins) for name in self._all_names())
+
+    def is_also(self, other: Examined) -> bool:
+        """Whether the other signature is by the same person, or with the same key."""
+        return bool(self._all_names() & other._all_names()) or (
+            self.approval is not None and other.approval is not None and self.approval.key == other.approval.key
+        )
+
+    def _all_names(self) -> frozenset[str]:
+        return frozenset(self.names) | ({self.approval.person} if self.approval else frozenset())
 
 
 def form_of(armoured: str, source: str) -> SignatureHead | Examined:
@@ -82,28 +120,29 @@ def refusals(
             hint = f"remove it; {how}"
             problems[Problem(first.reference, f"{printable(first.source, 200)}: {first.message}", hint=hint)] = None
     for rule, of_rule in zip(rules, found, strict=True):
-        good = [(each.source, each.approval) for each in of_rule if each.approval is not None]
+        good = [each for each in of_rule if each.approval is not None]
         problems |= dict.fromkeys(_twice(good, how))
-        problems |= dict.fromkeys(_short(rule, [approval for _, approval in good], appliers, how))
+        problems |= dict.fromkeys(_short(rule, good, appliers, how))
     return tuple(problems)
 
 
-def _twice(good: Sequence[tuple[str, Approval]], how: str) -> Iterator[Problem]:
+def _twice(good: Sequence[Examined], how: str) -> Iterator[Problem]:
     """One person, or one key, counts once; a second signature is refused."""
-    people = Counter(approval.person for _, approval in good)
-    keys = Counter(approval.key for _, approval in good)
-    for source, approval in good[1:]:
-        if people[approval.person] > 1 or keys[approval.key] > 1:
-            message = f"{printable(source, 200)}: {printable(approval.person, 80)} approved it already"
+    for at, each in enumerate(good):
+        first = next((earlier for earlier in good[:at] if earlier.is_also(each)), None)
+        if first is not None and first.approval is not None:
+            message = f"{printable(each.source, 200)}: {printable(first.approval.person, 80)} approved it already"
             yield Problem("approval-same-signer", message, hint=f"remove it; {how}")
             return
 
 
-def _short(rule: ApprovalRule, good: Sequence[Approval], appliers: Collection[str], how: str) -> Iterator[Problem]:
-    own = [each.person for each in good if rule.besides_applier and is_by(each.person, appliers)]
-    have = len({each.person for each in good}.difference(own))
+def _short(rule: ApprovalRule, good: Sequence[Examined], appliers: Collection[str], how: str) -> Iterator[Problem]:
+    own = [each for each in good if rule.besides_applier and each.is_by(appliers)]
+    others = [each for each in good if each not in own]
+    have = sum(not any(earlier.is_also(each) for earlier in others[:at]) for at, each in enumerate(others))
     if have < rule.count:
-        not_own = f"; {printable(', '.join(own), 200)} applies it and does not count" if own else ""
+        people = ", ".join(each.approval.person for each in own if each.approval)
+        not_own = f"; {printable(people, 200)} applies it and does not count" if own else ""
         whose = f" by {printable(', '.join(rule.people), 200)}" if rule.people else ""
         message = (
             f"the plan has {have} of {counted(rule.count, 'approval')}{whose} that {rule.place.file} asks for{not_own}"
@@ -122,6 +161,6 @@ def all_good(
         each.approval
         for rule, of_rule in zip(rules, found, strict=True)
         for each in of_rule
-        if each.approval is not None and not (rule.besides_applier and is_by(each.approval.person, appliers))
+        if each.approval is not None and not (rule.besides_applier and each.is_by(appliers))
     )
     return tuple(dict.fromkeys(good))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import struct
 from dataclasses import replace
 
 import pytest
 
 from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, statement
-from rollout.core.plans.approving import Examined, SignatureHead, all_good, form_of, head_of, refusals
+from rollout.core.plans.approving import Examined, SignatureHead, all_good, form_of, head_of, names_of, refusals
 from rollout.errors import Place
 
 MADE_BY_OPENSSH = """\
@@ -106,6 +107,30 @@ def test_one_person_or_one_key_counts_once(other: Examined) -> None:
     found = refused(signed("alice@x", source="a.sig"), other, rule=replace(RULE, count=2))
     assert found[0].startswith("b.sig: ")
     assert found[0].endswith(f"(remove it; {HOW}) [approval-same-signer]")
+
+
+TWO_NAMES = replace(signed("anna@x"), names=("anna@x", "Alice@x"))
+
+
+def test_a_key_with_two_names_is_one_person() -> None:
+    (said,) = refused(TWO_NAMES, appliers=("alice",))
+    assert "has 0 of 1 approval" in said
+    assert "; anna@x applies it and does not count" in said
+    assert all_good((RULE,), ((TWO_NAMES,),), ("alice",)) == ()
+    found = refused(TWO_NAMES, signed("Alice@x", "SHA256:another"), rule=replace(RULE, count=2))
+    assert ["approval-same-signer" in found[0], "has 1 of 2 approvals" in found[1]] == [True, True]
+
+
+def test_all_names_of_a_key_are_found_on_every_line() -> None:
+    blob, other = (base64.b64encode(string(b"ssh-ed25519") + string(name * 32)).decode() for name in (b"a", b"b"))
+    fingerprint = "SHA256:" + base64.b64encode(hashlib.sha256(base64.b64decode(blob)).digest()).decode().rstrip("=")
+    signers = (
+        f"# carol@x ssh-ed25519 {other}\n"
+        f'anna@x,"root@x" namespaces="n" ssh-ed25519 {blob} a comment\n\n'
+        f"bob@x ssh-ed25519 {other}\n"
+        f"alice@x valid-before=20200101 ssh-ed25519 {blob}\n"
+    )
+    assert names_of(fingerprint, signers) == ("anna@x", "root@x", "alice@x")
 
 
 def test_one_bad_signature_refuses_the_plan_even_beside_enough_good_ones() -> None:
