@@ -18,6 +18,7 @@ PATIENCE = 10.0
 """Seconds to wait until the controller has handled a request."""
 
 STEP = 0.2
+ALREADY_PAUSED = "paused-already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,6 @@ def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
         window = f"; its change window is closed: {state.closed.why}" if state.closed else ""
         raise StateError("not-paused", f"run {run} is neither paused nor held{window}")
     if word is RequestWord.PAUSE and state.paused is not None:
-        raise StateError("paused-already", f"run {run} is already paused: {state.paused.reason or 'no reason given'}")
+        raise StateError(ALREADY_PAUSED, f"run {run} is already paused: {state.paused.reason or 'no reason given'}")
     if state.halt is not None:
         raise StateError("halting-already", f"run {run} is already halting: {state.halt.message}")

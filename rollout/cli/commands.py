@@ -166,10 +166,6 @@ def told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
 def _checked(line: str) -> str:
     if not line.strip():
         raise UsageError("no-command", "the command is empty", hint="rollout exec NODESET --cluster NAME -- COMMAND")
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        raise UsageError("command-not-text", "the command is not text in UTF-8") from None
     return line
 
 

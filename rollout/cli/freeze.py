@@ -7,14 +7,14 @@ from contextlib import closing
 
 import click
 
-from rollout.app.control import ask
+from rollout.app.control import ALREADY_PAUSED, ask
 from rollout.app.frozen_nodes import mark_fleet, next_token
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import read_receipts
 from rollout.cli.options import echo_lines, reason_option, session_options, typed_confirmation, yes_option
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
-from rollout.core.model.freeze import MOST_WHY, NodeFreeze
+from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.report import Outcome
 from rollout.core.presentation.drift_text import NotAsked
 from rollout.core.presentation.freeze_text import (
@@ -74,7 +74,7 @@ def _mark(session: Session, cluster: str, *, on: bool) -> int:
     with closing(session.nodes()) as nodes:
         reports = read_receipts(access, nodes, keep=session.traces.keep)
         token = next_token(journal, cluster, reports)
-        made = NodeFreeze(token, new_run_id(), operator(), " ".join(printable(session.reason, MOST_WHY).split()))
+        made = NodeFreeze(token, new_run_id(), operator(), session.reason)
         _note(journal, cluster, frozen_note(made) if on else unfrozen_note(made))
         paused = _pause(journal, cluster, made) if on else ""
         answers = mark_fleet(access, nodes, made, on=on, keep=session.traces.keep)
@@ -106,6 +106,8 @@ def _pause(journal: Journal, cluster: str, made: NodeFreeze) -> str:
     try:
         asked = ask(journal, holder.run, RequestWord.PAUSE, made.who, f"frozen: {made.reason}", "", time.sleep)
     except StateError as error:
+        if error.reference == ALREADY_PAUSED:
+            return holder.run
         click.echo(f"run {holder.run} is not paused: {error}", err=True)
         return ""
     return holder.run if asked.heard else ""

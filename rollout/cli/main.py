@@ -177,11 +177,17 @@ def optional_output(*, wanted: bool) -> Iterator[None]:
 
 
 def _open_streams() -> None:
-    """A closed descriptor would be given to the next file: what is printed must not be written there."""
+    """A closed descriptor would be given to the next file: what is printed must not be written there.
+
+    An encoding without a character, such as Latin-1 without →, must not end a command.
+    """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor: this one
             setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the life of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:
@@ -199,6 +205,12 @@ def _called(arguments: list[str]) -> object:
     if sys.platform == "win32":
         hint = "on Windows, install and run it in WSL: https://learn.microsoft.com/windows/wsl"
         raise UsageError("no-windows", "rollout runs on Linux and macOS", hint=hint)
+    for word in arguments:
+        if word != word.encode("utf-8", "replace").decode("utf-8"):
+            message = f"an argument has bytes that are not UTF-8: {printable(word)!r}"
+            raise UsageError(
+                "command-not-text", message, hint="type it again; the terminal's encoding has to be UTF-8"
+            )
     if COMPLETE in os.environ:
         return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
     return cli.main(arguments, prog_name="rollout", standalone_mode=False)

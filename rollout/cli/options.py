@@ -17,6 +17,7 @@ from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.wiring import Session, shared_journal
+from rollout.core.model.freeze import MOST_WHY
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
@@ -93,7 +94,14 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
 )
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-reason_option = click.option("--reason", default="", help="Reason to record in the journal.")
+
+
+def given_reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """One line, shortened: it is printed with every status of the run, and stored on nodes by a freeze."""
+    return printable(value, MOST_WHY)
+
+
+reason_option = click.option("--reason", default="", callback=given_reason, help="Reason to record in the journal.")
 
 
 def given_limit(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:

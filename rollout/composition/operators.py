@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rollout.app.ports import Journal
+from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def operator() -> str:
     """The user who runs this command and the machine, for the journal."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    return printable(f"{getpass.getuser()}@{socket.gethostname()}")
 
 
 def own_logins() -> frozenset[str]:

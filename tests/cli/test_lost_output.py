@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -74,3 +76,13 @@ def test_a_command_that_only_prints_reports_the_full_disk(
         "error: the output, or a file, could not be written: No space left on device"
         " (free some space and run the same command again) [disk-full]"
     )
+
+
+def test_a_character_that_the_output_cannot_encode_is_escaped(site: Path) -> None:
+    assert planned(site, SOME_CHANGE) == 0
+    words = (sys.executable, "-m", "rollout.cli", "plan", "show", "p.plan.json")
+    done = subprocess.run(
+        words, cwd=site, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2192" in done.stdout, "an arrow"

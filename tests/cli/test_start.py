@@ -90,6 +90,13 @@ def test_the_table_of_commands_is_right(name: str) -> None:
 HELPS = "from rollout.cli.main import run; print([run([*words, '-h']) for words in {words}])"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_refuses_words_that_are_no_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal with another encoding sends such bytes. A journal could not store them."""
+    assert run([name, "--reason", "gr\udcfcnde"]) == 2
+    assert "[command-not-text]" in capsys.readouterr().err
+
+
 @pytest.mark.process
 def test_h_is_help(tmp_path: Path) -> None:
     words = [[], ["check"], ["lab"], ["lab", "up"], ["export", "kubeadm"]]

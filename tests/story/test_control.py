@@ -75,6 +75,7 @@ def test_a_frozen_cluster_is_changed_by_no_controller_until_it_is_unfrozen(few: 
         frozen = few.rollout("freeze", "small", "--reason", "incident 4711", "-o", "json")
         assert frozen.code == 4, frozen.err
         assert (frozen.json()["marked"], len(frozen.json()["failed"])) == (fold(FEW), 114)
+        assert (frozen.json()["paused"], "is not paused" in frozen.err) == (where(few)["run"], False), "it is held"
         going = few.rollout("continue")
         assert (going.code, "[frozen]" in going.err, "incident 4711" in going.err) == (5, True, True), going.err
         elsewhere = other.rollout("plan", "--cluster", "small", "--limit", FEW[1], "--out", "p.json")
