@@ -255,7 +255,7 @@ class Replay:
 
     def on_end(self, state: RunState) -> None:
         if self.shadow is not None:
-            self._hold(self.shadow.difference(altered(state, now=self.shadow.state.now)))
+            self._hold(self.shadow.difference(altered(state, {"now": self.shadow.state.now})))
 
     @staticmethod
     def _hold(problem: str) -> None:

@@ -125,7 +125,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     """
     behind = state.now - event.at
     if behind <= 0:
-        return altered(state, now=event.at)
+        return altered(state, {"now": event.at})
     if not isinstance(event, Resumed):
         return state
     nodes = {

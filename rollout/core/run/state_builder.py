@@ -45,14 +45,14 @@ class StateBuilder:
         return found
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = altered(self.state, nodes=self.nodes) if self._touched else self.state
+        state = altered(self.state, {"nodes": self.nodes}) if self._touched else self.state
         return state, tuple(self.commands)
 
     def set(self, **changes: Any) -> None:
-        self.state = altered(self.state, **changes)
+        self.state = altered(self.state, changes)
 
     def put(self, name: str, **changes: Any) -> None:
-        self._known[name] = self._put[name] = altered(self.record(name), **changes)
+        self._known[name] = self._put[name] = altered(self.record(name), changes)
         self._touched.add(name)
 
     def may_have_failed(self) -> bool:
