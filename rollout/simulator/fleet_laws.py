@@ -38,7 +38,7 @@ class ShadowMachine:
         self.state, _ = opening(decode_order(order), counter, at)
 
     def step(self, line: str) -> None:
-        self.state = replayed(self.state, decode_event(line))
+        self.state = replayed(self.state, (decode_event(line),))
 
     def follow(self, line: str, before: RunState, after: RunState) -> str:
         """The first difference from the live state after this line, or "". Compares only parts that the event touched."""
