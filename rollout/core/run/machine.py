@@ -151,24 +151,22 @@ def _answered(builder: StateBuilder, event: Answered) -> None:
         return
     record = builder.record(event.node)
     builder.seen_counter(event.counter)
-    builder.put(event.node, asked=None)
     if event.verb in _AFTERWARDS:
+        builder.put(event.node, asked=None)
         _AFTERWARDS[event.verb](builder, event)
-        return
-    if record.state in _LAST_WORDS:
-        return  # it was given up, or its end is known: a resume reads it again
-    if event.newer and not record.tx:
+    elif record.state in _LAST_WORDS:
+        builder.put(event.node, asked=None)  # it was given up, or its end is known: a resume reads it again
+    elif event.newer and not record.tx:
         builder.put(event.node, tx=event.newer)
         ask(builder, event.node, Verb.READ)
-        return
-    if event.trigger is Trigger.REFUSED and event.reference in FENCES:
+    elif event.trigger is Trigger.REFUSED and event.reference in FENCES:
+        builder.put(event.node, asked=None)
         fenced(builder, event.node, event.reference, event.message)
-        return
-    if event.trigger in _WAITING:
+    elif event.trigger in _WAITING:
         _WAITING[event.trigger](builder, event)
-        return
-    _remember(builder, event)
-    transition(builder, event.node, event.trigger, event.reference, event.message)
+    else:
+        _remember(builder, event)
+        transition(builder, event.node, event.trigger, event.reference, event.message)
 
 
 def _cleaned(builder: StateBuilder, event: Answered) -> None:
@@ -275,9 +273,8 @@ def _asked(builder: StateBuilder, event: Asked) -> None:
 def _continue(builder: StateBuilder) -> None:
     paused = builder.state.paused
     if paused is not None:
-        promoted = (
-            builder.state.reached if paused.held else builder.state.promoted
-        )  # ``wave`` may be an earlier one again
+        # ``wave`` may be an earlier one again.
+        promoted = builder.state.reached if paused.held else builder.state.promoted
         builder.set(paused=None, promoted=promoted)
         _waited(builder)
 
