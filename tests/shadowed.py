@@ -30,7 +30,7 @@ class Beside:
         _hold(self.shadow.follow(encode_event(event), before, after))
 
     def on_end(self, state: RunState) -> None:
-        _hold(self.shadow.difference(altered(state, now=self.shadow.state.now)))
+        _hold(self.shadow.difference(altered(state, {"now": self.shadow.state.now})))
 
 
 def _hold(difference: str) -> None:

@@ -134,7 +134,7 @@ class Errand:
         self.link.asks += 1
         self.number = self.link.asks
         if self.number in self.link.lost_commands:
-            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            self.timeline.after(SILENCE_SECONDS, self._lose)
         else:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
@@ -143,7 +143,7 @@ class Errand:
         answer is lost, the API server is not contacted.
         """
         if self.ask.verb is Verb.DRAIN and not self.node.cordoned and self.link.drops(Verb.DRAIN):
-            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            self.timeline.after(SILENCE_SECONDS, self._lose)
             return
         if self.ask.verb is Verb.DRAIN:
             trigger = drained(self.fleet, self.sender, self.node, self.ask)
@@ -174,10 +174,10 @@ class Errand:
 
     def _arrive(self) -> None:
         if not self.node.powered:
-            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            self.timeline.after(SILENCE_SECONDS, self._lose)
             return
         self.fleet.begun(self.sender, self.ask)
-        self.timeline.after(_DEADLINES[self.ask.verb](self.sender.order), lambda: self._end(_lost(self.ask)))
+        self.timeline.after(_DEADLINES[self.ask.verb](self.sender.order), self._lose)
         if self.ask.verb is Verb.APPLY and self._is_refused_or_pulls():
             return
         self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
@@ -225,7 +225,7 @@ class Errand:
     def _answer(self, report: Report | None) -> None:
         lost = self.number in self.link.lost_answers or self.link.drops(self.ask.verb)
         if report is None or lost or self.link.cut_until(self.timeline.now):
-            self.timeline.after(SILENCE_SECONDS, lambda: self._end(_lost(self.ask)))
+            self.timeline.after(SILENCE_SECONDS, self._lose)
         else:
             self.timeline.after(self.link.latency * 0.3, lambda: self._end(report))
 
@@ -246,6 +246,11 @@ class Errand:
     def _end(self, report: Report) -> None:
         if self._is_heard():
             self._deliver(self._event(report))
+
+    def _lose(self) -> None:
+        """At a deadline, most answers have long been delivered."""
+        if not self.over:
+            self._end(_lost(self.ask))
 
     def _event(self, report: Report) -> Answered:
         """Same text as in ``NodeWorker``."""

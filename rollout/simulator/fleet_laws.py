@@ -38,7 +38,7 @@ class ShadowMachine:
         self.state, _ = opening(decode_order(order), counter, at)
 
     def step(self, line: str) -> None:
-        self.state = replayed(self.state, decode_event(line))
+        self.state = replayed(self.state, (decode_event(line),))
 
     def follow(self, line: str, before: RunState, after: RunState) -> str:
         """The first difference from the live state after this line, or "". Compares only parts that the event touched."""
@@ -255,7 +255,7 @@ class Replay:
 
     def on_end(self, state: RunState) -> None:
         if self.shadow is not None:
-            self._hold(self.shadow.difference(altered(state, now=self.shadow.state.now)))
+            self._hold(self.shadow.difference(altered(state, {"now": self.shadow.state.now})))
 
     @staticmethod
     def _hold(problem: str) -> None:

@@ -119,7 +119,7 @@ def test_more_notices_than_the_queue_holds_are_counted(tmp_path: Path) -> None:
     sender = NoticeSender(Stuck(), site.journal, "me@here", farewell=0.1)
     end = start_apply(SMALL, ACCESS, site.tools())
     for _ in range(MOST_WAITING + 5):
-        sender.on_event(Ticked(end.now), altered(end, phase=Phase.CLOSING), end)
+        sender.on_event(Ticked(end.now), altered(end, {"phase": Phase.CLOSING}), end)
     sender.on_end(end)
     sender.close()
     waits.set()

@@ -9,6 +9,7 @@ all of a class at once: when it is the oldest that rollout runs on, this module 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,17 @@ Class = Any
 
 
 def _frozen_with_slots(cls: Class) -> Class:
-    """``cls`` anew. Of the options of ``field``, ``init``, ``hash`` and ``kw_only`` are not known here."""
+    """``cls`` anew. Of the options of ``field``, ``init``, ``hash`` and ``kw_only`` are not known here; nor is ``ClassVar``.
+
+    Python searches each type that is a text for ``ClassVar``, and makes a docstring from a signature. Both take long.
+    """
+    types = inspect.get_annotations(cls)
+    cls.__annotations__ = dict.fromkeys(types, object)
+    cls.__doc__ = cls.__doc__ or cls.__name__
     made: Class = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True)
+    made.__annotations__ = types
+    for field in dataclasses.fields(made):
+        field.type = types[field.name]
     made.__dataclass_params__.frozen = True  # for subclasses
     compared = [field.name for field in dataclasses.fields(made) if field.compare]
     own = {"__init__": _init(made), **_comparing(compared), **_SHARED}

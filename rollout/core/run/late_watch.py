@@ -167,9 +167,11 @@ def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeR
     return {
         name: altered(
             record,
-            state=NodeState.FAILED if name in sick else NodeState.CONFIRMED,
-            cause=Cause.UNHEALTHY if name in sick else None,
-            accepted=False,
+            {
+                "state": NodeState.FAILED if name in sick else NodeState.CONFIRMED,
+                "cause": Cause.UNHEALTHY if name in sick else None,
+                "accepted": False,
+            },
         )
         for name, record in state.nodes.items()
     }

@@ -19,7 +19,7 @@ Events that change nothing but ``now`` are not journaled (see ``app.driver``), s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
-from rollout.core.run.soak import note_data, wait_for_data
+from rollout.core.run.soak import note_measured, wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
     Ending,
@@ -85,13 +85,14 @@ def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Comm
 
 def step(state: RunState, event: Event) -> tuple[RunState, tuple[Command, ...]]:
     """The next state, and the commands to run."""
-    return _stepped(StateBuilder(_by_the_clock_of(event, state)), event)
+    builder = StateBuilder(_by_the_clock_of(event, state))
+    _take(builder, event)
+    return builder.finish()
 
 
-def _stepped(builder: StateBuilder, event: Event) -> tuple[RunState, tuple[Command, ...]]:
+def _take(builder: StateBuilder, event: Event) -> None:
     _HANDLERS[type(event)](builder, event)
     advance(builder, ticked=isinstance(event, Ticked))
-    return builder.finish()
 
 
 def as_journaled(state: RunState, event: Event) -> Event | None:
@@ -111,11 +112,16 @@ def is_closed(state: RunState, event: Answered) -> bool:
     return record is None or record.asked is None or record.serial != event.serial
 
 
-def replayed(state: RunState, event: Event) -> RunState:
-    """The state after an event of a journal. ``IllegalMoveError``: the journal is not that of this run."""
-    if isinstance(event, Answered) and is_closed(state, event):
-        raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
-    return _stepped(StateBuilder(_by_the_clock_of(event, state), replays=True), event)[0]
+def replayed(state: RunState, events: Iterable[Event]) -> RunState:
+    """The state after these events of a journal. ``IllegalMoveError``: the journal is not that of this run."""
+    builder = StateBuilder(state, replays=True)
+    for event in events:
+        if isinstance(event, Resumed):
+            builder = StateBuilder(_by_the_clock_of(event, builder.finish()[0]), replays=True)
+        else:
+            builder.next_step(max(event.at, builder.now))
+        _take(builder, event)
+    return builder.finish()[0]
 
 
 def _by_the_clock_of(event: Event, state: RunState) -> RunState:
@@ -125,7 +131,7 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
     """
     behind = state.now - event.at
     if behind <= 0:
-        return altered(state, now=event.at)
+        return altered(state, {"now": event.at})
     if not isinstance(event, Resumed):
         return state
     nodes = {
@@ -140,29 +146,27 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
 
 def _answered(builder: StateBuilder, event: Answered) -> None:
     if is_closed(builder.state, event):
+        if builder.replays:
+            raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
         return
     record = builder.record(event.node)
     builder.seen_counter(event.counter)
-    builder.put(event.node, asked=None)
     if event.verb in _AFTERWARDS:
+        builder.put(event.node, asked=None)
         _AFTERWARDS[event.verb](builder, event)
-        return
-    if record.state in _LAST_WORDS:
-        return  # it was given up, or its end is known: a resume reads it again
-    if event.newer and not record.tx:
+    elif record.state in _LAST_WORDS:
+        builder.put(event.node, asked=None)  # it was given up, or its end is known: a resume reads it again
+    elif event.newer and not record.tx:
         builder.put(event.node, tx=event.newer)
         ask(builder, event.node, Verb.READ)
-        return
-    if event.trigger is Trigger.REFUSED and event.reference in FENCES:
+    elif event.trigger is Trigger.REFUSED and event.reference in FENCES:
+        builder.put(event.node, asked=None)
         fenced(builder, event.node, event.reference, event.message)
-        return
-    if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
-        builder.put(event.node, passes=record.passes + 1)
-    if event.trigger in _WAITING:
+    elif event.trigger in _WAITING:
         _WAITING[event.trigger](builder, event)
-        return
-    _remember(builder, event)
-    transition(builder, event.node, event.trigger, event.reference, event.message)
+    else:
+        _remember(builder, event)
+        transition(builder, event.node, event.trigger, event.reference, event.message)
 
 
 def _cleaned(builder: StateBuilder, event: Answered) -> None:
@@ -205,10 +209,10 @@ _WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
 
 
 def _remember(builder: StateBuilder, event: Answered) -> None:
-    """Records an answer's data before the node's move: the progress of a drain, times, the API's baseline, its log."""
+    """Records an answer's data before the node's move: passes, the progress of a drain, times, the API's baseline, its log."""
     if event.log is not None:
         builder.put(event.node, log=event.log)
-    note_data(builder, event)
+    note_measured(builder, event)
     if event.verb is Verb.DRAIN:
         drain_rounds.went_on(builder, event)
     elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
@@ -269,9 +273,8 @@ def _asked(builder: StateBuilder, event: Asked) -> None:
 def _continue(builder: StateBuilder) -> None:
     paused = builder.state.paused
     if paused is not None:
-        promoted = (
-            builder.state.reached if paused.held else builder.state.promoted
-        )  # ``wave`` may be an earlier one again
+        # ``wave`` may be an earlier one again.
+        promoted = builder.state.reached if paused.held else builder.state.promoted
         builder.set(paused=None, promoted=promoted)
         _waited(builder)
 

@@ -39,7 +39,7 @@ def patience(builder: StateBuilder) -> float:
 def transition(
     builder: StateBuilder, name: str, trigger: Trigger | ResolvedTrigger, reference: str = "", message: str = ""
 ) -> None:
-    """Move a node by the table, record why, and send the next verb."""
+    """Move a node by the table, record why, and send the next verb. Its last one is answered, or was given up."""
     record = builder.record(name)
     resolved = (
         resolve_trigger(trigger, reference, record, builder.state.order.goal)
@@ -50,6 +50,7 @@ def transition(
         resolved = ResolvedTrigger.GIVEN_UP
     found = move(record.state, resolved)
     changes: dict[str, Any] = {
+        "asked": None,
         "state": found.to,
         "cause": _charge(record, found),
         "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run import drains, postponed
-from rollout.core.run.events import Answered
+from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import halt, next_wave
@@ -41,13 +41,17 @@ def wait_for_data(builder: StateBuilder) -> None:
     builder.set(data_by=0.0 if data is None else builder.now + data.within)
 
 
-def note_data(builder: StateBuilder, event: Answered) -> None:
-    """What a node is known to have done since its change only grows."""
-    record = builder.record(event.node)
+def note_measured(builder: StateBuilder, event: Answered) -> None:
+    """A pass of a confirmed node's gates; and what a node is known to have done since its change, which only grows."""
+    record, changes = builder.record(event.node), dict[str, int]()
+    if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
+        changes["passes"] = record.passes + 1
     if event.pod_starts is not None:
-        builder.put(event.node, pod_starts=max(record.pod_starts or 0, event.pod_starts))
+        changes["pod_starts"] = max(record.pod_starts or 0, event.pod_starts)
     if event.pulls_done is not None:
-        builder.put(event.node, pulls_done=max(record.pulls_done or 0, event.pulls_done))
+        changes["pulls_done"] = max(record.pulls_done or 0, event.pulls_done)
+    if changes:
+        builder.put(event.node, **changes)
 
 
 def soaking(builder: StateBuilder) -> None:

@@ -1,4 +1,4 @@
-"""A run state during one step: changes and questions are collected, then frozen again. Used only inside ``machine.step``."""
+"""A run state during one step: changes and questions are collected, then frozen again. Used only inside ``machine``."""
 
 from __future__ import annotations
 
@@ -44,15 +44,23 @@ class StateBuilder:
             found = self._known[name] = self._nodes[name]
         return found
 
+    def next_step(self, now: float) -> None:
+        """Freeze the changes of this step and begin the next one. A builder that stays knows the records it has read."""
+        nodes = {"nodes": self.nodes} if self._touched else {}
+        self.state = altered(self.state, {"now": now, **nodes})
+        self.now = now
+        self._began = (self.state.phase, self.state.wave)
+        self._touched.clear()
+
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = altered(self.state, nodes=self.nodes) if self._touched else self.state
+        state = altered(self.state, {"nodes": self.nodes}) if self._touched else self.state
         return state, tuple(self.commands)
 
     def set(self, **changes: Any) -> None:
-        self.state = altered(self.state, **changes)
+        self.state = altered(self.state, changes)
 
     def put(self, name: str, **changes: Any) -> None:
-        self._known[name] = self._put[name] = altered(self.record(name), **changes)
+        self._known[name] = self._put[name] = altered(self.record(name), changes)
         self._touched.add(name)
 
     def may_have_failed(self) -> bool:

@@ -26,8 +26,8 @@ def test_it_has_the_end_of_the_run_and_the_state_of_every_node() -> None:
 def test_it_names_the_work_that_is_left() -> None:
     _, play = journals.done(60)
     name = next(iter(play.state.nodes))
-    record = altered(play.state.nodes[name], owed=True, cordoned=True)
-    kept = run_summary(altered(play.state, nodes={**play.state.nodes, name: record}))
+    record = altered(play.state.nodes[name], {"owed": True, "cordoned": True})
+    kept = run_summary(altered(play.state, {"nodes": {**play.state.nodes, name: record}}))
     assert (kept.owed, kept.cordoned) == (name, name)
 
 

@@ -99,7 +99,7 @@ def test_a_counter_that_misses_a_change_breaks_law_10(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(module, "COUNTS", 0)
         wrong = records.replaced({"a-1": replace(records["a-1"], asked=None)})
-    assert broken_laws(altered(state, nodes=wrong)) == ("law 10: place 0 counts 12 ASKED, not 11",)
+    assert broken_laws(altered(state, {"nodes": wrong})) == ("law 10: place 0 counts 12 ASKED, not 11",)
 
 
 def test_a_node_that_stays_counted_as_settling_breaks_law_10() -> None:
@@ -107,7 +107,7 @@ def test_a_node_that_stays_counted_as_settling_breaks_law_10() -> None:
     records = Records.of(ORDER, state.nodes, 0.0)
     late = Records.anew(records.layout, {**records, "b-2": NodeRecord(NodeState.CONFIRMED, busy_until=9.0)}, 0.0)
     late.clock = 10.0  # it has settled by then
-    assert broken_laws(altered(state, nodes=late))[0].startswith("law 10: place 0 counts 1 UNAVAILABLE, not 0")
+    assert broken_laws(altered(state, {"nodes": late}))[0].startswith("law 10: place 0 counts 1 UNAVAILABLE, not 0")
 
 
 @given(st.frozensets(st.integers(0, 3000)))

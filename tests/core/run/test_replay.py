@@ -60,9 +60,9 @@ def test_an_answer_to_a_closed_question_is_not_journaled() -> None:
 def test_an_answer_to_a_closed_question_in_a_journal_is_an_error_and_names_the_node() -> None:
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
-    after = replayed(state, answer)
+    after = replayed(state, (answer,))
     with pytest.raises(IllegalMoveError, match="a-1 answers read number 1, which is not outstanding"):
-        replayed(after, answer)
+        replayed(after, (answer,))
 
 
 def test_a_rollback_that_replays_its_journal_in_the_middle_continues_with_the_same_nodes() -> None:

@@ -171,7 +171,7 @@ class StoryFold:
         self._sample()
 
     def take(self, event: Event) -> None:
-        before, self.state = self.state, replayed(self.state, event)
+        before, self.state = self.state, replayed(self.state, (event,))
         self.events += 1
         if isinstance(event, CordonsLifted):
             self._without_cordons(event)
