@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rollout.app.following import replay_if_readable
 from rollout.app.ports import PastRuns, RunHeader
+from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import RolledBack
@@ -51,7 +52,7 @@ def _listed(
         reason=header.reason,
         state=state,
         exit_code=summary.exit_code if summary else None,
-        pending_recovery=summary.owed if summary else "",
+        pending_recovery=PendingNodes(summary.owed if summary else ""),
         rolled_back=rolled_back,
     )
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
 from rollout.core.model.calendar import joined
+from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text.nodesets import fold
@@ -195,7 +196,7 @@ class ForecastMomentPart:
 class ForecastDocument:
     """What a plan would do, on model nodes. ``ending`` and ``exit_code`` ``None``: the run does not end.
 
-    ``reverted``, ``failed`` and ``pending_recovery`` are nodesets.
+    ``reverted`` and ``failed`` are nodesets.
     """
 
     cluster: str
@@ -207,7 +208,7 @@ class ForecastDocument:
     counts: Mapping[str, int]
     reverted: str
     failed: str
-    pending_recovery: str
+    pending_recovery: PendingNodes
     peaks: tuple[PeakPart, ...]
     moments: tuple[ForecastMomentPart, ...]
 
@@ -223,7 +224,7 @@ def foreseen_document(found: Forecast) -> ForecastDocument:
         counts=found.counts,
         reverted=found.reverted,
         failed=found.failed,
-        pending_recovery=found.owed,
+        pending_recovery=PendingNodes(found.owed),
         peaks=tuple(PeakPart(each.kind, each.name, each.most, each.limit, each.at) for each in found.peaks),
         moments=tuple(ForecastMomentPart(each.at, each.words) for each in found.moments),
     )

@@ -208,9 +208,7 @@ def _called(arguments: list[str]) -> object:
     for word in arguments:
         if word != word.encode("utf-8", "replace").decode("utf-8"):
             message = f"an argument has bytes that are not UTF-8: {printable(word)!r}"
-            raise UsageError(
-                "command-not-text", message, hint="type it again; the terminal's encoding has to be UTF-8"
-            )
+            raise UsageError("command-not-text", message, hint="type it again; the terminal's encoding has to be UTF-8")
     if COMPLETE in os.environ:
         return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
     return cli.main(arguments, prog_name="rollout", standalone_mode=False)

@@ -28,7 +28,13 @@ from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence, StagedCluster
-from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines, turn_line
+from rollout.core.presentation.sequence_text import (
+    SequenceDocument,
+    sequence_document,
+    sequence_exit,
+    sequence_lines,
+    turn_line,
+)
 from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import RunState
@@ -67,7 +73,7 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
         turn, found = _SequenceRun(session, sequence, plans, file, runs).carry_out()
-    _show(session, sequence, found, turn)
+    _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
     return 130 if code is None else code
 
@@ -76,7 +82,8 @@ def show_sequence(session: Session, file: Path) -> int:
     """Show where a sequence is, from the journals alone."""
     sequence, plans = _read(file)
     found = cluster_states(session.past(), plans)
-    _show(session, sequence, found, next_turn(sequence, found, SystemClock().now()))
+    turn = next_turn(sequence, found, SystemClock().now())
+    _show(session, sequence_document(sequence, found, turn), documents.page)
     return 0
 
 
@@ -209,9 +216,8 @@ def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[
     return refused
 
 
-def _show(session: Session, sequence: ClusterSequence, found: Mapping[str, SequencedCluster], turn: NextTurn) -> None:
-    document = sequence_document(sequence, found, turn)
+def _show(session: Session, document: SequenceDocument, as_json: Callable[[SequenceDocument], str]) -> None:
     if session.output == "json":
-        click.echo(documents.line(document))
+        click.echo(as_json(document))
     else:
         click.echo("\n".join(sequence_lines(document)))

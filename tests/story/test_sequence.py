@@ -44,6 +44,7 @@ def test_a_halt_stops_what_has_not_begun_and_the_same_command_goes_on(site: Site
     assert "sequence everywhere: halted; no further cluster begins. small: run" in halted.out
     again = site.rollout("apply", "--sequence", "sequence.yaml", "--yes")
     assert (again.code, site.is_new("small-003")) == (3, False), "repeating it begins nothing"
+    assert ("`rollout resume r" in again.out, "; then repeat the sequence" in again.out) == (True, True), again.out
 
     site.fault("small-001", "--clear")
     resumed = site.rollout("resume", "--yes")

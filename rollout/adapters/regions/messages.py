@@ -65,7 +65,7 @@ class CallAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ExchangeReply:
     """What an exchange returned: the process that carried it out, and the answers to calls of this controller."""
 
     process: str
@@ -73,8 +73,8 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Nodes whose connections are no longer needed."""
+class NodeNames:
+    """Nodes with connections that are no longer needed."""
 
     names: tuple[str, ...]
 
@@ -111,9 +111,9 @@ def encode_reply(process: str, answers: Iterable[bytes]) -> bytes:
     return b'{"process": %s, "answers": [%s]}' % (json.dumps(process).encode("ascii"), b", ".join(answers))
 
 
-def decode_reply(data: bytes) -> Reply:
+def decode_reply(data: bytes) -> ExchangeReply:
     """Raises ``ValueError`` for anything but a reply."""
-    return _decode(Reply, data)
+    return _decode(ExchangeReply, data)
 
 
 def encode_identity(identity: WorkerIdentity) -> bytes:
@@ -126,12 +126,12 @@ def decode_identity(data: bytes) -> WorkerIdentity:
 
 
 def encode_names(names: Iterable[str]) -> bytes:
-    return _encode(Names(tuple(sorted(names))))
+    return _encode(NodeNames(tuple(sorted(names))))
 
 
 def decode_names(data: bytes) -> tuple[str, ...]:
     """Raises ``ValueError`` for anything but names."""
-    return _decode(Names, data).names
+    return _decode(NodeNames, data).names
 
 
 def lost(message: str) -> RemoteAnswer:

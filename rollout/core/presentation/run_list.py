@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
+from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary_text import RolledBack
 from rollout.core.run.state import Goal
 from rollout.core.text.documents import Moment
@@ -28,7 +29,7 @@ class RunStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """``ended`` and ``exit_code`` are ``None`` for a run that has not ended. ``pending_recovery`` is a nodeset.
+    """``ended`` and ``exit_code`` are ``None`` for a run that has not ended.
 
     ``rolled_back``: the later runs that reverted it and have ended, the oldest first.
     """
@@ -42,7 +43,7 @@ class ListedRun:
     reason: str
     state: RunStanding
     exit_code: int | None
-    pending_recovery: str
+    pending_recovery: PendingNodes
     rolled_back: tuple[RolledBack, ...]
 
 
@@ -78,8 +79,8 @@ def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
         yield f"{wall(each.began)}  {what} {each.run} on {each.cluster} by {printable(each.who)}: {each.state}{code}"
         if each.reason:
             yield f"  reason: {printable(each.reason, 300)}"
-        if each.pending_recovery:
-            yield f"  pending recovery: {printable(each.pending_recovery, 300)}"
+        if each.pending_recovery.nodes:
+            yield f"  pending recovery: {printable(each.pending_recovery.nodes, 300)}"
         for later in each.rolled_back:
             nodes = f"{counted(later.count, 'node')} {printable(later.nodes, 200)}"
             yield f"  rolled back by run {later.run} on {nodes}"

@@ -13,16 +13,16 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
 @dataclass(frozen=True, slots=True)
 class ClusterLine:
-    """``run`` ``""``: none. ``ended`` ``null``: it has not ended, or nothing was to do. ``why``: of a halt."""
+    """``run`` ``None``: none yet. ``ended`` ``None``: it has not ended, or nothing was to do. ``why``: of a halt."""
 
     cluster: str
     plan: str
     progress: ClusterProgress
-    run: str
+    run: str | None
     nodes: int
     failed: int
     ended: Moment | None
-    why: str
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SequenceDocument:
     sequence: str
     next: Turn
     until: Moment | None
-    why: str
+    why: str | None
     failed: int
     limit: int
     exit_code: int | None
@@ -55,7 +55,7 @@ def sequence_document(
         sequence=sequence.name,
         next=turn.turn,
         until=turn.until if turn.turn is Turn.SOAK else None,
-        why=turn.why,
+        why=turn.why or None,
         failed=sum(state.failed for state in found.values()),
         limit=failed_limit(sequence, found),
         exit_code=sequence_exit(found, turn),
@@ -73,8 +73,8 @@ def sequence_document(
 def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
     return ClusterLine(
-        cluster, plan, state.progress, state.run, state.nodes, state.failed, state.ended or None,
-        state.why if halted else "",
+        cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.ended or None,
+        state.why if halted else None,
     )  # fmt: skip
 
 
@@ -92,10 +92,13 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
         yield f"stage {stage.name}:"
         for each in stage.clusters:
             failed = f", {each.failed} failed" if each.failed else ""
-            run = f", run {each.run}" if each.run else ""
+            run = f", run {each.run}" if each.run and each.run not in (each.why or "") else ""
             why = f": {printable(each.why, 400)}" if each.why else ""
             yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{run}{why}"
     yield _ending(document)
+    halted = [each.run for stage in document.stages for each in stage.clusters if each.run and each.why]
+    for run in halted:
+        yield f"see `rollout report {run}`; `rollout resume {run}` or `rollout rollback {run}`; then repeat the sequence"
 
 
 def _ending(document: SequenceDocument) -> str:
@@ -104,7 +107,7 @@ def _ending(document: SequenceDocument) -> str:
         case Turn.END:
             return f"{name}: done, {document.failed} failed of at most {document.limit - 1}"
         case Turn.HALT:
-            return f"{name}: halted; no further cluster begins. {printable(document.why, 400)}"
+            return f"{name}: halted; no further cluster begins. {printable(document.why or '', 400)}"
         case Turn.SOAK:
             return f"{name}: soaking until {wall(document.until or 0.0)}"
         case Turn.ASK:

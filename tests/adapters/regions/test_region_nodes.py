@@ -15,7 +15,7 @@ from rollout.adapters.regions.messages import (
     LOST,
     CallAnswer,
     Exchange,
-    Reply,
+    ExchangeReply,
     VerbCall,
     WorkerIdentity,
     decode_exchange,
@@ -112,8 +112,8 @@ def test_what_travels_is_read_back_as_it_was() -> None:
     assert decode_exchange(encode_exchange(exchange)) == exchange
     answer = RemoteAnswer(None, b"\xff\n", b"e", started=True, truncated=True, reference=LOST, message="m")
     answers = (CallAnswer("n", answer, 1.5), CallAnswer("m", replace(answer, status=3, stdout=b"text"), 0.0))
-    assert decode_reply(encode_reply("p", map(encode_answer, answers))) == Reply("p", answers)
-    assert decode_reply(encode_reply("p", ())) == Reply("p", ())
+    assert decode_reply(encode_reply("p", map(encode_answer, answers))) == ExchangeReply("p", answers)
+    assert decode_reply(encode_reply("p", ())) == ExchangeReply("p", ())
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"process": "p"}', b'{"process": "p", "answers": [1]}', b"\xff"])
@@ -205,7 +205,7 @@ def test_a_call_that_is_repeated_late_or_for_another_process_is_not_carried_out(
         "late": (None, True, LOST)
     }
     other = Exchange("another", "c", 3, (), 60.0, (replace(call, nonce="restarted"),))
-    assert decode_reply(station.exchange(encode_exchange(other))) == Reply(station.process, ())
+    assert decode_reply(station.exchange(encode_exchange(other))) == ExchangeReply(station.process, ())
     assert len(at.agents.asked) == 1
 
 

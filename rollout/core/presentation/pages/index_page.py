@@ -80,7 +80,7 @@ def _noted(notes: Sequence[tuple[float, str, str]]) -> Html | None:
 def _run(run: ListedRun) -> Html:
     what = "rollback" if run.goal == Goal.REVERT else "run"
     code = "" if run.exit_code is None else f", exit code {run.exit_code}"
-    pending = tag("br") + tag("span", f"pending recovery: {printable(run.pending_recovery, 100)}")
+    pending = tag("br") + tag("span", f"pending recovery: {printable(run.pending_recovery.nodes, 100)}")
     back = "".join(tag("br") + tag("span", f"rolled back by {each.run} on {each.nodes}") for each in run.rolled_back)
     bad = run.state in (RunStanding.HALTED, RunStanding.NO_CONTROLLER)
     return tag(
@@ -89,7 +89,7 @@ def _run(run: ListedRun) -> Html:
         tag(
             "td",
             tag("span", f"{_SIGNS.get(run.state, '·')} {run.state.value}{code}", class_="word"),
-            Html(pending) if run.pending_recovery else None,
+            Html(pending) if run.pending_recovery.nodes else None,
             Html(back),
         ),
         tag("td", wall(run.began), class_="when"),
