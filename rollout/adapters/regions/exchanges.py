@@ -13,7 +13,7 @@ from rollout.adapters.regions.messages import CallAnswer, Exchange, VerbCall, de
 from rollout.adapters.regions.workers import CallLostError, RegionWorker, Scheduler
 from rollout.errors import RemoteError
 
-PAUSE_OF_A_CALL = 0.0025
+PAUSE_OF_A_CALL = 0.001
 LONGEST_PAUSE = 0.25
 """Seconds between two exchanges with a worker: some for each further call in progress, whichever worker has it.
 
