@@ -19,4 +19,4 @@ def test_a_cut_region_leaves_no_node_armed_and_the_others_end_in_order() -> None
     assert others <= {"confirmed", "pending", "reverted", "skipped"}
     assert "unreachable" in cut.states[CUT_REGION]
     lines = list(page(NODES, whole, cut))
-    assert any(line.startswith("| messages per node | 16.0") for line in lines)
+    assert any(line.startswith("| calls and answers per node | 16.0") for line in lines)
