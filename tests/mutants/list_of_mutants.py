@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "fenced-goes-on",
         "rollout/core/run/machine.py",
-        "        fenced(builder, event.node, event.reference, event.message)\n        return\n",
-        "        return\n",
+        "        fenced(builder, event.node, event.reference, event.message)\n",
+        "",
         "two controllers work on one fleet",
         (SEEDS,),
     ),
