@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES
+from tests.docs.pages import PAGES, README
 from tests.docs.reader import Reader
 from tests.docs.reading import missing, steps
 from tests.places import ROOT
@@ -43,8 +43,10 @@ MAKE_THEIR_PROJECT = ("README.md", "first-rollout.md", "project.md")
 RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -len(steps(page)))
 """The longest first, because pages run in parallel."""
 LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md", "first-rollout.md")]
-"""Pages that take half a minute. Outside of the night one of them is drawn."""
-DRAWN_PAGES = [*sample("long pages", LONG, 1), *(page for page in RUN_PAGES if page not in LONG)]
+"""Pages that take half a minute."""
+SHORT = [page for page in RUN_PAGES if page not in LONG and page != README]
+DRAWN_PAGES = [README, *sample("long pages", LONG, 1), *sample("short pages", SHORT, 7)]
+"""The README is always run. Of the other pages some are drawn; at night all are."""
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.adapters.kubernetes.drain_contract import CASES, RUN, SECONDS, TOKEN,
 from tests.controllers import until
 from tests.lab.labs import Lab, spec
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(12)]
 
 FIRST, SECOND = "lab-01", "lab-02"
 

@@ -13,7 +13,7 @@ from rollout.core.model.snapshot import ReceiptState
 from tests.bed.node import CONFIG
 from tests.real.agent_calls import CONFIG_PATH, OnNode, armed_before_its_guard, eventually, kubelets, moments, receipt
 
-pytestmark = [pytest.mark.root, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
 
 NEW_CONFIG = CONFIG.replace("serializeImagePulls: true", "serializeImagePulls: false").encode()
 BOOT_UNIT = "rollout-guard-boot.service"

@@ -16,7 +16,7 @@ from tests.controllers import at_work, until
 from tests.places import ROOT
 from tests.real.fleet import PATIENCE
 
-pytestmark = [pytest.mark.root, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.root, pytest.mark.drawn(2)]
 
 PLAYBOOK = """\
 name: pulls

@@ -23,7 +23,7 @@ from tests.adapters.ssh.sshd import Sshd, make_key, public, require
 from tests.controllers import PATIENCE, Done, at_work, finished, until
 from tests.documents import printed
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(20)]
 
 INVENTORY = """\
 cluster: real

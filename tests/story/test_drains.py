@@ -32,7 +32,7 @@ from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, served
 from tests.story.test_faults import begun, nothing_left, policy, said, where
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
 CHANGED = ("small-001", "small-002", "small-061")
 ROOMY = ("small-003", "small-062", "small-063")

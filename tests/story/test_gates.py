@@ -15,7 +15,7 @@ from tests.story.conftest import Site
 from tests.story.test_faults import FEW, begun, few, nothing_left, plan, policy, where
 from tests.story.test_lab_faults import PLENTY, troubles
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
 __all__ = ["few"]  # the fixture
 

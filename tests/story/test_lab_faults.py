@@ -15,7 +15,7 @@ from tests.sampling import sample
 from tests.story.conftest import Site
 from tests.story.test_faults import FEW, apply, few, nothing_left, plan, policy, where
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
 __all__ = ["few"]  # the fixture
 

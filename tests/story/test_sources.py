@@ -14,7 +14,7 @@ from tests.controllers import PATIENCE, Done, until
 from tests.story.conftest import Site, in_memory, lab_up, make_site
 from tests.story.test_faults import begun, policy
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(3)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
 NODES = ("small-001", "small-002", "small-003", "small-061")
 LISTED = """\

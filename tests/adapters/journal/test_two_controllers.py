@@ -31,7 +31,7 @@ ALL = ",".join(FEW)
 APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes", "--reason", "OPS-7")
 pytestmark = [
     pytest.mark.root,  # a host name of its own
-    pytest.mark.drawn(3),
+    pytest.mark.drawn(2),
 ]
 
 

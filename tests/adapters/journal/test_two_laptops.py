@@ -17,7 +17,7 @@ from tests.story.test_faults import FEW, begun, nothing_left, policy, said, toke
 
 ALL = ",".join(FEW)
 APPLY = ("apply", "--cluster", "small", "--limit", ALL, "--yes")
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
 
 @pytest.fixture
