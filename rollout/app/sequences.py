@@ -18,7 +18,7 @@ from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, Remedy, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
 
 LOOK_AGAIN = 30.0
@@ -78,10 +78,13 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     late = late_findings(journal, state) if watched and state is not None else LateFindings()
     counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
     if listed.rolled_back:
-        progress, why = ClusterProgress.ROLLED_BACK, f"run {run} was rolled back by {listed.rolled_back[-1].run}"
+        progress, remedy = ClusterProgress.ROLLED_BACK, Remedy.PLAN_AGAIN
+        why = f"run {run} was rolled back by {listed.rolled_back[-1].run}"
     elif late.harm is not None:
-        progress, why = ClusterProgress.HALTED, f"the late gates of run {run} failed: {late.harm.said}"
+        progress, remedy = ClusterProgress.HALTED, Remedy.ROLL_BACK
+        why = f"the late gates of run {run} failed: {late.harm.said}"
     else:
+        remedy = Remedy.PLAN_AGAIN if listed.state is RunStanding.PREFLIGHT else Remedy.RESUME_OR_ROLL_BACK
         why = _why(listed, summary.why if summary else "")
     return SequencedCluster(
         progress,
@@ -91,6 +94,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         bool(listed.exit_code),
         listed.ended or 0.0,
         why,
+        remedy,
         late_due=watched,
         late_over=f"the late watch of run {run} ended: {late.ended.said}"
         if late.ended and not late_passed(late)

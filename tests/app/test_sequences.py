@@ -138,6 +138,11 @@ def test_a_rollback_in_the_soak_halts_the_sequence(both: Both) -> None:
     turn, found = both.go()
     assert (turn.turn, sequence_exit(found, turn), both.begun) == (Turn.HALT, 3, [FIRST.cluster])
     assert "was rolled back by" in turn.why
+    first = next(iter(sequence_document(SEQUENCE, found, turn).stages)).clusters[0]
+    assert (first.hint or "").endswith(
+        f"plan it again with `rollout plan --cluster {FIRST.cluster}`; then repeat the sequence"
+    )
+    assert "resume" not in (first.hint or "")
 
 
 def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> None:
@@ -167,9 +172,12 @@ def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, 
     both.stop_after = 99
     note = LateNote(both.at, word, "3 failures in a row").text(f"run-{FIRST.cluster}")
     both.journal.note(FIRST.cluster, Note(both.at, "timer", note))
-    turn, _ = both.go()
+    turn, found = both.go()
     assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
     assert "3 failures in a row" in turn.why
+    said = "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
+    assert "`rollout resume" not in said, "a run that is done cannot be resumed"
+    assert (f"`rollout rollback run-{FIRST.cluster}` and plan it again" in said) == (word is LateWord.HARM)
 
 
 def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from rollout.adapters.regions.workers import CallLostError, RegionWorker, Schedu
 from rollout.errors import RemoteError
 
 PAUSE_OF_A_CALL = 0.001
-LONGEST_PAUSE = 0.25
+LONGEST_PAUSE = 0.1
 """Seconds between two exchanges with a worker: some for each further call in progress, whichever worker has it.
 
-So the number of exchanges follows time, not nodes. A lone call and its answer never wait.
+So the number of exchanges follows time, not nodes. The only call of a controller never waits, nor does its answer.
 """
 
 PAUSE_OF_A_QUESTION = 0.01

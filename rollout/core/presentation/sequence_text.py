@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.sequence import ClusterSequence
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, failed_limit
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, Remedy, SequencedCluster, Turn, failed_limit
 from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLine:
-    """``run`` ``None``: none yet. ``ended`` ``None``: it has not ended, or nothing was to do. ``why``: of a halt."""
+    """``run`` ``None``: none yet. ``ended`` ``None``: it has not ended, or nothing was to do.
+
+    ``why`` and ``hint``, what to do before the sequence is repeated: of a halt.
+    """
 
     cluster: str
     plan: str
@@ -23,6 +26,7 @@ class ClusterLine:
     failed: int
     ended: Moment | None
     why: str | None
+    hint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,20 @@ def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
     return ClusterLine(
         cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.ended or None,
-        state.why if halted else None,
+        state.why if halted else None, _hint(cluster, state) if halted and state.run else None,
     )  # fmt: skip
+
+
+def _hint(cluster: str, state: SequencedCluster) -> str:
+    run, again = state.run, f"plan it again with `rollout plan --cluster {cluster}`"
+    match state.remedy:
+        case Remedy.RESUME_OR_ROLL_BACK:
+            act = f"`rollout resume {run}` or `rollout rollback {run}`"
+        case Remedy.ROLL_BACK:
+            act = f"`rollout rollback {run}` and {again}"
+        case Remedy.PLAN_AGAIN:
+            act = again
+    return f"see `rollout report {run}`; {act}; then repeat the sequence"
 
 
 def sequence_exit(found: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
@@ -96,9 +112,8 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
             why = f": {printable(each.why, 400)}" if each.why else ""
             yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{run}{why}"
     yield _ending(document)
-    halted = [each.run for stage in document.stages for each in stage.clusters if each.run and each.why]
-    for run in halted:
-        yield f"see `rollout report {run}`; `rollout resume {run}` or `rollout rollback {run}`; then repeat the sequence"
+    for each in (each for stage in document.stages for each in stage.clusters if each.hint):
+        yield f"{each.cluster}: {each.hint}"
 
 
 def _ending(document: SequenceDocument) -> str:

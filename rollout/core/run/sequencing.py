@@ -26,12 +26,21 @@ class ClusterProgress(StrEnum):
     ROLLED_BACK = "rolled-back"
 
 
+class Remedy(StrEnum):
+    """What an operator may do about a halted cluster before the sequence is repeated."""
+
+    RESUME_OR_ROLL_BACK = "resume-or-roll-back"
+    ROLL_BACK = "roll-back"  # its run is done, and late gates failed
+    PLAN_AGAIN = "plan-again"  # nothing of its run remains on the nodes
+
+
 _GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, ClusterProgress.INTERRUPTED})
 
 
 @dataclass(frozen=True, slots=True)
 class SequencedCluster:
-    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
+    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why`` and
+    ``remedy``: of a halt.
 
     ``left``: its run ended with nodes that were not changed, such as refused ones. ``late_due``: its run has late gates,
     which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
@@ -44,6 +53,7 @@ class SequencedCluster:
     left: bool = False
     ended: float = 0.0
     why: str = ""
+    remedy: Remedy = Remedy.RESUME_OR_ROLL_BACK
     late_due: bool = False
     late_over: str = ""
 
