@@ -24,7 +24,7 @@ pytestmark = pytest.mark.process
 
 KILLABLE = instrumented(PROGRAM)
 CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
-STRIKES = 20
+STRIKES = 14
 """Kills in each scene; at night one at every line."""
 REPEATS = 3  # a line inside a loop is killed in its first rounds: the transaction has three files
 

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
 
-SHARE = 25
+SHARE = 15
 """The number of trees that are booted; at night all of them."""
 
 

@@ -45,7 +45,7 @@ RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -le
 LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md", "first-rollout.md")]
 """Pages that take half a minute."""
 SHORT = [page for page in RUN_PAGES if page not in LONG and page != README]
-DRAWN_PAGES = [README, *sample("long pages", LONG, 1), *sample("short pages", SHORT, 7)]
+DRAWN_PAGES = [README, *sample("long pages", LONG, 1), *sample("short pages", SHORT, 5)]
 """The README is always run. Of the other pages some are drawn; at night all are."""
 
 
