@@ -18,7 +18,7 @@ from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, Remedy, SequencedCluster, Turn, next_turn
+from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
 
 LOOK_AGAIN = 30.0
@@ -78,13 +78,13 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     late = late_findings(journal, state) if watched and state is not None else LateFindings()
     counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
     if listed.rolled_back:
-        progress, remedy = ClusterProgress.ROLLED_BACK, Remedy.PLAN_AGAIN
+        progress, remedy = ClusterProgress.ROLLED_BACK, HaltRemedy.PLAN_AGAIN
         why = f"run {run} was rolled back by {listed.rolled_back[-1].run}"
     elif late.harm is not None:
-        progress, remedy = ClusterProgress.HALTED, Remedy.ROLL_BACK
+        progress, remedy = ClusterProgress.HALTED, HaltRemedy.ROLL_BACK
         why = f"the late gates of run {run} failed: {late.harm.said}"
     else:
-        remedy = Remedy.PLAN_AGAIN if listed.state is RunStanding.PREFLIGHT else Remedy.RESUME_OR_ROLL_BACK
+        remedy = HaltRemedy.PLAN_AGAIN if listed.state is RunStanding.PREFLIGHT else HaltRemedy.RESUME_OR_ROLL_BACK
         why = _why(listed, summary.why if summary else "")
     return SequencedCluster(
         progress,

@@ -152,6 +152,17 @@ def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> No
     assert (turn.turn, sequence_exit(found, turn)) == (Turn.END, 4), "one failed node is below the budget of 3"
 
 
+def test_a_budget_that_is_reached_names_the_reports_and_what_to_do(tmp_path: Path) -> None:
+    both = Both(SqlJournal(tmp_path), sequence=replace(SEQUENCE, budget=Share(count=1)))
+    both.sites[FIRST.cluster].nodes.says[("n3", "status")] = SILENT
+    turn, found = both.go()
+    assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
+    *_, last = sequence_lines(sequence_document(both.sequence, found, turn))
+    assert last.startswith(
+        f"see `rollout report run-{FIRST.cluster}`; correct these nodes and plan again, or raise `budget`"
+    )
+
+
 WATCHED = {FIRST.cluster: replace(FIRST, late=LateWatch(3600.0)), SECOND.cluster: SECOND}
 
 

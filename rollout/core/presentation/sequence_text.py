@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.sequence import ClusterSequence
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, Remedy, SequencedCluster, Turn, failed_limit
+from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, failed_limit
 from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
@@ -85,11 +85,11 @@ def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
 def _hint(cluster: str, state: SequencedCluster) -> str:
     run, again = state.run, f"plan it again with `rollout plan --cluster {cluster}`"
     match state.remedy:
-        case Remedy.RESUME_OR_ROLL_BACK:
+        case HaltRemedy.RESUME_OR_ROLL_BACK:
             act = f"`rollout resume {run}` or `rollout rollback {run}`"
-        case Remedy.ROLL_BACK:
+        case HaltRemedy.ROLL_BACK:
             act = f"`rollout rollback {run}` and {again}"
-        case Remedy.PLAN_AGAIN:
+        case HaltRemedy.PLAN_AGAIN:
             act = again
     return f"see `rollout report {run}`; {act}; then repeat the sequence"
 
@@ -112,8 +112,17 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
             why = f": {printable(each.why, 400)}" if each.why else ""
             yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{run}{why}"
     yield _ending(document)
-    for each in (each for stage in document.stages for each in stage.clusters if each.hint):
-        yield f"{each.cluster}: {each.hint}"
+    yield from _next_steps(document)
+
+
+def _next_steps(document: SequenceDocument) -> Iterator[str]:
+    """What to do about a halt, before the sequence is repeated."""
+    clusters = [each for stage in document.stages for each in stage.clusters]
+    hints = [f"{each.cluster}: {each.hint}" for each in clusters if each.hint]
+    if not hints and document.next is Turn.HALT and document.failed >= document.limit:
+        reports = " and ".join(f"`rollout report {each.run}`" for each in clusters if each.failed)
+        yield f"see {reports}; correct these nodes and plan again, or raise `budget`; then repeat the sequence"
+    yield from hints
 
 
 def _ending(document: SequenceDocument) -> str:

@@ -26,7 +26,7 @@ class ClusterProgress(StrEnum):
     ROLLED_BACK = "rolled-back"
 
 
-class Remedy(StrEnum):
+class HaltRemedy(StrEnum):
     """What an operator may do about a halted cluster before the sequence is repeated."""
 
     RESUME_OR_ROLL_BACK = "resume-or-roll-back"
@@ -53,7 +53,7 @@ class SequencedCluster:
     left: bool = False
     ended: float = 0.0
     why: str = ""
-    remedy: Remedy = Remedy.RESUME_OR_ROLL_BACK
+    remedy: HaltRemedy = HaltRemedy.RESUME_OR_ROLL_BACK
     late_due: bool = False
     late_over: str = ""
 
