@@ -33,7 +33,6 @@ from rollout.adapters.regions.messages import (
     encode_reply,
     lost,
 )
-from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.report import AgentRequest, RemoteAnswer
 from rollout.errors import RolloutError
@@ -141,6 +140,12 @@ def _own_agent() -> str:
 
 @cache
 def _station() -> RegionStation:
+    from rollout.adapters.ssh import (
+        SshLimits,
+        SshNodes,
+        within_files,
+    )  # a controller names this module's functions only
+
     config, password = os.environ.get(SSH_CONFIG, ""), os.environ.get(SUDO_PASSWORD_FILE, "")
     nodes = SshNodes(
         ssh_config=Path(config) if config else None,
