@@ -78,7 +78,7 @@ def whole(text: str) -> Iterator[str]:
     for line in text.splitlines():
         pid, _, rest = line.partition(" ")
         if rest.endswith("<unfinished ...>"):
-            begun[pid] = line.removesuffix("<unfinished ...>")
+            begun[pid] = line.removesuffix("<unfinished ...>").removesuffix(" ")
         elif "resumed>" in rest:
             yield begun.pop(pid, "") + rest.partition("resumed>")[2]
         else:
