@@ -63,9 +63,9 @@ class Timeline:
 
     def run(self, until: float, awaited: Callable[[], bool] = lambda: False) -> None:
         """Run all events up to ``until``, or until the awaited condition."""
-        while self._heap and self._heap[0][0] <= until and not awaited():
-            when, _, action = heapq.heappop(self._heap)
-            self.now = max(self.now, when)
+        heap = self._heap
+        while heap and heap[0][0] <= until and not awaited():
+            self.now, _, action = heapq.heappop(heap)  # never in the past: see ``at``
             action()
         if not awaited():
             self.now = max(self.now, until)

@@ -101,14 +101,13 @@ def as_journaled(state: RunState, event: Event) -> Event | None:
     ``None`` for an answer to a closed question: it must change nothing, so it is not journaled. An event that was made before
     the last tick was processed gets that tick's time, because ticks that change nothing are not in the journal.
     """
-    if isinstance(event, Answered) and is_closed(state, event):
+    if isinstance(event, Answered) and is_closed(state.nodes.get(event.node), event):
         return None
     return replace(event, at=state.now) if event.at < state.now and not isinstance(event, Resumed) else event
 
 
-def is_closed(state: RunState, event: Answered) -> bool:
-    """Whether the question that this answers is no longer open."""
-    record = state.nodes.get(event.node)
+def is_closed(record: NodeRecord | None, event: Answered) -> bool:
+    """Whether the question that this answers is no longer open. ``record``: that of its node, if the run has it."""
     return record is None or record.asked is None or record.serial != event.serial
 
 
@@ -145,11 +144,11 @@ def _by_the_clock_of(event: Event, state: RunState) -> RunState:
 
 
 def _answered(builder: StateBuilder, event: Answered) -> None:
-    if is_closed(builder.state, event):
+    record = builder.record(event.node) if event.node in builder.state.nodes else None
+    if record is None or is_closed(record, event):
         if builder.replays:
             raise IllegalMoveError(f"{event.node} answers {event.verb} number {event.serial}, which is not outstanding")
         return
-    record = builder.record(event.node)
     builder.seen_counter(event.counter)
     if event.verb in _AFTERWARDS:
         builder.put(event.node, asked=None)

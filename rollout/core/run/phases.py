@@ -128,7 +128,7 @@ def _charge_budgets(builder: StateBuilder) -> None:
 
 
 def _opening(builder: StateBuilder) -> None:
-    if builder.nodes.count(Count.ASKED):
+    if builder.is_asked():
         return
     foreign = {name: r for name, r in builder.nodes.items() if r.reference in FENCES and r.state not in AT_REST}
     if foreign and not _goes_on_without(builder, foreign):
@@ -216,10 +216,13 @@ def _running(builder: StateBuilder) -> None:
         if builder.state.wave >= len(order.waves):
             _close(builder)
         return
-    wave, nodes, here = order.waves[state.wave], builder.nodes, place_of(state.wave)
-    if is_to_open(builder) and state.closed is None and nodes.count(Count.AT_REST, here) < len(wave.nodes):
+    wave, here = order.waves[state.wave], place_of(state.wave)
+    if is_to_open(builder) and state.closed is None and builder.nodes.count(Count.AT_REST, here) < len(wave.nodes):
         open_wave(builder)
-    if builder.state.gate_asked or nodes.count(Count.BUSY, here):
+    if builder.state.gate_asked or builder.is_asked(state.wave):
+        return
+    nodes = builder.nodes
+    if nodes.count(Count.BUSY, here):
         return
     if nodes.count(Count.PENDING, here):
         _check_for_room(builder, nodes.listed(NodeList.TO_RELEASE) & nodes.of_wave(state.wave))
@@ -288,7 +291,7 @@ def _closing(builder: StateBuilder) -> None:
         return  # silences that are being set must be lifted, too
     if builder.state.silences:
         lift_silences(builder)
-    elif not builder.nodes.count(Count.ASKED):
+    elif not builder.is_asked():
         builder.set(phase=Phase.ENDED)
 
 

@@ -46,13 +46,12 @@ class Chunks(Generic[Item]):
         """The same with these items at these positions."""
         new: Chunks[Item] = object.__new__(Chunks)
         new._length = self._length
-        new._chunks = chunks = self._chunks.copy()
-        copied: set[int] = set()
+        before = self._chunks
+        new._chunks = chunks = before.copy()
         for at, item in changes.items():
             chunk = at >> _CHUNK_BITS
-            if chunk not in copied:
-                copied.add(chunk)
-                chunks[chunk] = chunks[chunk].copy()
+            if chunks[chunk] is before[chunk]:
+                chunks[chunk] = before[chunk].copy()
             chunks[chunk][at & _IN_CHUNK] = item
         return new
 
@@ -220,12 +219,11 @@ class Records(Mapping[str, NodeRecord]):
         passes, listed = self.layout.order.passes, list(self._listed)
         counts: dict[int, Counters] = {}
         for at, record in changes.items():
-            before, after = marks(self._records[at], passes, self.clock), marks(record, passes, now)
-            if (before ^ after) & COUNTS:
-                more = _counted(after & COUNTS) - _counted(before & COUNTS)
+            more, moved = _difference(marks(self._records[at], passes, self.clock), marks(record, passes, now))
+            if more:
                 for place in self.layout.spots[at].places:
                     counts[place] = (counts[place] if place in counts else self._counts[place]) + more
-            for each in _lists(before ^ after):
+            for each in moved:
                 listed[each] ^= 1 << at
         return Records(
             self.layout, now, records, self._counts.replaced(counts) if counts else self._counts, tuple(listed), soonest
@@ -244,9 +242,10 @@ def _counted(found: int) -> Counters:
 
 
 @cache
-def _lists(found: int) -> tuple[int, ...]:
-    """Each ``NodeList`` in these marks."""
-    return tuple(positions_in(found >> len(Count)))
+def _difference(before: int, after: int) -> tuple[Counters, tuple[int, ...]]:
+    """Of two marks of a node: what to add to the counters of its places, and each ``NodeList`` that it enters or leaves."""
+    more = _counted(after & COUNTS) - _counted(before & COUNTS)
+    return more, tuple(positions_in((before ^ after) >> len(Count)))
 
 
 def _set_of(found: Iterable[int], bit: int) -> Nodes:

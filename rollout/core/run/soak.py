@@ -43,7 +43,8 @@ def wait_for_data(builder: StateBuilder) -> None:
 
 def note_measured(builder: StateBuilder, event: Answered) -> None:
     """A pass of a confirmed node's gates; and what a node is known to have done since its change, which only grows."""
-    record, changes = builder.record(event.node), dict[str, int]()
+    record = builder.record(event.node)
+    changes: dict[str, int] = {}
     if event.trigger is Trigger.GATES_PASSED and record.state is NodeState.CONFIRMED:
         changes["passes"] = record.passes + 1
     if event.pod_starts is not None:
@@ -61,8 +62,10 @@ def soaking(builder: StateBuilder) -> None:
     """
     order, state = builder.state.order, builder.state
     wave = order.waves[state.wave]
+    if state.gate_asked or builder.is_asked(state.wave):
+        return
     nodes, here = builder.nodes, place_of(state.wave)
-    if state.gate_asked or nodes.count(Count.BUSY, here):
+    if nodes.count(Count.BUSY, here):
         return
     gates_short = order.wave_gates and nodes.count(Count.CONFIRMED, here) and state.gate_passes < order.passes
     if not nodes.count(Count.SHORT, here) and not gates_short:

@@ -6,7 +6,8 @@ from typing import Any
 
 from rollout.core.run import drains, postponed
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.facts import may_count
+from rollout.core.run.facts import Count, may_count
+from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records
 from rollout.core.run.state import NodeRecord, NodeState, RunState, Verb, altered, transaction_of
 
@@ -22,7 +23,10 @@ class StateBuilder:
         self._began = (state.phase, state.wave)
         self._known: dict[str, NodeRecord] = {}  # read or put: the newest of each
         self._put: dict[str, NodeRecord] = {}  # not in ``_nodes`` yet
-        self._touched: set[str] = set()
+        self._touched: set[str] = set()  # in this step
+        self._changed = False  # a record was, since ``state``
+        self._asked: list[str] = []  # nodes that were asked, the last one last; some have answered since
+        self._stays = False  # for more than one step
         self._nodes = Records.of(state.order, state.nodes, state.now)
         self.commands: list[Command] = []
 
@@ -45,15 +49,17 @@ class StateBuilder:
         return found
 
     def next_step(self, now: float) -> None:
-        """Freeze the changes of this step and begin the next one. A builder that stays knows the records it has read."""
-        nodes = {"nodes": self.nodes} if self._touched else {}
-        self.state = altered(self.state, {"now": now, **nodes})
+        """Begin the next step. A builder that stays knows the records it has read; ``finish`` freezes those it has changed."""
+        self.state = altered(self.state, {"now": now})
+        if self._touched and not self._stays:
+            self._stays = True
+            self._asked = [name for name, record in self.nodes.items() if record.asked is not None]
         self.now = now
         self._began = (self.state.phase, self.state.wave)
         self._touched.clear()
 
     def finish(self) -> tuple[RunState, tuple[Command, ...]]:
-        state = altered(self.state, {"nodes": self.nodes}) if self._touched else self.state
+        state = altered(self.state, {"nodes": self.nodes}) if self._changed else self.state
         return state, tuple(self.commands)
 
     def set(self, **changes: Any) -> None:
@@ -62,11 +68,31 @@ class StateBuilder:
     def put(self, name: str, **changes: Any) -> None:
         self._known[name] = self._put[name] = altered(self.record(name), changes)
         self._touched.add(name)
+        self._changed = True
+
+    def note_asked(self, name: str) -> None:
+        self._asked.append(name)
+
+    def is_asked(self, wave: int | None = None) -> bool:
+        """Whether a node of the wave, or of the run, is asked. A last one that has not answered shows it without counters.
+
+        The counters of all steps between are then made at once.
+        """
+        while self._asked:
+            name = self._asked[-1]
+            if self.record(name).asked is None:
+                self._asked.pop()
+            elif wave is None or self.state.order.nodes[name].wave == wave:
+                return True
+            else:
+                break
+        return self.nodes.count(Count.ASKED, FLEET if wave is None else place_of(wave)) > 0
 
     def may_have_failed(self) -> bool:
         """Whether more may count against a budget than before this event. If not, budgets need no check."""
-        moved = (self.state.phase, self.state.wave) != self._began
-        return moved or any(may_count(self.record(name)) for name in self._touched)
+        if (self.state.phase, self.state.wave) != self._began:
+            return True
+        return any(map(may_count, map(self._known.__getitem__, self._touched)))
 
     def seen_counter(self, counter: int) -> None:
         if counter > self.state.highest:
@@ -88,6 +114,7 @@ def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = Fal
     if verb is Verb.DRAIN:
         builder.put(name, cordoned=True, uncordons=0, draining=record.draining or drains.begun(builder.now))
     builder.put(name, asked=verb, serial=record.serial + 1)
+    builder.note_asked(name)
     if builder.replays:
         return
     tx = transaction_of(builder.state.order, name, record)

@@ -118,6 +118,7 @@ def _scalar(kind: type) -> Converter:
 
 def _enum(kind: type[Enum]) -> Converter:
     members = {member.value: member for member in kind}
+    values = {member: member.value for member in kind}
 
     def read(data: Json, where: str) -> Any:
         try:
@@ -125,7 +126,7 @@ def _enum(kind: type[Enum]) -> Converter:
         except (KeyError, TypeError):
             raise _fail(where, f"one of {', '.join(str(member.value) for member in kind)}") from None
 
-    return Converter(lambda value: value.value, read)
+    return Converter(values.__getitem__, read)
 
 
 def _encode_bytes(value: bytes) -> Json:
@@ -161,7 +162,10 @@ def _dataclass(kind: Any) -> Converter:
         return fields
 
     def write(value: Any) -> Json:
-        return {key: entry.encode(getattr(value, name)) for name, key, entry in inner()}
+        return {
+            key: found if type(found := getattr(value, name)) is entry.plain else entry.encode(found)
+            for name, key, entry in inner()
+        }
 
     def read(data: Json, where: str) -> Any:
         if not isinstance(data, dict):
@@ -196,6 +200,8 @@ def _container(kind: Any) -> Converter:
 
 def _sequence(inner: Converter, made: type) -> Converter:
     def write(values: Any) -> Json:
+        if not values:
+            return []
         encoded = [inner.encode(value) for value in values]
         return sorted(encoded) if made is frozenset else encoded
 

@@ -97,7 +97,7 @@ def test_a_counter_that_misses_a_change_breaks_law_10(monkeypatch: pytest.Monkey
     assert broken_laws(state) == ()
     records = Records.of(ORDER, state.nodes, 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "COUNTS", 0)
+        patch.setattr(module, "_difference", lambda _before, _after: (0, ()))
         wrong = records.replaced({"a-1": replace(records["a-1"], asked=None)})
     assert broken_laws(altered(state, {"nodes": wrong})) == ("law 10: place 0 counts 12 ASKED, not 11",)
 

@@ -53,7 +53,7 @@ def test_an_answer_to_a_closed_question_is_not_journaled() -> None:
     state, _ = opening(make_order({"a": 1}), 1, 10.0)
     answer = read_later(state, 10.4)
     after, _ = step(state, answer)
-    assert is_closed(after, answer)
+    assert is_closed(after.nodes[answer.node], answer)
     assert as_journaled(after, answer) is None
 
 
