@@ -46,7 +46,7 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
   [ "$delay" -ge 1 ] || delay=1
   start_timer "$delay" "$@"
   bounded 10 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
-    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
+    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" $(((r_deadline + 10999) / 1000)) >/dev/null 2>&1
 }
 
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
