@@ -25,7 +25,7 @@ list_left() { # our things outside $S, if any
 }
 
 list_guards() { # timers and services of ours that systemd knows, into `guards`
-  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
+  shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
   guards=''
   IFS=$NL
   for line in $shown; do

@@ -14,7 +14,7 @@ find_runtimes() { # the runtimes' units that exist here, into `runtimes`: system
 
 ask_units() { # UNIT…: the properties of all of them, in one request
   asked_units=$*
-  blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  blocks=$(export TZ=UTC && lastly 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL$NL
 }
@@ -67,7 +67,7 @@ probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no 
   url=http://127.0.0.1:$1/healthz health='' answer=''
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(bounded 3 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
+    answer=$(lastly 3 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
     weigh "$?" "$answer"
     case $health in '' | refused) ;; *) return ;; esac
   fi

@@ -28,6 +28,15 @@ def test_the_health_check_of_a_revert_holds_no_lock(node: Node) -> None:
     assert set(looks.read_text().split()) == {"free"}
 
 
+def test_a_revert_asks_systemd_three_times_for_its_unit(node: Node) -> None:
+    """Before the restart, after it, and when the unit has run for long enough; each question costs as much as ten small programs."""
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    before = len(node.calls())
+    assert node.revert().healthy
+    assert sum(call.startswith("show") for call in node.calls()[before:]) == 3
+
+
 def test_the_nodes_own_health_check_uses_no_proxy(node: Node) -> None:
     """curl asks where no bash can."""
     said = node.at("/run/standin/said")
