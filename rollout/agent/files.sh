@@ -2,15 +2,19 @@
 
 load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `notes`
   f_path='' f_before='' f_after='' f_old='' f_new='' f_made=''
-  case $notes in
-    *"$NL$T/file.$1 "*) line=${notes##*"$NL$T/file.$1 "} ;;
-    *)
-      read -r line 2>/dev/null <"$T/file.$1" || return 1
-      notes="$notes$NL$T/file.$1 $line$NL"
-      ;;
-  esac
+  set -- "$T/file.$1"
+  line=''
+  IFS=$NL
+  for noted in $notes; do
+    case $noted in "$1 "*) line=${noted#"$1 "} ;; esac
+  done
+  unset IFS
+  if [ -z "$line" ]; then
+    read -r line 2>/dev/null <"$1" || return 1
+    notes="$notes$1 $line$NL"
+  fi
   # shellcheck disable=SC2086 # split into words
-  set -- ${line%%"$NL"*}
+  set -- $line
   [ "$#" -ge 5 ] || return 1
   f_path=$1 f_before=$2 f_after=$3 f_old=$4 f_new=$5
   shift 5

@@ -58,7 +58,8 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned
   asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service $BOOT_UNIT default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL$NL
+  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL
+  name_blocks
   find_block "rollout-guard-$tx.timer"
   case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${block##*NextElapseUSecMonotonic=}

@@ -16,16 +16,43 @@ ask_units() { # UNIT…: the properties of all of them, in one request
   asked_units=$*
   blocks=$(export TZ=UTC && lastly 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
-    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL$NL
+    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
+  name_blocks
 }
 
-find_block() { # UNIT: its properties, as answered, into `block`
-  block='' rest=$blocks
-  for name_asked in $asked_units; do # systemctl answers in the order of the question, with an empty line between two
-    block=${rest%%"$NL$NL"*} rest=${rest#*"$NL$NL"}
-    [ "$name_asked" != "$1" ] || return 0
+name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `blocks` it becomes `@` and the name
+  # shellcheck disable=SC2086 # a list of units
+  set -- $asked_units
+  named="@$1$NL" joint=''
+  IFS='=' # an empty line is in a short word then, since each line has this sign
+  for word in $blocks; do
+    named=$named$joint joint='='
+    while :; do
+      case $word in *"$NL$NL"*) ;; *) break ;; esac
+      shift
+      named=$named${word%%"$NL$NL"*}$NL@${1-}$NL
+      case $word in
+        *"$NL$NL"*"$NL$NL"*) word=${word#*"$NL$NL"} ;; # of a unit without a line
+        *) word=${word##*"$NL$NL"} ;;
+      esac
+    done
+    named=$named$word
   done
-  return 1
+  unset IFS
+  blocks=$named
+}
+
+find_block() { # UNIT: its properties, as answered, into `block`; false if it was not asked for
+  block='' current=''
+  IFS=$NL
+  for line in $blocks; do
+    case $line in
+      @*) current=${line#@} ;;
+      *) [ "$current" != "$1" ] || block=$block${block:+$NL}$line ;;
+    esac
+  done
+  unset IFS
+  case " $asked_units " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
 look() { # UNIT: its properties into u_…

@@ -13,13 +13,12 @@ load() { # TX: its receipt into r_…; false if it has none
 
 load_known() { # TX: as load, but as `transactions` has just read it
   here "$1"
-  receipt=${receipts##*"$NL$T/receipt$NL"}
-  if [ "$receipt" = "$receipts" ]; then
-    load "$1"
-  else
-    receipt=${receipt%%"$NL$NL"*}
-    parse_receipt
-  fi
+  nth=0
+  for known in $receipts; do
+    nth=$((nth + 1))
+    [ "$known" != "$1" ] || { eval "receipt=\$receipt_$nth" && parse_receipt && return || return; }
+  done
+  load "$1"
 }
 
 parse_receipt() { # `receipt` into r_…; false if it has no state
@@ -75,14 +74,15 @@ become() { # NAME: one rename, durable when this returns true. If it hangs, a gu
 }
 
 transactions() { # every transaction's name into `all_tx`, newest first
-  all_tx='' found='' receipts=''
+  all_tx='' found='' receipts='' nth=0
   set +f
   set -- "$S"/tx/*/receipt
   set -f
   for entry in "$@"; do
     entry=${entry%/receipt}
     load "${entry##*/}" || continue
-    found="$found $r_seq:$tx" receipts="$receipts$NL$T/receipt$NL$receipt$NL"
+    nth=$((nth + 1)) found="$found $r_seq:$tx" receipts="$receipts $tx"
+    eval "receipt_$nth=\$receipt"
   done
   while [ -n "$found" ]; do
     top=-1
@@ -93,7 +93,7 @@ transactions() { # every transaction's name into `all_tx`, newest first
   done
 }
 
-boot_id() { read -r boot <"$R/proc/sys/kernel/random/boot_id"; }
+boot_id() { [ -n "$boot" ] || read -r boot <"$R/proc/sys/kernel/random/boot_id"; } # into `boot`
 
 seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
   clock

@@ -59,8 +59,9 @@ is_seen_restarted() { # UNIT: by the last answer it has no process, or one young
 
 started_at() { # PID: when it started, in milliseconds since boot
   read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
-  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
-  set -- ${stat##*) }
+  name_there=${stat%)*} # its name may hold anything
+  # shellcheck disable=SC2086 # split into fields
+  set -- ${stat#"$name_there) "}
   started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 

@@ -31,10 +31,11 @@
 #     such limit: the renames of an apply or a confirm, which the guard ends, and what is written before anything is armed.
 #   * A program costs a node more than the shell's own work: one call for all units or paths, and none for what the shell can do.
 #     But `read` costs a system call a byte, as much for three receipts as a program: what a verb needs again it keeps.
+#     And `${x#*y}` and `${x##*y}` cost the square of the length: of long texts take `${x%%y*}` or `${x%y*}`, or go through the lines.
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
-PAYLOAD='' spoken='' notes='' receipts='' fresh=0
+PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0
 export LC_ALL=C
 umask 077
 set -f
