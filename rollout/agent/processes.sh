@@ -94,7 +94,7 @@ probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no 
   url=http://127.0.0.1:$1/healthz health='' answer=''
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(lastly 3 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
+    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
     weigh "$?" "$answer"
     case $health in '' | refused) ;; *) return ;; esac
   fi

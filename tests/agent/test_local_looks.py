@@ -54,6 +54,9 @@ def test_the_nodes_own_health_check_uses_no_proxy(node: Node) -> None:
 def test_bash_opens_the_connection_itself(node: Node, status: str, health: str) -> None:
     """curl costs a node three times as much as bash does, and is asked only where bash has no answer."""
     (node.bin / "bash").unlink()
+    startup = node.at("/run/standin/startup")
+    startup.write_text("exit 3\n")
+    node.environment["BASH_ENV"] = str(startup)  # what a login sets is not read
     (node.bin / "curl").write_text(f"#!/bin/sh\necho asked >>{node.at('/run/standin/curl')}\nexit 7\n")
     with socket.create_server(("127.0.0.1", 0)) as server:
         asked = bytearray()
