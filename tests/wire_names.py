@@ -53,7 +53,7 @@ def names() -> Table:
         "snapshot": sorted({*shape("read.*", Snapshot), *shape("unread.*", Unread)}),
         "documents": sorted({*_documents()}),
         "requests": sorted(word.value for word in RequestWord),
-        "receipt keys": sorted(_of_agent(r"^      (\w+)\) r_\w+=\$value ;;$")),
+        "receipt keys": sorted(_of_agent(r"^      (\w+)=\*\) r_\w+=\$value ;;$")),
         "receipt states": sorted(state.value for state in ReceiptState),
         "agent verbs": sorted(_verbs()),
         "agent answers": sorted(_of_agent(r'\bsay "([a-z-]+) ')),

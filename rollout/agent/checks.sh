@@ -26,16 +26,21 @@ look_at_paths() { # the state's folder, the targets, their folders and the kubel
   done
   for path in $dots; do above="$above ${path%/*}"; done
   # shellcheck disable=SC2086 # a list of paths
-  facts=$NL$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z' -- "$S" $list $above $paths $program 2>/dev/null)$NL
+  facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z' -- "$S" $list $above $paths $program 2>/dev/null)
   # shellcheck disable=SC2086 # a list of paths
   read_mounts "$S" $list $points
 }
 
 facts_of() { # PATH: as read, into `device`, `version` and `times` (inode, modification, change); false if it was not there
-  line=${facts#*"$NL$1 "}
-  [ "$line" != "$facts" ] || return 1
+  fact=''
+  IFS=$NL
+  for line in $facts; do
+    case $line in "$1 "*) fact=${line#"$1 "} && break ;; esac
+  done
+  unset IFS
+  [ -n "$fact" ] || return 1
   # shellcheck disable=SC2086 # split into words
-  set -- ${line%%"$NL"*}
+  set -- $fact
   device=$1 version=$2 times="$3 $4 $5"
 }
 

@@ -10,6 +10,7 @@ list_left() { # our things outside $S, if any
     if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do
+    set -f
     here "${entry##*/}"
     n=1
     while [ -e "$T/file.$n" ]; do
@@ -24,7 +25,7 @@ list_left() { # our things outside $S, if any
 }
 
 list_guards() { # timers and services of ours that systemd knows, into `guards`
-  shown=$(bounded 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
+  shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
   guards=''
   IFS=$NL
   for line in $shown; do
@@ -43,7 +44,7 @@ forget_guards() { # forget units of finished transactions in systemd's memory: a
       rollout-watch-*.service) other=${name#rollout-watch-} ;;
       *) continue ;;
     esac
-    load "${other%.*}"
+    load_known "${other%.*}"
     case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
   done
   # a stopped timer may remove its service, and systemctl then does not know it: that is no error
@@ -65,11 +66,11 @@ withdraw() { # remove what finished transactions have outside $S
   transactions
   busy=0
   for name in $all_tx; do
-    load "$name"
+    load_known "$name"
     case $r_state in armed | reverting) busy=1 ;; esac
   done
   for name in $all_tx; do
-    load "$name"
+    load_known "$name"
     case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
   done
   [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
@@ -98,7 +99,7 @@ forget_locked() { # one rename removes the whole state: a concurrent verb finds 
   refuse_frozen "; an unfreeze comes first"
   transactions
   for name in $all_tx; do
-    load "$name"
+    load_known "$name"
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   withdraw

@@ -4,7 +4,7 @@ prune() { # remove all but the newest `keep`, the newest confirmed and those und
   transactions
   count=0 confirmed=''
   for name in $all_tx; do
-    load "$name"
+    load_known "$name"
     count=$((count + 1))
     ! keeps_foreign || continue
     case $r_state in

@@ -1,8 +1,24 @@
 # -------------------------------------------------------------------------------------------------------------- files
 
-load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none
-  f_made=''
-  read -r f_path f_before f_after f_old f_new f_made 2>/dev/null <"$T/file.$1"
+load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `notes`
+  f_path='' f_before='' f_after='' f_old='' f_new='' f_made=''
+  set -- "$T/file.$1"
+  line=''
+  IFS=$NL
+  for noted in $notes; do
+    case $noted in "$1 "*) line=${noted#"$1 "} ;; esac
+  done
+  unset IFS
+  if [ -z "$line" ]; then
+    read -r line 2>/dev/null <"$1" || return 1
+    notes="$notes$1 $line$NL"
+  fi
+  # shellcheck disable=SC2086 # split into words
+  set -- $line
+  [ "$#" -ge 5 ] || return 1
+  f_path=$1 f_before=$2 f_after=$3 f_old=$4 f_new=$5
+  shift 5
+  f_made=$*
 }
 
 digest() { # PATH…: sums, for is_as; one process for all

@@ -46,19 +46,20 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
   [ "$delay" -ge 1 ] || delay=1
   start_timer "$delay" "$@"
   bounded 10 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
-    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" >/dev/null 2>&1
+    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" $(((r_deadline + 10999) / 1000)) >/dev/null 2>&1
 }
 
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
-  shown=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
+  shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned
   asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service $BOOT_UNIT default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(bounded 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL$NL
+  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL
+  name_blocks
   find_block "rollout-guard-$tx.timer"
   case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${block##*NextElapseUSecMonotonic=}

@@ -41,8 +41,14 @@ ill() { # UNIT TEXT
   return 1
 }
 
+is_seen_up() { # UNIT: by the answer after its restart with the old files; what has changed since then, the last look shows
+  [ "$fresh" = 1 ] && is_restarted "$1" && look_up "$1" && [ "$u_active/$u_restarts" = active/0 ] &&
+    [ "$u_pid" != 0 ] && [ "$u_started" != "$was_started" ] && [ -e "$R/proc/$u_pid/cmdline" ]
+}
+
 comes_up() { # UNIT: it runs, in a process from after its restart, or, without a restart, in the same process; else `why`
   recall "$memory" "$1"
+  ! is_seen_up "$1" || return 0
   clock
   grave=$((now + 20000)) # a dead process gets 20 s: the node controller's grace period is 40 s
   [ "$grave" -lt "$until" ] || grave=$until
@@ -76,6 +82,7 @@ come_up() { # all of `concerned`; their processes into `alive`
     comes_up "$name" || return 1
     alive="$alive$name $u_pid $u_started $u_restarts$NL"
   done
+  fresh=0
 }
 
 stay_up() { # for longer than the longest RestartSec, each in one process. In between only /proc is read, which costs nothing

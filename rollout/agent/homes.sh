@@ -2,7 +2,7 @@ version() { # NAME COMMAND…: the version that it prints
   name=$1
   shift
   command -v "$1" >/dev/null || return 0
-  line=$(bounded 10 "$@" 2>/dev/null)
+  line=$(lastly 10 "$@" 2>/dev/null)
   [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
 }
 

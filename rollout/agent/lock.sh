@@ -3,9 +3,10 @@
 born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
   born='' parent='' condition='' called=''
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
-  called=${stat#*(} called=${called%)*}
-  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
-  set -- ${stat##*) }
+  called=${stat%)*} # its name may hold anything
+  # shellcheck disable=SC2086 # split into fields
+  set -- ${stat#"$called) "}
+  called=${called#*(}
   condition=$1 parent=$2 born=${20}
 }
 

@@ -14,18 +14,45 @@ find_runtimes() { # the runtimes' units that exist here, into `runtimes`: system
 
 ask_units() { # UNIT…: the properties of all of them, in one request
   asked_units=$*
-  blocks=$(export TZ=UTC && bounded 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  blocks=$(export TZ=UTC && lastly 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
-    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL$NL
+    -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
+  name_blocks
 }
 
-find_block() { # UNIT: its properties, as answered, into `block`
-  block='' rest=$blocks
-  for name_asked in $asked_units; do # systemctl answers in the order of the question, with an empty line between two
-    block=${rest%%"$NL$NL"*} rest=${rest#*"$NL$NL"}
-    [ "$name_asked" != "$1" ] || return 0
+name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `blocks` it becomes `@` and the name
+  # shellcheck disable=SC2086 # a list of units
+  set -- $asked_units
+  named="@$1$NL" joint=''
+  IFS='=' # an empty line is in a short word then, since each line has this sign
+  for word in $blocks; do
+    named=$named$joint joint='='
+    while :; do
+      case $word in *"$NL$NL"*) ;; *) break ;; esac
+      shift
+      named=$named${word%%"$NL$NL"*}$NL@${1-}$NL
+      case $word in
+        *"$NL$NL"*"$NL$NL"*) word=${word#*"$NL$NL"} ;; # of a unit without a line
+        *) word=${word##*"$NL$NL"} ;;
+      esac
+    done
+    named=$named$word
   done
-  return 1
+  unset IFS
+  blocks=$named
+}
+
+find_block() { # UNIT: its properties, as answered, into `block`; false if it was not asked for
+  block='' current=''
+  IFS=$NL
+  for line in $blocks; do
+    case $line in
+      @*) current=${line#@} ;;
+      *) [ "$current" != "$1" ] || block=$block${block:+$NL}$line ;;
+    esac
+  done
+  unset IFS
+  case " $asked_units " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
 look() { # UNIT: its properties into u_…
@@ -62,26 +89,33 @@ directly() { # COMMAND…: without a proxy; in a subshell, since a command gate 
 }
 
 probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no program here can send the request
-  # curl: Debian, Ubuntu and RHEL servers as a rule. wget: Alpine and busybox, minimal Debian. Where both are missing,
-  # as on a minimal RHEL, bash opens the connection itself.
-  url=http://127.0.0.1:$1/healthz health=refused
+  # bash, which opens the connection itself: a third of the cost of curl. Not every bash can, and Alpine and busybox have none: then
+  # curl or wget. A refused connection looks the same, so they may ask once more
+  url=http://127.0.0.1:$1/healthz health='' answer=''
+  if command -v bash >/dev/null; then
+    # shellcheck disable=SC2016 # expanded by that bash
+    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
+    weigh "$?" "$answer"
+    case $health in '' | refused) ;; *) return ;; esac
+  fi
   if command -v curl >/dev/null; then
     share 3
     answer=$(directly curl -q -s -m "$seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
     answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
-  elif command -v bash >/dev/null; then
-    # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(bounded 4 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && cat <&3' - "$1" 2>/dev/null)
   else
-    health=''
     return
   fi
-  case $?,$answer in
+  weigh "$?" "$answer"
+}
+
+weigh() { # STATUS ANSWER of the program that asked: into `health`
+  health=refused
+  case $1,$2 in
     124,* | 137,* | 143,* | 28,*) health=timeout ;;
-    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${answer#*HTTP/1.[01] } health="status ${answer%"${answer#???}"}" ;;
+    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${2#*HTTP/1.[01] } health="status ${answer%"${answer#???}"}" ;;
     0,ok | 0,*"$NL"200) health=ok ;;
-    0,*"$NL"[0-9][0-9][0-9]) health="status ${answer##*"$NL"}" ;;
+    0,*"$NL"[0-9][0-9][0-9]) health="status ${2##*"$NL"}" ;;
   esac
   [ "$health" != "status 200" ] || health=ok
 }
@@ -170,7 +204,7 @@ count_lenient() { # PID STARTED: the number of "lenient decoding" lines of this 
   return 0
 }
 
-decode() { # BASE64 of text, into `decoded`: without a program
+escape() { # BASE64: its bytes into `escaped`, for printf: without a program
   rest=${1%%=*} escaped='' bits=0 held=0
   while [ -n "$rest" ]; do
     sixth=${rest%"${rest#?}"} rest=${rest#?}
@@ -181,12 +215,12 @@ decode() { # BASE64 of text, into `decoded`: without a program
     byte=$((held >> bits & 255)) held=$((held & ((1 << bits) - 1)))
     escaped="$escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
   done
-  # shellcheck disable=SC2059 # made of octal numbers
-  decoded=$(printf "$escaped")
 }
 
 has_argument() { # BASE64: it is one word of the process's command line
-  decode "$1"
+  escape "$1"
+  # shellcheck disable=SC2059 # made of octal numbers
+  decoded=$(printf "$escaped")
   case $words in *"$NL$decoded$NL"*) ;; *)
     why="an argument is missing from its command line"
     return 1

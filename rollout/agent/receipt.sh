@@ -5,32 +5,51 @@ here() { # TX: its folder
 }
 
 load() { # TX: its receipt into r_…; false if it has none
+  here "$1"
+  receipt=''
+  [ ! -f "$T/receipt" ] || [ -L "$T" ] || while IFS= read -r line; do receipt=$receipt$line$NL; done <"$T/receipt"
+  parse_receipt
+}
+
+load_known() { # TX: as load, but as `transactions` has just read it
+  here "$1"
+  nth=0
+  for known in $receipts; do
+    nth=$((nth + 1))
+    [ "$known" != "$1" ] || { eval "receipt=\$receipt_$nth" && parse_receipt && return || return; }
+  done
+  load "$1"
+}
+
+parse_receipt() { # `receipt` into r_…; false if it has no state
   r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_guard=180 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet='' r_program=''
-  here "$1"
-  [ -f "$T/receipt" ] && [ ! -L "$T" ] || return 1
-  while IFS='=' read -r key value; do
-    case $key in
-      run) r_run=$value ;;
-      counter) r_counter=$value ;;
-      seq) r_seq=$value ;;
-      state) r_state=$value ;;
-      cause) r_cause=$value ;;
-      finished) r_finished=$value ;;
-      boot) r_boot=$value ;;
-      deadline) r_deadline=$value ;;
-      guard) r_guard=$value ;; # seconds; 180 is the longest, for receipts of an earlier version
-      limit) r_limit=$value ;;
-      files) r_files=$value ;;
-      units) r_units=$value ;;
-      hangups) r_hangups=$value ;;
-      unit) r_unit=$value ;;
-      port) r_port=$value ;;
-      reload) r_reload=$value ;;
-      kubelet) r_kubelet=$value ;;
-      program) r_program=$value ;;
+  [ -n "$receipt" ] || return 1
+  IFS=$NL
+  for line in $receipt; do
+    value=${line#*=}
+    case $line in
+      run=*) r_run=$value ;;
+      counter=*) r_counter=$value ;;
+      seq=*) r_seq=$value ;;
+      state=*) r_state=$value ;;
+      cause=*) r_cause=$value ;;
+      finished=*) r_finished=$value ;;
+      boot=*) r_boot=$value ;;
+      deadline=*) r_deadline=$value ;;
+      guard=*) r_guard=$value ;; # seconds; 180 is the longest, for receipts of an earlier version
+      limit=*) r_limit=$value ;;
+      files=*) r_files=$value ;;
+      units=*) r_units=$value ;;
+      hangups=*) r_hangups=$value ;;
+      unit=*) r_unit=$value ;;
+      port=*) r_port=$value ;;
+      reload=*) r_reload=$value ;;
+      kubelet=*) r_kubelet=$value ;;
+      program=*) r_program=$value ;;
     esac
-  done <"$T/receipt"
+  done
+  unset IFS
   [ "$r_limit" -gt 0 ] || r_limit=$((r_deadline + 150000)) # written by an earlier version
   [ -n "$r_program" ] || r_program=$(command -v kubelet) # an earlier version found it on PATH only
   [ -n "$r_state" ]
@@ -55,13 +74,16 @@ become() { # NAME: one rename, durable when this returns true. If it hangs, a gu
 }
 
 transactions() { # every transaction's name into `all_tx`, newest first
-  all_tx='' found=''
+  all_tx='' found='' receipts='' nth=0
   set +f
-  for entry in "$S"/tx/*/receipt; do
-    entry=${entry%/receipt}
-    load "${entry##*/}" && found="$found $r_seq:$tx"
-  done
+  set -- "$S"/tx/*/receipt
   set -f
+  for entry in "$@"; do
+    entry=${entry%/receipt}
+    load "${entry##*/}" || continue
+    nth=$((nth + 1)) found="$found $r_seq:$tx" receipts="$receipts $tx"
+    eval "receipt_$nth=\$receipt"
+  done
   while [ -n "$found" ]; do
     top=-1
     for entry in $found; do [ "${entry%%:*}" -le "$top" ] || top=${entry%%:*} newest=$entry; done
@@ -71,7 +93,7 @@ transactions() { # every transaction's name into `all_tx`, newest first
   done
 }
 
-boot_id() { read -r boot <"$R/proc/sys/kernel/random/boot_id"; }
+boot_id() { [ -n "$boot" ] || read -r boot <"$R/proc/sys/kernel/random/boot_id"; } # into `boot`
 
 seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
   clock
@@ -82,7 +104,11 @@ seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has f
 }
 
 show_receipt() { # WORD TX: a line of output
-  load "$2" || return 0
-  seconds_left
+  ! load "$2" || tell_receipt "$1"
+}
+
+tell_receipt() { # WORD: a line of output, of the loaded receipt
+  left=0
+  [ "$r_state" != armed ] || seconds_left
   say "$1 tx=$tx run=$r_run counter=$r_counter state=$r_state cause=$r_cause left=$left finished=$r_finished"
 }

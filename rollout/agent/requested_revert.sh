@@ -30,7 +30,7 @@ revert_locked() {
   asked=$tx
   transactions
   for name in $all_tx; do
-    load "$name"
+    load_known "$name"
     case $name/$r_state in "$asked"/*) ;; */armed | */reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   remove_strays

@@ -38,13 +38,16 @@ restart_again() { # with the old files: every unit, even if others fail; those n
   for name in $r_units; do
     restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
   done
+  # shellcheck disable=SC2086 # a list of units
+  ask_units $r_units
+  fresh=1
   for name in $r_units; do
     is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"
   done
 }
 
-is_seen_restarted() { # UNIT: it has no process, or one younger than the restored files. systemctl's exit status is no proof
-  look "$1" || return 1
+is_seen_restarted() { # UNIT: by the last answer it has no process, or one younger than the restored files. systemctl's exit status is no proof
+  look_up "$1" || return 1
   [ "$u_pid" != 0 ] || return 0
   if started_at "$u_pid"; then
     [ $((started_at + 10)) -ge "$given_at" ]
@@ -56,8 +59,9 @@ is_seen_restarted() { # UNIT: it has no process, or one younger than the restore
 
 started_at() { # PID: when it started, in milliseconds since boot
   read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
-  # shellcheck disable=SC2086 # split into fields; the command's name before ")" may hold anything
-  set -- ${stat##*) }
+  name_there=${stat%)*} # its name may hold anything
+  # shellcheck disable=SC2086 # split into fields
+  set -- ${stat#"$name_there) "}
   started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 

@@ -146,7 +146,7 @@ is_whole() { # else the reason is noted: the receipt stays `reverting`, and the 
   elif [ -n "$kept" ]; then
     stick not-given-back "$kept $(attributes)"
   else
-    rm -f "$T/stuck"
+    drop "$T/stuck"
     stuck=''
   fi
   [ -z "$stuck" ]

@@ -76,7 +76,7 @@ show_loaded() { # which confirmed transaction started each running process: the 
   boot_id
   told=' '
   for name in $all_tx; do
-    if ! load "$name" || [ "$r_state,$r_boot" != "confirmed,$boot" ]; then continue; fi
+    if ! load_known "$name" || [ "$r_state,$r_boot" != "confirmed,$boot" ]; then continue; fi
     for served in $begun; do
       case " $r_units " in *" ${served%:*} "*) ;; *) continue ;; esac
       case $told in *" ${served%:*} "*) continue ;; esac

@@ -30,10 +30,12 @@
 #     Every child that could hang runs under `bounded`, which waits at most until then, and at least one second. Two kinds have no
 #     such limit: the renames of an apply or a confirm, which the guard ends, and what is written before anything is armed.
 #   * A program costs a node more than the shell's own work: one call for all units or paths, and none for what the shell can do.
+#     But `read` costs a system call a byte, as much for three receipts as a program: what a verb needs again it keeps.
+#     And `${x#*y}` and `${x##*y}` cost the square of the length: of long texts take `${x%%y*}` or `${x%y*}`, or go through the lines.
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
-PAYLOAD='' spoken=''
+PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0
 export LC_ALL=C
 umask 077
 set -f
@@ -44,6 +46,10 @@ case $0 in # the copy that guards a transaction takes its node's root from its o
   *) R=${ROLLOUT_ROOT-} ;;
 esac
 [ -n "$R" ] || export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+if [ "${1-}" = watch ]; then # until this second since boot: a confirm ends most watches, which then never parse the rest of this program
+  IFS='. ' read -r uptime _ <"$R/proc/uptime"
+  [ "$uptime" -ge "${3-0}" ] || sleep $(($3 - uptime))
+fi
 S=$R/var/lib/rollout
 FORGOTTEN=$S.forgotten
 SYSTEM=$R/etc/systemd/system

@@ -10,9 +10,9 @@ show_state() { # token, receipts, facts that cost nothing
   count=0 asked=$1
   for name in $all_tx; do
     count=$((count + 1))
-    [ "$count" -gt 8 ] || show_receipt history "$name"
+    [ "$count" -gt 8 ] || ! load_known "$name" || tell_receipt history
   done
-  [ -z "$asked" ] || show_receipt receipt "$asked"
+  [ -z "$asked" ] || ! load_known "$asked" || tell_receipt receipt
   boot_id
   clock
   read -r is_machine 2>/dev/null <"$R/etc/machine-id" || is_machine=''

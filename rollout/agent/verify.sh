@@ -26,11 +26,11 @@ verb_verify() {
   show_state ''
   list=''
   for name in $all_tx; do
-    load "$name" && expect
+    load_known "$name" && expect
   done
   # shellcheck disable=SC2086 # a list of names
   set -- $all_tx
-  if [ "$#" -gt 0 ] && load "$1"; then
+  if [ "$#" -gt 0 ] && load_known "$1"; then
     mark_kubelet "$r_program"
     say "kubelet $1 ${r_kubelet:-unknown} $kubelet"
   fi

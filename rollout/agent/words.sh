@@ -46,6 +46,12 @@ bounded() { # SECONDS COMMAND…
   timeout -k 1 "$seconds" "$@"
 }
 
+lastly() { # SECONDS COMMAND…: like bounded, but the subshell that calls it becomes the command: no process more
+  share "$1"
+  shift
+  exec timeout -k 1 "$seconds" "$@"
+}
+
 let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel does not end the command: its late effects do no harm
   share "$1"
   shift

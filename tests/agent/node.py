@@ -309,7 +309,8 @@ class Node:
         agent = self.tx(tx) / "agent"
         if not agent.exists():
             return 0
-        line = f"{'ulimit -S -f 0; ' if full_disk else ''}exec sh {agent} {what} {'' if what == 'boot' else tx}"
+        words = {"guard": tx, "watch": f"{tx} {self.watched_until(tx)}", "boot": ""}[what]
+        line = f"{'ulimit -S -f 0; ' if full_disk else ''}exec sh {agent} {what} {words}"
         done = subprocess.run(
             [str(self.bin / "sh"), "-c", line],
             stdin=subprocess.DEVNULL,
@@ -320,6 +321,11 @@ class Node:
             restore_signals=not full_disk,
         )
         return done.returncode
+
+    def watched_until(self, tx: str) -> str:
+        """The second since boot until which the process beside the timer waits, from the command with which it was started."""
+        started = self.at(f"/run/standin/rollout-watch-{tx}.service")
+        return started.read_text().split()[-1] if started.exists() else ""
 
     @contextmanager
     def at_work(self, what: str) -> Iterator[subprocess.Popen[bytes]]:

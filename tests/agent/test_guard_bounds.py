@@ -247,3 +247,17 @@ def test_a_failed_apply_checks_the_old_files_no_longer_than_the_controller_waits
     assert report.healthy is False
     assert node.receipt()["state"] == "reverted"
     assert node.now() - begin < 20 + 10
+
+
+def test_the_process_beside_the_timer_waits_before_it_parses_the_program(tmp_path: Path) -> None:
+    """Most of them are stopped while they wait; to parse all of the program would cost each change as much as three more programs."""
+    node = Node.make(tmp_path, "dash")
+    assert node.apply(order()).healthy
+    agent = node.tx() / "agent"
+    beginning, _, _ = agent.read_text().partition("\nS=$R/")
+    agent.write_text(beginning + "\n")
+    deadline = int(node.receipt()["deadline"]) / 1000
+    assert node.now() < deadline
+    assert node.trigger("watch") == 0
+    assert node.receipt()["state"] == "armed", "the rest of the program is not there"
+    assert deadline + 10 <= node.now() < deadline + 12

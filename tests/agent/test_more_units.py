@@ -98,9 +98,9 @@ def test_a_kubelet_that_dies_of_its_runtimes_restart_is_unhealthy(mixed: Node) -
 
 
 def test_a_kubelet_that_does_not_answer_after_its_runtimes_restart_is_unhealthy(mixed: Node) -> None:
-    tool = mixed.bin / "curl"
+    tool = mixed.bin / "bash"
     tool.write_text(
-        f"#!/bin/sh\n! grep -q 3 $ROLLOUT_ROOT{TOML} || {{ printf 'no\\n500' && exit; }}\nprintf 'ok\\n200'\n"
+        f"#!/bin/sh\n! grep -q 3 $ROLLOUT_ROOT{TOML} || {{ printf 'HTTP/1.0 500 no' && exit; }}\nprintf 'HTTP/1.0 200 OK'\n"
     )
     report = apply(mixed, TOML, b"version = 3\n", units=(CONTAINERD,), guard=5)
     assert taken_back(report)

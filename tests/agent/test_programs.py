@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks.programs import programs
+from rollout.kubelet.agent import agent_call
+from tests.agent.node import PATIENCE, PROGRAM, Node
 
 pytestmark = [
     pytest.mark.process,
@@ -22,3 +27,23 @@ def test_a_change_starts_few_programs(tmp_path: Path) -> None:
     found = programs(tmp_path)
     assert found["sync"] == 6, "five of the change, and one that shows that it takes names"
     assert sum(found.values()) <= MOST, found
+
+
+def test_a_confirm_reads_each_note_once_and_the_receipt_three_times(tmp_path: Path) -> None:
+    """A shell reads a line by one system call a byte. The receipt is read by the checks, among all, and for the answer."""
+    node = Node.make(tmp_path / "node", "dash")
+    assert node.apply().healthy
+    asked = agent_call.confirm(PROGRAM, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
+    trace = tmp_path / "trace"
+    subprocess.run(
+        ["strace", "-o", str(trace), "-f", "-e", "trace=openat", str(node.bin / "sh"), "-c", asked.line],
+        input=asked.stdin, capture_output=True, env=node.env(), cwd="/", timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    assert node.receipt()["state"] == "confirmed"
+    read = Counter(re.findall(r'tx/t1/(file\.\d|receipt)", O_RDONLY\)', trace.read_text(errors="replace")))
+    assert read == {"file.1": 1, "file.2": 1, "file.3": 1, "receipt": 3}
+
+
+def test_no_long_text_is_cut_at_its_beginning() -> None:
+    """That costs the square of its length, 12 ms of a node's CPU for 2,850 characters: its lines are walked, or its end is cut."""
+    assert not re.findall(r"\$\{(?:blocks|rest|facts|stat|reads|notes|receipts?|spoken|PAYLOAD)##?\*.*", PROGRAM)
