@@ -73,7 +73,7 @@ def test_bash_opens_the_connection_itself(node: Node, status: str, health: str) 
         measured = node.status(measure=Measure(healthz_port=server.getsockname()[1]))
         thread.join()
     assert measured.measurement is not None
-    assert (measured.measurement.healthz, asked) == (health, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert (measured.measurement.healthz, bytes(asked)) == (health, b"GET /healthz HTTP/1.0\r\n\r\n")
     assert node.at("/run/standin/curl").exists() == (not status)
 
 
