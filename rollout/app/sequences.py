@@ -86,12 +86,13 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     else:
         remedy = HaltRemedy.PLAN_AGAIN if listed.state is RunStanding.PREFLIGHT else HaltRemedy.RESUME_OR_ROLL_BACK
         why = _why(listed, summary.why if summary else "")
+    failed = sum(counts.get(kind, 0) for kind in FAILED)
     return SequencedCluster(
         progress,
         len(plan.nodes),
         run,
-        sum(counts.get(kind, 0) for kind in FAILED),
-        bool(listed.exit_code),
+        failed,
+        progress is ClusterProgress.DONE and bool(listed.exit_code) and not failed,
         listed.ended or 0.0,
         why,
         remedy,

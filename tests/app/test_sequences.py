@@ -13,7 +13,7 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Note
 from rollout.app.runs import resumable, resume, start_apply
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
-from rollout.core.model.plan import Plan
+from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import LateWatch, Share
 from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
 from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
@@ -119,6 +119,17 @@ def test_a_killed_controller_is_resumed_by_the_same_command(both: Both) -> None:
     turn, found = both.go()
     assert (turn.turn, found[FIRST.cluster].run) == (Turn.END, f"run-{FIRST.cluster}")
     assert both.begun == [FIRST.cluster, FIRST.cluster, "second"]
+
+
+def test_a_cluster_whose_plan_changes_nothing_but_left_nodes_out_says_so(tmp_path: Path) -> None:
+    empty = replace(
+        FIRST, nodes={}, waves=(), left=(ExcludedNode("n9", "r1", Standing.UNREACHABLE, "unreachable", "no answer"),)
+    )
+    both = Both(SqlJournal(tmp_path), plans={FIRST.cluster: empty, SECOND.cluster: SECOND})
+    turn, found = both.go()
+    document = sequence_document(SEQUENCE, found, turn)
+    assert (turn.turn, document.exit_code) == (Turn.END, 4)
+    assert f"  {FIRST.cluster}: done, 0 nodes, others left unchanged" in list(sequence_lines(document))
 
 
 def test_an_interrupted_sequence_soaks_only_what_is_left(both: Both) -> None:

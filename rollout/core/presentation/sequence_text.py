@@ -15,6 +15,7 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 class ClusterLine:
     """``run`` ``None``: none yet. ``ended`` ``None``: it has not ended, or nothing was to do.
 
+    ``left``: it is done and no node failed, but nodes were not changed, such as refused ones.
     ``why`` and ``hint``, what to do before the sequence is repeated: of a halt.
     """
 
@@ -24,6 +25,7 @@ class ClusterLine:
     run: str | None
     nodes: int
     failed: int
+    left: bool
     ended: Moment | None
     why: str | None
     hint: str | None
@@ -77,7 +79,7 @@ def sequence_document(
 def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
     return ClusterLine(
-        cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.ended or None,
+        cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.left, state.ended or None,
         state.why if halted else None, _hint(cluster, state) if halted and state.run else None,
     )  # fmt: skip
 
@@ -108,9 +110,10 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
         yield f"stage {stage.name}:"
         for each in stage.clusters:
             failed = f", {each.failed} failed" if each.failed else ""
+            left = ", others left unchanged" if each.left else ""
             run = f", run {each.run}" if each.run and each.run not in (each.why or "") else ""
             why = f": {printable(each.why, 400)}" if each.why else ""
-            yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{run}{why}"
+            yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{left}{run}{why}"
     yield _ending(document)
     yield from _next_steps(document)
 

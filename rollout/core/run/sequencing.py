@@ -42,7 +42,7 @@ class SequencedCluster:
     """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why`` and
     ``remedy``: of a halt.
 
-    ``left``: its run ended with nodes that were not changed, such as refused ones. ``late_due``: its run has late gates,
+    ``left``: it is done and no node failed, but nodes were not changed, such as refused ones. ``late_due``: its run has late gates,
     which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
     """
 
