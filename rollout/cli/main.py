@@ -240,16 +240,25 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except Exception as exc:  # noqa: BLE001 - a bug in rollout: print the whole traceback
-        if isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT):
-            full = StateError("disk-full", f"the output, or a file, could not be written: {exc.strerror}", hint=_FREE)
-            _show(full)
-            return full.exit_code
+        of_the_system = _of_the_system(exc)
+        if of_the_system is not None:
+            _show(of_the_system)
+            return of_the_system.exit_code
         traceback.print_exc()
         return INTERNAL
     return code if isinstance(code, int) else 0
 
 
-_FREE = "free some space and run the same command again"
+def _of_the_system(error: Exception) -> RolloutError | None:
+    """What this machine refused, with its reason; ``None``: it is a bug in rollout."""
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        message = f"the output, or a file, could not be written: {error.strerror}"
+        return StateError("disk-full", message, hint="free some space and run the same command again")
+    if error.filename is None or error.strerror is None:
+        return None
+    return StateError("file-unusable", f"{error.filename}: {error.strerror}", hint="check this path")
 
 
 def _show(error: RolloutError) -> None:
