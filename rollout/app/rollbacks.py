@@ -24,12 +24,13 @@ from rollout.errors import UsageError
 EMERGENCY_ZONE = Share(percent=50.0)
 """The default share of a zone that may be unavailable at once, if there is more than one zone."""
 
-_HOLDING = frozenset(
+HOLDING = frozenset(
     {
         NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
         NodeState.UNREACHABLE,
     }
 )  # fmt: skip
+"""States of nodes that may have a run's change: a rollback reverts them."""
 
 
 def rollback_order(
@@ -43,7 +44,7 @@ def rollback_order(
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and (claimed or record.state in _HOLDING or record.owed)
+        if name in chosen and (claimed or record.state in HOLDING or record.owed)
     }
     return _revert_order(run, inventory, transactions, limits, force=force)
 

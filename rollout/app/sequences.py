@@ -5,17 +5,18 @@ A cluster's run is the newest run that applies exactly its plan. So the same com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rollout.app.following import late_findings, replay_if_readable
 from rollout.app.ports import Clock, Journal
+from rollout.app.rollbacks import HOLDING
 from rollout.app.run_list import listed_runs
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
-from rollout.core.presentation.summary import run_summary
+from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
@@ -68,23 +69,28 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         if header.goal == Goal.APPLY and plan_codec.digest_in(header.plan) == digest
     )
     run = next(mine, "")
-    listed = next((each for each in listed_runs(journal, plan.cluster) if each.run == run), None)
-    if listed is None:
+    if not run:
         return SequencedCluster(ClusterProgress.NOT_BEGUN, len(plan.nodes))
+    listed, *later = _since(journal, plan.cluster, run)
     state = replay_if_readable(journal, run)
     summary = run_summary(state) if state is not None else journal.summary(run)
     progress = _PROGRESS.get(listed.state, ClusterProgress.HALTED)
     watched = plan.late is not None and state is not None and progress is ClusterProgress.DONE
     late = late_findings(journal, state) if watched and state is not None else LateFindings()
     counts = {kind: found.count for kind, found in summary.nodes.items()} if summary else {}
-    if listed.rolled_back:
-        progress, remedy = ClusterProgress.ROLLED_BACK, HaltRemedy.PLAN_AGAIN
-        why = f"run {run} was rolled back by {listed.rolled_back[-1].run}"
+    followed = [each.run for each in later if each.state not in _TURNED_AWAY]
+    back = _rollback(journal, listed, later)
+    if back is not None:
+        remedy, why = _of_rollback(run, back)
+        progress = ClusterProgress.ROLLED_BACK if remedy is HaltRemedy.PLAN_AGAIN else ClusterProgress.HALTED
+    elif followed and progress in (ClusterProgress.UNFINISHED, ClusterProgress.INTERRUPTED):
+        progress, remedy = ClusterProgress.HALTED, HaltRemedy.PLAN_AGAIN
+        why = f"run {run} has not finished, and run {followed[-1]} followed it"
     elif late.harm is not None:
         progress, remedy = ClusterProgress.HALTED, HaltRemedy.ROLL_BACK
         why = f"the late gates of run {run} failed: {late.harm.said}"
     else:
-        remedy = HaltRemedy.PLAN_AGAIN if listed.state is RunStanding.PREFLIGHT else HaltRemedy.RESUME_OR_ROLL_BACK
+        remedy = HaltRemedy.PLAN_AGAIN if followed else _of_halt(listed, summary)
         why = _why(listed, summary.why if summary else "")
     failed = sum(counts.get(kind, 0) for kind in FAILED)
     return SequencedCluster(
@@ -100,7 +106,53 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         late_over=f"the late watch of run {run} ended: {late.ended.said}"
         if late.ended and not late_passed(late)
         else "",
+        rollback=back.run if back is not None else "",
     )
+
+
+_TURNED_AWAY = (RunStanding.PREFLIGHT, RunStanding.CLAIMED)
+
+
+def _since(journal: Journal, cluster: str, run: str) -> list[ListedRun]:
+    """``run`` and the later runs of its cluster, the oldest first."""
+    found: list[ListedRun] = []
+    for each in listed_runs(journal, cluster):
+        found.insert(0, each)
+        if each.run == run:
+            break
+    return found
+
+
+def _rollback(journal: Journal, listed: ListedRun, later: Sequence[ListedRun]) -> ListedRun | None:
+    """The newest run that reverts this one, also if it has not ended or has reverted no node yet."""
+    reverted_by = {each.run for each in listed.rolled_back}
+    for each in reversed(later):
+        begun = each.goal == Goal.REVERT and each.state not in _TURNED_AWAY
+        if each.run in reverted_by or (begun and f'"{listed.run}-' in journal.header(each.run).order):
+            return each
+    return None
+
+
+def _of_rollback(run: str, back: ListedRun) -> tuple[HaltRemedy, str]:
+    """What to do about a cluster that was or is rolled back, and why the sequence stops."""
+    match back.state:
+        case RunStanding.DONE | RunStanding.PREFLIGHT | RunStanding.CLAIMED | RunStanding.UNKNOWN:
+            return HaltRemedy.PLAN_AGAIN, f"run {run} was rolled back by {back.run}"
+        case RunStanding.AT_WORK:
+            return HaltRemedy.AWAIT_ROLLBACK, f"run {run} is being rolled back by {back.run}"
+        case RunStanding.NO_CONTROLLER:
+            return HaltRemedy.RESUME_ROLLBACK, f"run {run} is being rolled back by {back.run}, which has no controller"
+        case RunStanding.HALTED | RunStanding.INTERRUPTED:
+            return HaltRemedy.RESUME_ROLLBACK, f"the rollback {back.run} of run {run} ended as {back.state}"
+
+
+def _of_halt(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
+    """What may be done about a run that halted, if no run followed it."""
+    if listed.state is RunStanding.PREFLIGHT:
+        return HaltRemedy.PLAN_AGAIN
+    if summary is None or summary.owed or any(kind in summary.nodes for kind in HOLDING):
+        return HaltRemedy.RESUME_OR_ROLL_BACK
+    return HaltRemedy.RESUME_OR_PLAN_AGAIN
 
 
 def _why(listed: ListedRun, halt: str) -> str:
@@ -121,7 +173,12 @@ def carry_out(
     while True:
         found = {
             cluster: SequencedCluster(
-                ClusterProgress.HALTED, state.nodes, state.run, state.failed, why=refused[cluster]
+                ClusterProgress.HALTED,
+                state.nodes,
+                state.run,
+                state.failed,
+                why=refused[cluster],
+                remedy=HaltRemedy.AS_SAID,
             )
             if cluster in refused
             else replace(state, late_due=state.late_due and cluster not in passed)

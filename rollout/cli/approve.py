@@ -21,7 +21,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import does_lines
 from rollout.core.text import documents
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
 
 
@@ -69,7 +69,7 @@ def approve(session: Session, plan_file: Path, key: str, yes: bool) -> int:  # n
             documents.page(ApprovalDocument(plan_codec.digest(plan), approval.person, approval.key, str(path), missing))
         )
         return 0
-    click.echo(f"approved by {printable(approval.person, 100)}: {path}")
+    click.echo(f"approved by {printable(approval.person, 100)}: {printable(str(path), LONGEST_PATH)}")
     click.echo("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
     return 0
 

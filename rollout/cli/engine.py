@@ -11,6 +11,7 @@ from rollout.adapters.regions.certificates import make_certificates
 from rollout.cli.options import session_options
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
+from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
 
 
@@ -55,7 +56,7 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
     Example: `rollout engine certs lab-certs`
     """
     for made in make_certificates(folder, hosts):
-        click.echo(f"written: {made}")
+        click.echo(f"written: {printable(str(made), LONGEST_PATH)}")
 
 
 @engine.command()

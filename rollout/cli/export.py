@@ -21,7 +21,7 @@ from rollout.core.plans.kubeadm_patches import (
 )
 from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
 
@@ -71,6 +71,8 @@ def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
             path.write_text(patch.text, encoding="utf-8")
         except OSError as exc:
             raise InputError((Problem("file-not-writable", f"{path}: {exc.strerror}"),)) from exc
-        click.echo(f"{path}: {counted(len(patch.nodes), 'node')}  {printable(fold(patch.nodes), 160)}")
+        click.echo(
+            f"{printable(str(path), LONGEST_PATH)}: {counted(len(patch.nodes), 'node')}  {printable(fold(patch.nodes), 160)}"
+        )
     if not patches:
         click.echo("nothing written: the plan edits no file that kubeadm writes")

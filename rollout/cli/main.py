@@ -17,7 +17,7 @@ import click
 
 from rollout import __version__
 from rollout.core.text.suggest import did_you_mean
-from rollout.core.text.terminal import printable
+from rollout.core.text.terminal import printable, printable_lines
 from rollout.errors import InputError, RolloutError, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -226,7 +226,9 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:
-        exc.show()
+        shown = io.StringIO()
+        exc.show(shown)
+        click.echo("\n".join(printable_lines(shown.getvalue(), 4000)), err=True)  # it repeats arguments
         return exc.exit_code
     except RolloutError as exc:
         _show(exc)

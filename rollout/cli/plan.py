@@ -31,6 +31,7 @@ from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.text import documents
 from rollout.core.text.nodesets import select
+from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.fields import known_minors
@@ -156,7 +157,7 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool,
     echo_plan(made, whole=whole, context=context)
     if preflight.refused:
         click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
-    click.echo(f"written: {path}")
+    click.echo(f"written: {printable(str(path), LONGEST_PATH)}")
     click.echo(f"digest: {digest}")
     if made.nodes and not preflight.refused:
         said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))

@@ -21,6 +21,7 @@ from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines
 from rollout.core.text import documents
+from rollout.core.text.terminal import LONGEST_PATH, printable
 
 
 @click.command()
@@ -55,7 +56,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     if session.output == "json":
         click.echo(documents.page(report_document(story, after)))
     elif file is not None:
-        click.echo(f"report of run {story.past.order.run}: {file}")
+        click.echo(f"report of run {story.past.order.run}: {printable(str(file), LONGEST_PATH)}")
     else:
         echo_lines((*report_lines(story), *afterwards_lines(summarize(story.state), after)))
     return 0

@@ -153,6 +153,9 @@ class _SequenceRun:
             return
         each = next(each for each in self.sequence.clusters if each.cluster == cluster)
         plan = self.plans[cluster]
+        if _plan(self.file.parent / each.plan, each) != plan:
+            message = f"{each.plan} was replaced since the sequence was confirmed"
+            raise InputError((Problem("plan-replaced", message, each.place, hint="repeat the command"),))
         inventory, approvals = _checked(own, journal, each, plan, self.file, self.runs)
         with closing(own.nodes()) as nodes:
             self.runs.apply(own, nodes, plan, inventory, approvals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,8 @@ from rollout.core.run.late_watch import LateNote, LateWord
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import Verb
 from rollout.errors import Place
-from tests.app.agents import SILENT
-from tests.app.site import ACCESS, SMALL, KilledError, Site
+from tests.app.agents import SILENT, answer
+from tests.app.site import ACCESS, SMALL, KilledError, Site, at_work
 
 FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
 SOAK = 300.0
@@ -151,9 +151,64 @@ def test_a_rollback_in_the_soak_halts_the_sequence(both: Both) -> None:
     assert "was rolled back by" in turn.why
     first = next(iter(sequence_document(SEQUENCE, found, turn).stages)).clusters[0]
     assert (first.hint or "").endswith(
-        f"plan it again with `rollout plan --cluster {FIRST.cluster}`; then repeat the sequence"
+        f"replace its plan {FIRST.cluster}.json with `rollout plan --cluster {FIRST.cluster} --out FILE`; "
+        "then repeat the sequence"
     )
     assert "resume" not in (first.hint or "")
+
+
+def _dies(both: Both, node: str, verb: Verb, act: Callable[[], object]) -> None:
+    """The controller of the first cluster is killed in ``act``."""
+    site = both.sites[FIRST.cluster]
+    site.dies_at = (node, verb)
+    with pytest.raises(KilledError):
+        act()
+    site.dies_at, site.answers = None, []
+
+
+def _hint(both: Both, found: Mapping[str, SequencedCluster], turn: NextTurn) -> str:
+    return sequence_document(both.sequence, found, turn).stages[0].clusters[0].hint or ""
+
+
+def test_a_rollback_that_lost_its_controller_halts_the_sequence(both: Both) -> None:
+    run = f"run-{FIRST.cluster}"
+    both.stop_after = 1
+    both.go()
+    _dies(both, "n1", Verb.REVERT, lambda: both.sites[FIRST.cluster].roll_back(run))
+    both.stop_after = 99
+    turn, found = both.go()
+    assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
+    assert turn.why.endswith(f"run {run} is being rolled back by r1, which has no controller")
+    assert "`rollout resume r1` and replace its plan" in _hint(both, found, turn)
+    assert resumable(both.journal, "r1"), "the command that it names is accepted"
+
+
+def test_a_rollback_at_work_is_waited_for(both: Both) -> None:
+    run = f"run-{FIRST.cluster}"
+    both.stop_after = 1
+    both.go()
+    _dies(both, "n1", Verb.REVERT, lambda: both.sites[FIRST.cluster].roll_back(run))
+    at_work(both.journal, "r1")
+    both.stop_after = 99
+    turn, found = both.go()
+    assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
+    assert f"; wait for the end of run r1 and replace its plan {FIRST.cluster}.json" in _hint(both, found, turn)
+
+
+def test_a_run_that_was_rolled_back_before_it_changed_a_node_is_not_resumed(both: Both) -> None:
+    _dies(both, "n1", Verb.READ, both.go)
+    both.sites[FIRST.cluster].roll_back(f"run-{FIRST.cluster}")
+    both.begun.clear()
+    turn, found = both.go()
+    assert (turn.turn, both.begun, found[FIRST.cluster].progress) == (Turn.HALT, [], ClusterProgress.ROLLED_BACK)
+    assert "`rollout resume" not in _hint(both, found, turn), "another run followed it"
+
+
+def test_a_run_that_was_turned_away_by_a_claim_leaves_nothing_to_roll_back(both: Both) -> None:
+    both.sites[FIRST.cluster].nodes.says[("n1", "status")] = answer("status", "refused claimed 9 other live")
+    turn, found = both.go()
+    assert turn.turn is Turn.HALT
+    assert f"`rollout resume run-{FIRST.cluster}`, or replace its plan" in _hint(both, found, turn)
 
 
 def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> None:
@@ -199,7 +254,7 @@ def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, 
     assert "3 failures in a row" in turn.why
     said = "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
     assert "`rollout resume" not in said, "a run that is done cannot be resumed"
-    assert (f"`rollout rollback run-{FIRST.cluster}` and plan it again" in said) == (word is LateWord.HARM)
+    assert (f"`rollout rollback run-{FIRST.cluster}` and replace its plan" in said) == (word is LateWord.HARM)
 
 
 def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ FREEZE = "changeWindows: {zone: UTC, freezes: [{first: 2026-11-01, last: 9999-12
 class Soaking:
     """``apply`` of each cluster. Its first call is where days pass and somebody edits a file.
 
-    ``revoked``: the signers of the second cluster have left since.
+    ``revoked``: the signers of the second cluster have left since. ``replaced``: its plan was made again.
     """
 
     edited: str = ""
     revoked: bool = False
+    replaced: bool = False
     applied: list[str] = field(default_factory=list)
 
     def approvals(self, _session: Session, plan: Plan, _inventory: Inventory, _file: Path) -> tuple[Approval, ...]:
@@ -53,6 +54,11 @@ class Soaking:
     def apply(self, _session: Session, _nodes: Nodes, plan: Plan, _inventory: Inventory, _given: object) -> int:
         self.applied.append(plan.cluster)
         OTHER.write_text(OTHER.read_text() + self.edited)
+        if self.replaced:
+            made = run(
+                ["plan", "--cluster", "other", "--snapshot", "fleet.json", "--limit", "n1", "--out", "other.json"]
+            )
+            assert made == 0
         return 0
 
     def resume(self, _session: Session, _journal: Journal, _state: RunState) -> int:
@@ -88,6 +94,14 @@ def test_a_freeze_that_is_written_in_the_soak_stops_the_next_cluster(
 def test_an_approval_that_is_gone_after_the_soak_does_not_count(both: Path) -> None:
     soaking = Soaking(revoked=True)
     assert (soaking.go(both), soaking.applied) == (3, ["small"])
+
+
+def test_a_plan_that_is_replaced_in_the_soak_is_not_applied_in_its_old_form(
+    both: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soaking = Soaking(replaced=True)
+    assert (soaking.go(both), soaking.applied) == (3, ["small"])
+    assert "other.json was replaced since the sequence was confirmed (repeat the command)" in capsys.readouterr().out
 
 
 def test_without_an_edit_each_cluster_is_applied(both: Path) -> None:

@@ -10,12 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from ipaddress import ip_address
 from threading import Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from dask.config import get as dask_setting
 from distributed import Client, Security, Worker
@@ -24,6 +25,8 @@ from rollout.adapters.regions.certificates import CertificateFiles
 from rollout.adapters.regions.workers import CallLostError
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, UsageError
+
+Result = TypeVar("Result")
 
 CONNECT_SECONDS = 10.0
 LOOK_TIMEOUT = 5.0
@@ -63,7 +66,7 @@ class DaskScheduler:
         self._tried = monotonic()
         try:
             self._client = self._connected(CONNECT_SECONDS)
-            found = self._client.run_on_scheduler(scheduler_settings, tuple(SETTINGS))
+            found = self._client.run_on_scheduler(scheduler_settings, tuple(SETTINGS), callback_timeout=CONNECT_SECONDS)
         except Exception as error:  # noqa: BLE001 - whatever Dask and its transport raise about another address
             message = (
                 f"{address} did not answer as a Dask scheduler: {type(error).__name__}: {printable(str(error), 200)}"
@@ -110,7 +113,13 @@ class DaskScheduler:
             self._client.close(timeout=1)
 
     def _connected(self, seconds: float) -> Any:
-        return Client(self._address, security=self._security, timeout=seconds, set_as_default=False)  # type: ignore[no-untyped-call]
+        """A client, or ``TimeoutError``: Dask waits for ever for a scheduler that accepts and then says nothing."""
+        made = _aside(partial(Client, self._address, security=self._security, timeout=seconds, set_as_default=False))
+        try:
+            return made.result(seconds)
+        except FutureTimeout:
+            made.add_done_callback(_close_late)
+            raise TimeoutError(f"no answer in {seconds:g} s") from None
 
     def _alive(self) -> Any | None:
         """The client; a new one if the old one gave up. ``None``: the scheduler is away."""
@@ -127,17 +136,28 @@ class DaskScheduler:
 async def in_a_thread(function: Callable[..., bytes], *data: bytes, dask_worker: Worker) -> bytes:
     """Runs on a worker: the function, in a thread beside the loop that carries its messages. Dask gives ``dask_worker``."""
     _prepare(dask_worker)
-    result: Future[bytes] = Future()
+    return await asyncio.wrap_future(_aside(partial(function, *data)))
+
+
+def _aside(function: Callable[[], Result]) -> Future[Result]:
+    """The result of a function in a thread that keeps no process alive."""
+    result: Future[Result] = Future()
     result.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            result.set_result(function(*data))
-        except Exception as error:  # noqa: BLE001 - the controller gets it
+            result.set_result(function())
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is read
             result.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(result)
+    return result
+
+
+def _close_late(made: Future[Any]) -> None:
+    """Nobody waits for this client any more."""
+    with suppress(Exception):  # it could not connect, or its scheduler is gone
+        made.result().close(timeout=1)
 
 
 @cache

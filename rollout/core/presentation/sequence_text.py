@@ -80,19 +80,27 @@ def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
     return ClusterLine(
         cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.left, state.ended or None,
-        state.why if halted else None, _hint(cluster, state) if halted and state.run else None,
+        state.why if halted else None, _hint(cluster, plan, state) if halted and state.run else None,
     )  # fmt: skip
 
 
-def _hint(cluster: str, state: SequencedCluster) -> str:
-    run, again = state.run, f"plan it again with `rollout plan --cluster {cluster}`"
+def _hint(cluster: str, plan: str, state: SequencedCluster) -> str | None:
+    run, again = state.run, f"replace its plan {plan} with `rollout plan --cluster {cluster} --out FILE`"
     match state.remedy:
         case HaltRemedy.RESUME_OR_ROLL_BACK:
-            act = f"`rollout resume {run}` or `rollout rollback {run}`"
+            act = f"`rollout resume {run}`, or `rollout rollback {run}` and {again}"
+        case HaltRemedy.RESUME_OR_PLAN_AGAIN:
+            act = f"`rollout resume {run}`, or {again}"
         case HaltRemedy.ROLL_BACK:
             act = f"`rollout rollback {run}` and {again}"
         case HaltRemedy.PLAN_AGAIN:
             act = again
+        case HaltRemedy.AWAIT_ROLLBACK:
+            act = f"wait for the end of run {state.rollback} and {again}"
+        case HaltRemedy.RESUME_ROLLBACK:
+            act = f"`rollout resume {state.rollback}` and {again}"
+        case HaltRemedy.AS_SAID:
+            return None
     return f"see `rollout report {run}`; {act}; then repeat the sequence"
 
 
@@ -121,7 +129,7 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
 def _next_steps(document: SequenceDocument) -> Iterator[str]:
     """What to do about a halt, before the sequence is repeated."""
     clusters = [each for stage in document.stages for each in stage.clusters]
-    hints = [f"{each.cluster}: {each.hint}" for each in clusters if each.hint]
+    hints = [f"{each.cluster}: {printable(each.hint, 600)}" for each in clusters if each.hint]
     if not hints and document.next is Turn.HALT and document.failed >= document.limit:
         reports = " and ".join(f"`rollout report {each.run}`" for each in clusters if each.failed)
         yield f"see {reports}; correct these nodes and plan again, or raise `budget`; then repeat the sequence"

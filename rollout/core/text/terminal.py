@@ -15,6 +15,10 @@ _LINE_END = re.compile(r"\r*\n|\r+")
 _TAB = 8
 
 
+LONGEST_PATH = 4096
+"""Characters of a path on Linux (PATH_MAX)."""
+
+
 def printable(text: str, limit: int = 200) -> str:
     """One line of at most ``limit`` characters of ``text``, from a node or a file, that is safe to show."""
     head = text[: limit * 8 + 256]  # escapes are longer than what they hide; the rest is never shown

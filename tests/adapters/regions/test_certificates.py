@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
-from rollout.adapters.regions import certificates
+from rollout.adapters.regions import certificates, scheduler
 from rollout.adapters.regions.certificates import ROLES, CertificateFiles, make_certificates
 from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.errors import UsageError
@@ -56,3 +57,10 @@ def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
 @pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://example.net:8786", "tls://127.0.0.1:8786"])
 def test_nothing_but_loopback_is_reached_without_certificates(address: str) -> None:
     assert refused(address, None) == "engine-needs-tls"
+
+
+@pytest.mark.process
+def test_a_scheduler_that_accepts_and_never_answers_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert refused(f"tcp://127.0.0.1:{silent.getsockname()[1]}", None) == "scheduler-unusable"
