@@ -40,6 +40,10 @@ class Fault:
     def nodes(self) -> Sequence[Node]:
         return [self.site.nodes[number] for number in self.draw.struck]
 
+    def may_be_unhealthy(self) -> frozenset[str]:
+        """The names of the affected nodes if the fault can make them so, after their confirm too."""
+        return frozenset(node.name for node in self.nodes) if self.explains else frozenset()
+
     def prepare(self) -> None:
         """Prepare the fault."""
 

@@ -170,6 +170,15 @@ class Limits:
     in_flight: int
 
 
+Transaction = tuple[str, str]
+"""A node's name and its transaction in progress."""
+
+
+def held_to_limits(under_way: Mapping[Transaction, str], unhealthy: frozenset[str]) -> frozenset[str]:
+    """The nodes with transactions in progress (→ state) that the limits bind: an unhealthy node is reverted at once."""
+    return frozenset(name for (name, _), state in under_way.items() if not (state == "reverting" and name in unhealthy))
+
+
 def beyond(limits: Limits, away: frozenset[str]) -> str:
     """The limit that is exceeded if these nodes are armed or being reverted at one instant; empty: none."""
     if len(away) > limits.in_flight:

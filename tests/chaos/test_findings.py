@@ -6,7 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.findings import Finding, Harm, Known, Kubelet, Limits, Seen, beyond, fenced, findings, repeated
+from tests.chaos.findings import (
+    Finding,
+    Harm,
+    Known,
+    Kubelet,
+    Limits,
+    Seen,
+    beyond,
+    fenced,
+    findings,
+    held_to_limits,
+    repeated,
+)
 
 CONFIG, DROP_IN = "/var/lib/kubelet/config.yaml", "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 FOLDER = "/etc/systemd/system/kubelet.service.d"
@@ -107,6 +119,11 @@ LIMITS = Limits({"a": frozenset({"n1", "n3"}), "b": frozenset({"n2"})}, per_rack
 )
 def test_more_nodes_away_than_the_limits_allow_are_found(away: tuple[str, ...], text: str) -> None:
     assert beyond(LIMITS, frozenset(away)) == text
+
+
+def test_only_a_revert_of_a_node_that_the_fault_made_unhealthy_may_exceed_the_limits() -> None:
+    under_way = {("n1", "t1"): "reverting", ("n2", "t1"): "armed", ("n3", "t1"): "reverting"}
+    assert held_to_limits(under_way, frozenset({"n1", "n2"})) == {"n2", "n3"}
 
 
 def test_a_thawed_controller_must_find_its_lease_lost_and_touch_nothing() -> None:

@@ -9,21 +9,23 @@ from types import TracebackType
 from typing import Self
 
 from tests.bed.node import Node
-from tests.chaos.findings import Finding, Harm, Limits, beyond
+from tests.chaos.findings import Finding, Harm, Limits, Transaction, beyond, held_to_limits
 from tests.chaos.look import STATE, UNDER_WAY, receipts
 
 EVERY = 0.05
-Transaction = tuple[str, str]
-"""A node's name and its transaction in progress."""
 
 
 class Watch:
-    """A context manager. Reads the receipts on the nodes' disks. A node without power counts as it was last seen."""
+    """A context manager. Reads the receipts on the nodes' disks. A node without power counts as it was last seen.
 
-    def __init__(self, nodes: Sequence[Node], limits: Limits) -> None:
+    ``unhealthy``: nodes that the fault may make so.
+    """
+
+    def __init__(self, nodes: Sequence[Node], limits: Limits, unhealthy: frozenset[str]) -> None:
         self._nodes = nodes
         self._limits = limits
-        self._under_way: set[Transaction] = set()
+        self._unhealthy = unhealthy
+        self._under_way: dict[Transaction, str] = {}  # → its state
         self._last: dict[Transaction, float] = {}
         self._timed: frozenset[Transaction] = frozenset()
         self._struck = 0.0
@@ -62,7 +64,7 @@ class Watch:
         while not self._over.wait(EVERY):
             for node in self._nodes:
                 self._look(node)
-            if text := beyond(self._limits, frozenset(name for name, _ in self._under_way)):
+            if text := beyond(self._limits, held_to_limits(self._under_way, self._unhealthy)):
                 self._beyond.add(text)
 
     def _look(self, node: Node) -> None:
@@ -70,6 +72,6 @@ class Watch:
         self._causes |= {(node.name, each["tx"]) for each in found if each["cause"] in ("guard", "boot")}
         if not (node.root / STATE).is_dir():
             return  # without power it counts as it was last seen
-        away = {(node.name, each["tx"]) for each in found if each["state"] in UNDER_WAY}
-        self._under_way = {each for each in self._under_way if each[0] != node.name} | away
+        away = {(node.name, each["tx"]): each["state"] for each in found if each["state"] in UNDER_WAY}
+        self._under_way = {each: state for each, state in self._under_way.items() if each[0] != node.name} | away
         self._last |= dict.fromkeys(away, time.monotonic())

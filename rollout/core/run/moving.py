@@ -41,30 +41,23 @@ def transition(
 ) -> None:
     """Move a node by the table, record why, and send the next verb. Its last one is answered, or was given up."""
     record = builder.record(name)
-    resolved = (
-        resolve_trigger(trigger, reference, record, builder.state.order.goal)
-        if isinstance(trigger, Trigger)
-        else trigger
-    )
-    if resolved is ResolvedTrigger.UNFINISHED and record.owed and builder.now > record.since + patience(builder):
-        resolved = ResolvedTrigger.GIVEN_UP
+    resolved = _resolved(builder, record, trigger, reference)
     found = move(record.state, resolved)
     changes: dict[str, Any] = {
         "asked": None,
         "state": found.to,
         "cause": _charge(record, found),
-        "owed": found.owed or (record.owed and (found.to not in _AT_PEACE or bool(drains.left_behind(record)))),
+        "owed": found.owed or (record.owed and _is_open(builder, record, found.to)),
     }
-    if resolved is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
-        changes |= {"reference": resolved, "message": "the change was reverted, but not by this run"}
-    else:
-        changes |= _why(record, trigger, reference, message)
+    changes |= _recorded(record, resolved, trigger, reference, message)
     if found.to is not record.state:
         changes |= _entering(builder, name, record, found.to)
     if record.state in BROKEN and record.cordoned:  # others may have got the room of its cordon
         changes["uncordons"] = max(record.uncordons, 1)
     if _counts_anew(record, trigger, found.to):
         changes["since"] = builder.now
+    if trigger is Trigger.RESUMED:
+        changes["armed_at"] = 0.0
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
     if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
@@ -73,17 +66,76 @@ def transition(
     _follow(builder, name, found.then)
 
 
+def _resolved(
+    builder: StateBuilder, record: NodeRecord, trigger: Trigger | ResolvedTrigger, reference: str
+) -> Trigger | ResolvedTrigger:
+    """The trigger as the table knows it. A node that has had its time is given up."""
+    found = (
+        resolve_trigger(trigger, reference, record, builder.state.order.goal)
+        if isinstance(trigger, Trigger)
+        else trigger
+    )
+    if found is ResolvedTrigger.UNFINISHED and record.owed and builder.now > record.since + patience(builder):
+        return ResolvedTrigger.GIVEN_UP
+    return ResolvedTrigger.STILL_ARMED if _is_still_armed(builder, record, found) else found
+
+
+def _recorded(
+    record: NodeRecord,
+    resolved: Trigger | ResolvedTrigger,
+    trigger: Trigger | ResolvedTrigger,
+    reference: str,
+    message: str,
+) -> dict[str, Any]:
+    """The reference and the message of a move."""
+    if resolved is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
+        return {"reference": resolved, "message": "the change was reverted, but not by this run"}
+    if resolved is ResolvedTrigger.STILL_ARMED:
+        return {"reference": resolved, "message": _still_armed(record, trigger)}
+    return _why(record, trigger, reference, message)
+
+
+def _is_open(builder: StateBuilder, record: NodeRecord, to: NodeState) -> bool:
+    """Whether something pending is still so: its revert, or its cordon."""
+    if to is NodeState.CONFIRMED and record.want_back and _goes_back(builder, record):
+        return True
+    return to not in _AT_PEACE or bool(drains.left_behind(record))
+
+
+def _is_still_armed(builder: StateBuilder, record: NodeRecord, found: Trigger | ResolvedTrigger) -> bool:
+    """Whether it reports a change that its guard, or a revert, must long have ended."""
+    if record.state is NodeState.REVERTING:
+        return found in _NOT_REVERTED and builder.now > record.since + patience(builder)
+    armed = found is Trigger.ARMED and record.armed_at > 0
+    return armed and builder.now > record.armed_at + patience(builder)
+
+
+_NOT_REVERTED = frozenset({Trigger.ARMED, Trigger.CONFIRMED, ResolvedTrigger.HELD})
+
+
+def _still_armed(record: NodeRecord, trigger: Trigger | ResolvedTrigger) -> str:
+    before = f"; before: {record.message} [{record.reference}]" if record.message else ""
+    return f"it still reports {trigger}, though its guard or a revert must have ended that{before}"
+
+
 def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeState) -> dict[str, Any]:
     """What else changes when a node enters a state. It is drained, if at all, as long as it is ``applying``."""
     if record.draining is not None:
         return {"draining": None, **_entering(builder, name, replace(record, draining=None), to)}
     settle = builder.now + builder.state.order.nodes[name].settle
     if to is NodeState.APPLIED or (to is NodeState.REVERTED and record.state is not NodeState.PENDING):
-        return {"busy_until": settle, "orphaned": record.orphaned and to is NodeState.APPLIED, "reads": 0}
+        known = record.armed_at if record.state is NodeState.UNKNOWN else 0.0
+        armed_at = (known or builder.now) if to is NodeState.APPLIED else 0.0
+        orphaned = record.orphaned and to is NodeState.APPLIED
+        return {"busy_until": settle, "orphaned": orphaned, "reads": 0, "armed_at": armed_at}
     if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
         return {"busy_until": settle}
     if to is NodeState.APPLYING:
-        return {"orphaned": False, "accepted": False}  # from here on this controller is responsible for it
+        return {
+            "orphaned": False,
+            "accepted": False,
+            "armed_at": 0.0,
+        }  # from here on this controller is responsible for it
     if to is NodeState.REVERTING:
         return {"want_back": True}
     if to is NodeState.CONFIRMED:
@@ -151,7 +203,7 @@ def _counts_anew(record: NodeRecord, trigger: Trigger | ResolvedTrigger, to: Nod
     """
     if trigger is Trigger.RESUMED:
         return to is NodeState.UNKNOWN
-    return to is not record.state and not (record.owed and {record.state, to} == _GOING_BACK)
+    return to is not record.state and not (record.owed and {record.state, to} <= _GOING_BACK)
 
 
 def _charge(record: NodeRecord, found: Move) -> Cause | None:
@@ -170,7 +222,7 @@ _GOOD_NEWS = frozenset(
 )  # fmt: skip
 """Triggers with messages that do not replace the recorded message of the node's last failure."""
 
-_GOING_BACK = {NodeState.UNKNOWN, NodeState.REVERTING}
+_GOING_BACK = {NodeState.UNKNOWN, NodeState.CONFIRMED, NodeState.REVERTING}
 _ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
 _AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
 

@@ -4,12 +4,14 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. A pair that is not in the table is
 impossible and raises: to ignore it would hide a bug. Everything that changes a node's state is in this file.
 
-Seven rules shape the table:
+Eight rules shape the table:
 
 * An answer with the state of the transaction (``armed``, ``confirmed``, ``reverted``, ``untouched``) is believed over
   our own record: it was read from the node.
 * No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
+* Nobody keeps a node armed: if it answers that it is, long after its guard must have fired, it is given up with a pending
+  recovery. So is a node that answers each revert as if nobody had asked for one.
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
   A node with a revert that cannot complete (``stuck``) is ``failed`` with a pending recovery. Its guard continues, and a new
   controller reads it.
@@ -62,6 +64,7 @@ class ResolvedTrigger(StrEnum):
     NEVER_TOUCHED = "never-touched"  # a revert run found nothing to revert
     ORPHAN_TAKEN_BACK = "orphan-taken-back"  # its controller died and the guard reverted it: not the node's fault
     GIVEN_UP = "given-up"  # read long enough
+    STILL_ARMED = "still-armed"  # its guard must long have fired, or its revert is asked for again and again
     UNFINISHED = "unfinished"  # reverting, but its controller died: a read has the node's lock
     OTHERS_AT_WORK = "others-at-work"  # the guard is reverting it
     REHEARSED = "rehearsed"  # reverted by the rehearsal: it is changed again
@@ -142,6 +145,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLIED, On.RESUMED): Move(S.UNKNOWN, Next.READ),
+    (S.APPLIED, ResolvedTrigger.STILL_ARMED): Move(S.UNREACHABLE, charge=_FAILED, owed=True),
     # Confirmed: the soak may still find it unhealthy, the run may still revert it.
     (S.CONFIRMED, On.GATES_PASSED): Move(S.CONFIRMED),
     (S.CONFIRMED, On.GATES_FAILED): Move(S.REVERTING, Next.REVERT, charge=_SICK),
@@ -177,6 +181,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.REVERTING, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER, owed=True),
     (S.REVERTING, On.LOST): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REVERTING, On.RESUMED): Move(S.UNKNOWN, Next.READ, owed=True),
+    (S.REVERTING, ResolvedTrigger.STILL_ARMED): Move(S.FAILED, charge=_FAILED, owed=True),
     # Not known: read until it answers.
     (S.UNKNOWN, On.ARMED): Move(S.APPLIED, Next.MEASURE),
     (S.UNKNOWN, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT, owed=True),
@@ -198,6 +203,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.STILL_ARMED): Move(S.UNREACHABLE, charge=_FAILED, owed=True),
     # A rollback, and the node reports another run: it keeps its files and is pending recovery.
     (S.CONFIRMED, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.REVERTING, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),

@@ -1,0 +1,76 @@
+"""A node that gives one answer to a verb for ever, whatever was asked before: the run ends, and says what is open there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.core.model.report import RemoteAnswer
+from rollout.core.run.events import Event
+from rollout.core.run.state import NodeState, Phase
+from tests.app.agents import SILENT, Agents, answer, receipt, well
+from tests.app.site import Site
+
+NODE, TX = "n1", "r1-n1-1"
+LONGEST = 3 * (180.0 + 60.0)
+"""Seconds: an attempt, a second one, and a revert have each their patience."""
+
+REFUSES = "refuses"
+
+
+class StuckError(Exception):
+    """The run goes on after every patience has ended."""
+
+
+class Stubborn(Site):
+    def collect(self, timeout: float) -> tuple[Event, ...]:
+        if self.at > 1000.0 + LONGEST:
+            raise StuckError(self.nodes.verbs(NODE)[-6:])
+        return super().collect(timeout)
+
+
+def says(verb: str, state: str) -> RemoteAnswer:
+    if state == REFUSES:
+        return answer(verb, "refused drifted /etc/x")
+    if state == "silent":
+        return SILENT
+    return answer(verb, "token 1 r1 live", *well(), receipt(TX, state), receipt(TX, state, word="receipt"))
+
+
+STATES = (REFUSES, "silent", "armed", "reverting", "confirmed", "reverted")
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("verb", ["confirm", "revert", "apply", "status", "cleanup"])
+def test_a_run_ends_though_a_node_gives_one_answer_for_ever(tmp_path: Path, verb: str, state: str) -> None:
+    agents = Agents(says={(NODE, verb): says(verb, state)})
+    if verb == "revert":  # something must be reverted
+        agents.says[NODE, "confirm"] = says("confirm", REFUSES)
+    site = Stubborn(SqlJournal(tmp_path), agents)
+    end = site.apply()
+    record = end.nodes[NODE]
+    assert end.phase is Phase.ENDED
+    assert record.state in (*SETTLED, NodeState.PENDING)
+    assert record.owed or record.state is not NodeState.UNREACHABLE
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_rollback_ends_though_a_node_gives_one_answer_for_ever(tmp_path: Path, state: str) -> None:
+    site = Stubborn(SqlJournal(tmp_path))
+    assert site.apply().nodes[NODE].state is NodeState.CONFIRMED
+    site.at, site.nodes.says = 1000.0, {(NODE, "revert"): says("revert", state)}
+    end = site.roll_back("r1")
+    assert end.phase is Phase.ENDED
+    assert (end.nodes[NODE].state is NodeState.REVERTED) == (state == "reverted") != end.nodes[NODE].owed
+
+
+SETTLED = (NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.UNREACHABLE)
+
+
+def test_a_node_that_stays_armed_is_pending_recovery_and_says_why(tmp_path: Path) -> None:
+    site = Stubborn(SqlJournal(tmp_path), Agents(says={(NODE, "confirm"): says("confirm", REFUSES)}))
+    record = site.apply().nodes[NODE]
+    assert (record.state, record.reference, record.owed) == (NodeState.UNREACHABLE, "still-armed", True)
+    assert "its guard or a revert must have ended that; before: /etc/x" in record.message
