@@ -133,8 +133,8 @@ bench-check: setup ## 1,000 kubelet configurations through check --kubelet-confi
 bench-diagnose: setup ## 1 GB of each form of log and events through diagnose: CPU and memory; writes benchmarks/diagnose.md (SIZE=1000, in MB)
 	$(BIN)/python -m benchmarks.diagnose --size $(or $(SIZE),1000)
 
-bench-regions: setup ## what workers of regions cost beside the embedded engine, and the scheduler's memory; writes benchmarks/regions.md (root; a quiet machine; NODES=500 ROUNDS=2)
-	$(BIN)/python -m benchmarks.region_workers --nodes $(or $(NODES),500) --rounds $(or $(ROUNDS),2)
+bench-regions: setup ## what workers of regions cost beside the embedded engine, and the scheduler's memory; writes benchmarks/regions.md (root; a quiet machine; NODES=250 ROUNDS=2)
+	$(BIN)/python -m benchmarks.region_workers --nodes $(or $(NODES),250) --rounds $(or $(ROUNDS),2)
 
 bench-serve: setup ## `rollout serve` over a journal of 100 runs of 2,000 nodes, and in Chromium with 20,000; writes benchmarks/serve.md (some minutes)
 	$(BIN)/python -m benchmarks.serve

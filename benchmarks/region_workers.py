@@ -185,7 +185,7 @@ def page(one: Turns, every: Turns, memory: Mapping[int, float], rounds: int) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.region_workers", description=__doc__)
-    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--nodes", type=int, default=250)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--write", type=Path, default=HERE / "regions.md")
