@@ -72,5 +72,5 @@ SETTLED = (NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.
 def test_a_node_that_stays_armed_is_pending_recovery_and_says_why(tmp_path: Path) -> None:
     site = Stubborn(SqlJournal(tmp_path), Agents(says={(NODE, "confirm"): says("confirm", REFUSES)}))
     record = site.apply().nodes[NODE]
-    assert (record.state, record.reference, record.owed) == (NodeState.UNREACHABLE, "still-armed", True)
+    assert (record.state, record.reference, record.owed) == (NodeState.FAILED, "still-armed", True)
     assert "its guard or a revert must have ended that; before: /etc/x" in record.message

@@ -40,9 +40,10 @@ class Fault:
     def nodes(self) -> Sequence[Node]:
         return [self.site.nodes[number] for number in self.draw.struck]
 
-    def may_be_unhealthy(self) -> frozenset[str]:
-        """The names of the affected nodes if the fault can make them so, after their confirm too."""
-        return frozenset(node.name for node in self.nodes) if self.explains else frozenset()
+    def makes_unhealthy(self) -> bool:
+        """Whether the health checks can see it on an affected node."""
+        references = self.explains or frozenset()
+        return any(reference == "unhealthy" or reference.startswith("gate-") for reference in references)
 
     def prepare(self) -> None:
         """Prepare the fault."""

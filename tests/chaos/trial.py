@@ -52,7 +52,8 @@ def trial(site: Site, draw: Draw) -> Result:
     site.fresh(f"run-{draw.number}")
     site.plan_for(draw)
     fault = FAULTS[draw.kind](site, draw)
-    with Watch(site.nodes, site.limits, fault.may_be_unhealthy()) as watch:
+    unhealthy = frozenset(node.name for node in fault.nodes) if fault.makes_unhealthy() else frozenset()
+    with Watch(site.nodes, site.limits, unhealthy) as watch:
         try:
             found = _disturbed(site, draw, fault, watch, result)
             found += _judged(site, draw, fault, result)

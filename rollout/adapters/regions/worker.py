@@ -140,11 +140,8 @@ def _own_agent() -> str:
 
 @cache
 def _station() -> RegionStation:
-    from rollout.adapters.ssh import (
-        SshLimits,
-        SshNodes,
-        within_files,
-    )  # a controller names this module's functions only
+    # Here, because a controller only names the functions of this module and needs no SSH.
+    from rollout.adapters.ssh import SshLimits, SshNodes, within_files
 
     config, password = os.environ.get(SSH_CONFIG, ""), os.environ.get(SUDO_PASSWORD_FILE, "")
     nodes = SshNodes(

@@ -131,11 +131,8 @@ def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeStat
     if to is NodeState.PENDING and record.rehearsal is Rehearsal.BACK:
         return {"busy_until": settle}
     if to is NodeState.APPLYING:
-        return {
-            "orphaned": False,
-            "accepted": False,
-            "armed_at": 0.0,
-        }  # from here on this controller is responsible for it
+        # From here on this controller is responsible for it.
+        return {"orphaned": False, "accepted": False, "armed_at": 0.0}
     if to is NodeState.REVERTING:
         return {"want_back": True}
     if to is NodeState.CONFIRMED:

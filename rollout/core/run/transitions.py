@@ -10,8 +10,8 @@ Eight rules shape the table:
   our own record: it was read from the node.
 * No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
-* Nobody keeps a node armed: if it answers that it is, long after its guard must have fired, it is given up with a pending
-  recovery. So is a node that answers each revert as if nobody had asked for one.
+* No node stays armed: one that reports so long after its guard must have fired is ``failed`` with a pending recovery. So is
+  a node that answers each revert as if nobody had asked for one.
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
   A node with a revert that cannot complete (``stuck``) is ``failed`` with a pending recovery. Its guard continues, and a new
   controller reads it.
@@ -145,7 +145,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.APPLIED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.APPLIED, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLIED, On.RESUMED): Move(S.UNKNOWN, Next.READ),
-    (S.APPLIED, ResolvedTrigger.STILL_ARMED): Move(S.UNREACHABLE, charge=_FAILED, owed=True),
+    (S.APPLIED, ResolvedTrigger.STILL_ARMED): Move(S.FAILED, charge=_FAILED, owed=True),
     # Confirmed: the soak may still find it unhealthy, the run may still revert it.
     (S.CONFIRMED, On.GATES_PASSED): Move(S.CONFIRMED),
     (S.CONFIRMED, On.GATES_FAILED): Move(S.REVERTING, Next.REVERT, charge=_SICK),
@@ -203,7 +203,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.UNKNOWN, On.LOST): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),
-    (S.UNKNOWN, ResolvedTrigger.STILL_ARMED): Move(S.UNREACHABLE, charge=_FAILED, owed=True),
+    (S.UNKNOWN, ResolvedTrigger.STILL_ARMED): Move(S.FAILED, charge=_FAILED, owed=True),
     # A rollback, and the node reports another run: it keeps its files and is pending recovery.
     (S.CONFIRMED, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.REVERTING, ResolvedTrigger.LEFT_TO_OTHERS): Move(S.UNREACHABLE, charge=_GONE, owed=True),
