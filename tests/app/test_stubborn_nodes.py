@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from rollout.core.run.events import Event
 from rollout.core.run.state import NodeState, Phase
 from tests.app.agents import SILENT, Agents, answer, receipt, well
 from tests.app.site import Site
+from tests.sampling import sample
 
 NODE, TX = "n1", "r1-n1-1"
 LONGEST = 3 * (180.0 + 60.0)
@@ -53,6 +55,21 @@ def test_a_run_ends_though_a_node_gives_one_answer_for_ever(tmp_path: Path, verb
     record = end.nodes[NODE]
     assert end.phase is Phase.ENDED
     assert record.state in (*SETTLED, NodeState.PENDING)
+    assert record.owed or record.state is not NodeState.UNREACHABLE
+
+
+VERBS = ("apply", "confirm", "revert", "status")
+ANSWERS = list(itertools.product((None, *STATES), repeat=len(VERBS)))
+"""One answer for ever to each verb; ``None``: the true one."""
+
+
+@pytest.mark.parametrize("states", sample("answers of a stubborn node", ANSWERS, 30), ids=str)
+def test_a_run_ends_whatever_a_node_answers_to_each_verb(tmp_path: Path, states: tuple[str | None, ...]) -> None:
+    agents = Agents(
+        says={(NODE, verb): says(verb, state) for verb, state in zip(VERBS, states, strict=True) if state is not None}
+    )
+    record = Stubborn(SqlJournal(tmp_path), agents).apply().nodes[NODE]
+    assert record.state in SETTLED
     assert record.owed or record.state is not NodeState.UNREACHABLE
 
 
