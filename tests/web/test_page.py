@@ -11,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from rollout.core.run.events import PauseAsked
 from rollout.core.run.journal_codec import encode_event
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
@@ -201,3 +202,26 @@ def test_a_page_says_that_the_server_is_gone_and_connects_again(browser: Browser
         served.process.kill()
         becomes(page, "document.getElementById('standing').textContent.startsWith('connection lost')")
         page.close()
+
+
+def test_what_is_typed_into_a_form_stays_while_the_run_goes_on_and_while_its_controller_is_away(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The words, the focus and the cursor: a pause by somebody else, and a lease that lapses, come in between."""
+    plan, play = journals.stopped(lambda state: state.wave == 2)
+    journal = keep(tmp_path, RUN, plan, play, len(play.journal))
+    with serving(tmp_path, "--control") as served, opened(browser, served) as page:
+        typed = page.locator("form[action$='/abort'] [name=cluster]")
+        typed.fill("rn")
+        typed.evaluate("field => field.setSelectionRange(1, 1)")
+        page.locator("form[action$='/abort'] [name=revert]").select_option("node")
+        journal.append(RUN, [encode_event(PauseAsked(journals.BEGAN + 3600, "ann@ops", "lunch", 1))])
+        becomes(page, "document.querySelector('#control').textContent.includes('Continue the run')")
+        assert page.evaluate("[document.activeElement.name, document.activeElement.selectionStart]") == ["cluster", 1]
+        journal.release(plan.cluster, RUN)
+        becomes(page, "!document.querySelector('#control form')")
+        journal.acquire(plan.cluster, RUN)
+        becomes(page, "!!document.querySelector('#control form')")
+        assert typed.input_value() == "rn"
+        assert page.locator("form[action$='/abort'] [name=revert]").input_value() == "node"
+    journal.close()

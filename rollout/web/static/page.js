@@ -52,14 +52,20 @@
     place.classList.toggle("broken", broken);
   }
 
+  const forms = new Map(); // markup -> the form that a person may have typed into, on the page or not
+
   function replace(name, text) {
     const place = document.querySelector(`[data-part="${name}"]`);
     if (!place) return;
     const fresh = document.createElement("template");
     fresh.innerHTML = text;
-    if (fresh.innerHTML === place.innerHTML) return; // what is typed into its forms stays
+    if (fresh.innerHTML === place.innerHTML) return;
     const open = [...place.querySelectorAll("details")].map((each) => each.open);
-    place.replaceChildren(fresh.content);
+    for (const form of place.querySelectorAll("form")) forms.set(form.outerHTML, form);
+    const wanted = [...fresh.content.childNodes].map((each) => forms.get(each.outerHTML) || each);
+    for (const each of [...place.childNodes]) if (!wanted.includes(each)) each.remove();
+    // a form that stays is never moved: that would take the focus from it, and a click that has begun
+    wanted.forEach((each, at) => { if (place.childNodes[at] !== each) place.insertBefore(each, place.childNodes[at] || null); });
     place.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
   }
 
