@@ -38,6 +38,22 @@ refuse_staging() {
   refuse no-room "staging failed"
 }
 
+refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart
+  [ -n "$pulls" ] || return 0
+  read_journal
+  show_pulls
+  [ "$pulled" = 0 ] || [ "$pulls" = override ] || refuse pulls-in-flight "a restart would cancel image pulls, or it is not known whether there are any"
+}
+
+tell_measured() { # for the gates: what this apply has just seen of the kubelet that it restarted, and its files: no further request is needed
+  show_units
+  [ -z "$lenient" ] || say "lenient $lenient"
+  [ -z "$health" ] || say "healthz $health"
+  list=''
+  each path note_path
+  show_files without
+}
+
 in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
   clock
   [ "$now" -lt "$until" ] || { abandon; refuse too-late "it stood still while it prepared"; }
@@ -53,6 +69,7 @@ apply_locked() {
   sweep
   here "$asked"
   check_node
+  refuse_pulls
   accept || refuse_token
   stage || refuse_staging
   in_time
@@ -69,6 +86,7 @@ apply_locked() {
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
     remember_loaded
+    seen=1
   else
     lost=$undurable because=$why # the revert looks at the disk anew
     [ -n "$lost" ] || say "healthy no $because"
@@ -82,10 +100,11 @@ verb_apply() {
   need tx run counter
   allow 60
   lock
-  unwatched=0
+  unwatched=0 seen=0
   apply_locked 9>&-
   exec 9>&- # the checks below change nothing
   allow $((longest / 900 + 20)) # the controller waits no longer
+  [ "$seen$measure" != 11 ] || ! is_restarted "$unit" || tell_measured
   tell_last_log $((r_deadline - guard * 1000))
   [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }
   read_token

@@ -123,10 +123,10 @@ find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
 }
 
 check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
-  so_far=$spoken list=''
+  so_far=$spoken list='' brief=1
   show_units
   note_homes
-  spoken=$so_far # a snapshot shows units and homes, an apply does not
+  spoken=$so_far brief=0 # a snapshot shows units and homes, an apply does not
   each file check_home
 }
 
@@ -170,6 +170,7 @@ check_units() { # of those concerned, by one answer for them and for the runtime
   for name in $runtimes $concerned; do
     case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
   done
+  [ "$measure" = 0 ] || measured=$*
   ask_units "$@"
   for name in $concerned; do check_unit "$name"; done
   for name in $r_hangups; do

@@ -97,9 +97,11 @@ stay_up() { # for longer than the longest RestartSec, each in one process. In be
     [ "$now" -lt "$until" ] || ill "$unit" "the guard was about to fire" || return
     doze $((steady - now))
   done
+  # shellcheck disable=SC2086 # a list of units
+  ask_units ${measured:-$concerned}
   for name in $concerned; do
     recall "$alive" "$name"
-    look "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$was_pid $was_started $was_restarts active" ] ||
+    look_up "$name" && [ "$u_pid $u_started $u_restarts $u_active" = "$was_pid $was_started $was_restarts active" ] ||
       ill "$name" "its process exited" || return
     ! is_unread "$name" || ill "$name" "systemd has not read its unit files anew" || return
   done
@@ -107,6 +109,7 @@ stay_up() { # for longer than the longest RestartSec, each in one process. In be
 }
 
 answers() { # /healthz, while there is time; off (port 0) and no program to send the request count as answered
+  health=off
   [ "$healthz" != 0 ] || return 0
   while :; do
     probe "$healthz"

@@ -83,7 +83,7 @@ show_unit() { # WORD: the lines of `block`, the unit named `served`; its files a
 }
 
 show_process() { # WORDS: the command line of `pid`
-  [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] && [ "$verb" != apply ] || return 0 # an apply tells nothing of it
+  [ "$pid" != 0 ] && [ -r "$R/proc/$pid/cmdline" ] && [ "$brief" = 0 ] || return 0
   encode "$R/proc/$pid/cmdline"
   say "$1 $pid $code"
 }

@@ -86,8 +86,8 @@ ended() { # PATTERN: remove the first match from `pulling`
   pulling=$others
 }
 
-show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
-  known=0
+show_pulls() { # the pulls under way, or `-`; no line where that cannot be known. `pulled`: 0 if there are certainly none
+  known=0 pulled=1
   for served in $services; do
     process=${served#*:}
     case $served in
@@ -104,6 +104,7 @@ show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
     count=$((count + 1))
     [ "$count" -gt 20 ] || names="$names ${entry%%#*}"
   done
+  pulled=$count
   say "pulls${names:- -}"
 }
 

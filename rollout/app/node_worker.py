@@ -28,10 +28,10 @@ from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
-from rollout.core.run.postponed import asks_for_pulls, images_of
+from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand
+from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand, PullsFound
 
 UNIT = "kubelet.service"
 READ_SECONDS = 30.0
@@ -42,6 +42,19 @@ CLAIM_AGAIN = 15.0
 
 APPLY_MARGIN = 30.0
 """Seconds that an apply may take in addition to the guard's time: staging happens before the guard is armed."""
+
+
+FRESH = 5.0
+"""Seconds for which the measurement in an apply's answer counts as that of the gates."""
+
+
+@dataclass(frozen=True, slots=True)
+class JustMeasured:
+    """The answer to the apply of ``tx``, with a measurement. ``at``: when it came, by the run's clock."""
+
+    tx: str
+    at: float
+    report: Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,7 @@ class NodeWorker:
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
+    just_measured: dict[str, JustMeasured] = field(default_factory=dict)  # node → the answer to its apply
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
     _node_gates: NodeGates | None = None
     _drains: Drains | None = None
@@ -167,7 +181,7 @@ class NodeWorker:
         """Takes the node's baseline first, as late as possible. Without it there is nothing to compare, so nothing is
         touched.
 
-        The pulls are read even later: nothing else is waited for between that answer and the restart.
+        The node itself looks for image pulls, even later: right before it stages its files.
         """
         try:
             baseline = self._gates.baseline(ask.node)
@@ -179,28 +193,22 @@ class NodeWorker:
         pods = why_not_now(self._plan.nodes[ask.node], backends.cluster, self.clock, backends.wait)
         if pods:
             return self._of_drain(ask, DrainRound(Trigger.NOT_DRAINED, pods))
-        if not asks_for_pulls(self._plan.pulls, self._change(ask.node)):
-            return self._answered(ask, baseline)
-        looked = self._look_for_pulls(ask)
-        if looked.outcome is not Outcome.DONE:
-            return self._event(ask, looked)
-        pulls = images_of(looked)
-        if pulls == () or ask.regardless:
-            return self._answered(ask, baseline, pulls or ())
-        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls or ())
-
-    def _look_for_pulls(self, ask: Ask) -> Report:
-        sudo = self.access.sudo[ask.node]
-        command = agent_call.status(
-            self.access.program, tx=ask.tx, measure=Measure(UNIT), sudo=sudo, deadline=READ_SECONDS
-        )
-        started = self.clock.now()
-        report = run_verb(self.nodes, self.access.targets[ask.node], "status", command, self.keep)
-        return replace(report, seconds=self.clock.now() - started)
-
-    def _answered(self, ask: Ask, baseline: str = "", pulls: tuple[str, ...] = ()) -> Answered:
-        report = self._read(ask) if ask.verb is Verb.READ else self._ask(ask)
+        report = self._ask(ask)
+        pulls = images_of(report) or ()
+        if report.outcome is Outcome.REFUSED and report.reference == PULLS_IN_FLIGHT:
+            return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls)
+        if report.outcome is Outcome.DONE and report.measurement is not None:
+            self.just_measured[ask.node] = JustMeasured(ask.tx, self.clock.now(), report)
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
+
+    def _answered(self, ask: Ask) -> Answered:
+        return self._event(ask, self._read(ask) if ask.verb is Verb.READ else self._ask(ask))
+
+    def _measured(self, ask: Ask) -> Answered:
+        """From the answer to the apply, if that has just come with a measurement; else the node measures again."""
+        found = self.just_measured.pop(ask.node, None)
+        fresh = found is not None and found.tx == ask.tx and self.clock.now() - found.at <= FRESH
+        return self._event(ask, replace(found.report, seconds=0.0) if found and fresh else self._ask(ask))
 
     def _read(self, ask: Ask) -> Report:
         """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""
@@ -265,13 +273,18 @@ class NodeWorker:
         return None
 
     def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:
-        if ask.verb in (Verb.APPLY, Verb.REVERT) and self._node_gates is not None and self._pulls is not None:
-            self._node_gates.forget(ask.node)
-            self._pulls.forget(ask.node)
         started = self.clock.now()
         command = self._command(ask, take_over=take_over or self.take_over)
         report = run_verb(self.nodes, self.access.targets[ask.node], _AGENT_VERBS[ask.verb], command, self.keep)
+        if ask.verb in (Verb.APPLY, Verb.REVERT) and report.reference != PULLS_IN_FLIGHT:
+            self._forget(ask.node)
         return replace(report, seconds=self.clock.now() - started)
+
+    def _forget(self, node: str) -> None:
+        """What was known of the node's process and pods, before a restart that may have been done."""
+        if self._node_gates is not None and self._pulls is not None:
+            self._node_gates.forget(node)
+            self._pulls.forget(node)
 
     def _command(self, ask: Ask, *, take_over: bool) -> RemoteCommand:
         program, sudo = self.access.program, self.access.sudo[ask.node]
@@ -329,7 +342,14 @@ class NodeWorker:
             arguments=change.arguments,
             hangups=change.hangups,
             log_unread=change.log_unread,
+            pulls=self._pulls_found(ask, change),
+            measured=None if self._measure(ask.node).commands else self._measure(ask.node).paths,
         )
+
+    def _pulls_found(self, ask: Ask, change: Change) -> PullsFound | None:
+        if not asks_for_pulls(self._plan.pulls, change):
+            return None
+        return PullsFound.OVERRIDE if ask.regardless else PullsFound.REFUSE
 
     def _measure(self, node: str) -> Measure:
         change = self._change(node)
@@ -356,7 +376,12 @@ class NodeWorker:
 
 _NO_PLAN = "a rollback neither applies, measures, confirms nor drains"
 _NOT_OF_THE_AGENT = "cordons and evictions are the API server's"
-_DOING = {Verb.APPLY: NodeWorker._apply, Verb.DRAIN: NodeWorker._drain, Verb.UNCORDON: NodeWorker._uncordon}  # noqa: SLF001
+_DOING = {
+    Verb.APPLY: NodeWorker._apply,  # noqa: SLF001
+    Verb.MEASURE: NodeWorker._measured,  # noqa: SLF001
+    Verb.DRAIN: NodeWorker._drain,  # noqa: SLF001
+    Verb.UNCORDON: NodeWorker._uncordon,  # noqa: SLF001
+}
 _AGENT_VERBS = {
     Verb.READ: "status",
     Verb.MEASURE: "status",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.snapshot import Snapshot
-from rollout.kubelet.agent.agent_call import Measure
-from tests.agent.node import Node
+from rollout.core.model.report import Outcome
+from rollout.core.model.snapshot import Snapshot, Token
+from rollout.kubelet.agent.agent_call import Measure, PullsFound
+from tests.agent.node import CONFIG, Node, order
 
 pytestmark = pytest.mark.process
 
@@ -279,3 +281,42 @@ def test_lenient_lines_are_counted_in_the_same_reading(containerd: Node) -> None
 def test_at_most_20_pulls_are_reported(containerd: Node) -> None:
     journal(containerd, *(line(CONTAINERD, logged(f'PullImage "a:{number}"')) for number in range(30)))
     assert pulls(containerd) == tuple(f"a:{number}" for number in range(20))
+
+
+# ------------------------------------------------------------------------------------------------------ before an apply
+
+
+def test_an_apply_that_would_cancel_a_pull_is_refused_and_leaves_nothing(containerd: Node) -> None:
+    journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
+    before = containerd.files()
+    found = containerd.apply(replace(order(), pulls=PullsFound.REFUSE))
+    assert (found.outcome, found.reference) == (Outcome.REFUSED, "pulls-in-flight")
+    assert found.measurement is not None
+    assert found.measurement.pulls == ("a:1",)
+    assert containerd.files() == before
+    assert containerd.strays() == []
+    assert containerd.status().token == Token()
+
+
+def test_an_apply_whose_node_cannot_tell_its_pulls_is_refused(containerd: Node) -> None:
+    (containerd.bin / "journalctl").write_text("#!/bin/sh\nexit 1\n")
+    found = containerd.apply(replace(order(), pulls=PullsFound.REFUSE))
+    assert (found.reference, found.measurement) == ("pulls-in-flight", None)
+
+
+@pytest.mark.parametrize("wanted", [PullsFound.OVERRIDE, None])
+def test_pulls_do_not_stop_an_apply_that_overrides_them_or_does_not_look(
+    containerd: Node, wanted: PullsFound | None
+) -> None:
+    journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
+    found = containerd.apply(replace(order(), pulls=wanted))
+    assert found.receipt is not None
+    assert found.receipt.finished
+    cancelled = found.measurement.pulls if found.measurement else None
+    assert cancelled == (("a:1",) if wanted else None)
+
+
+def test_an_apply_of_a_drifted_node_is_refused_for_that(containerd: Node) -> None:
+    journal(containerd, line(CONTAINERD, logged('PullImage "a:1"')))
+    containerd.write(CONFIG, b"other: bytes\n")
+    assert containerd.apply(replace(order(), pulls=PullsFound.REFUSE)).reference == "drifted"

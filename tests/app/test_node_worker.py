@@ -57,6 +57,7 @@ class Outside:
         self.sent: list[RemoteCommand] = []
         self.released = 0
         self.environment: Mapping[str, str] = {}
+        self.time = 7.0
 
     def run(self, *words: object) -> object:
         if isinstance(words[0], Target):
@@ -74,7 +75,7 @@ class Outside:
 
     def close(self) -> None: ...
     def now(self) -> float:
-        return 7.0
+        return self.time
 
     def wall(self) -> str:
         return ""
@@ -338,49 +339,54 @@ def of_disruption(disruption: Disruption) -> Plan:
     return replace(PLAN, groups=(ChangeGroup("g1", "one kind", change),), pulls=PullsInFlight())
 
 
-def applied(plan: Plan, *answers: RemoteAnswer, regardless: bool = False) -> tuple[Answered, list[str]]:
-    """The result of an apply, and the verbs that the node got."""
-    outside = Outside(list(answers))
+def applied(plan: Plan, answer: RemoteAnswer, *, regardless: bool = False) -> tuple[Answered, list[str]]:
+    """The result of an apply, and what each request to the node demanded about its pulls."""
+    outside = Outside([answer])
     found = worker(outside, plan)(replace(ask(Verb.APPLY), regardless=regardless))
     assert isinstance(found, Answered)
-    verbs = [sent.request.words.split()[0] for sent in outside.sent if sent.request]
-    return found, verbs
+    requests = [sent.request.words.partition(" pulls=")[2].partition(" ")[0] for sent in outside.sent if sent.request]
+    return found, requests
+
+
+def armed(line: str) -> RemoteAnswer:
+    return said(line + RECEIPT.format("armed"), "apply")
 
 
 def pulling(line: str) -> RemoteAnswer:
-    return reading(pulls=line, receipt="")
+    """A node that refuses the order because of its pulls."""
+    return said(f"token 3 r1 live\n{line}refused pulls-in-flight a restart would cancel image pulls\n", "apply")
 
 
 def test_a_node_that_pulls_nothing_is_changed() -> None:
-    found, verbs = applied(ASKING, pulling("pulls -"), ARMED)
-    assert (found.trigger, found.pulls, verbs) == (Trigger.ARMED, (), ["status", "apply"])
+    found, words = applied(ASKING, armed("pulls -\n"))
+    assert (found.trigger, found.pulls) == (Trigger.ARMED, ())
+    assert words == ["refuse"]
 
 
 def test_a_node_that_pulls_is_not_touched_and_its_images_are_named() -> None:
-    found, verbs = applied(ASKING, pulling("pulls redis:7 quay.io/a/b@sha256:" + "0" * 64))
-    assert (found.trigger, found.verb, verbs) == (Trigger.PULLING, Verb.APPLY, ["status"])
+    found, _ = applied(ASKING, pulling("pulls redis:7 quay.io/a/b@sha256:" + "0" * 64 + "\n"))
+    assert (found.trigger, found.verb, found.reference) == (Trigger.PULLING, Verb.APPLY, "")
     assert found.pulls == ("redis:7", "quay.io/a/b@sha256:" + "0" * 64)
 
 
 def test_a_node_that_cannot_report_its_pulls_is_not_touched() -> None:
-    found, verbs = applied(ASKING, pulling(""))
-    assert (found.trigger, found.pulls, verbs) == (Trigger.PULLING, (), ["status"])
+    found, _ = applied(ASKING, pulling(""))
+    assert (found.trigger, found.pulls) == (Trigger.PULLING, ())
 
 
 def test_many_images_are_not_all_named() -> None:
-    found, _ = applied(ASKING, pulling("pulls " + " ".join(f"i{n}" for n in range(13))))
+    found, _ = applied(ASKING, pulling("pulls " + " ".join(f"i{n}" for n in range(13)) + "\n"))
     assert found.pulls == (*(f"i{n}" for n in range(10)), "3 more images")
 
 
 def test_an_overridden_node_is_changed_and_its_cancelled_pulls_are_named() -> None:
-    found, verbs = applied(ASKING, pulling("pulls redis:7"), ARMED, regardless=True)
-    assert (found.trigger, found.pulls, verbs) == (Trigger.ARMED, ("redis:7",), ["status", "apply"])
+    found, words = applied(ASKING, armed("pulls redis:7\n"), regardless=True)
+    assert (found.trigger, found.pulls, words) == (Trigger.ARMED, ("redis:7",), ["override"])
 
 
 @pytest.mark.parametrize(("answer", "trigger"), [(LOST, Trigger.LOST), (GONE, Trigger.UNREACHED)])
 def test_a_node_without_an_answer_about_its_pulls_counts_as_unreachable(answer: RemoteAnswer, trigger: Trigger) -> None:
-    found, verbs = applied(ASKING, answer)
-    assert (found.trigger, verbs) == (trigger, ["status"])
+    assert applied(ASKING, answer)[0].trigger == trigger
 
 
 @pytest.mark.parametrize(
@@ -389,12 +395,69 @@ def test_a_node_without_an_answer_about_its_pulls_counts_as_unreachable(answer: 
     ids=["overridden at once", "none", "reload"],
 )
 def test_a_change_that_cancels_no_pulls_or_all_pulls_does_not_ask(plan: Plan) -> None:
-    assert applied(plan, ARMED)[1] == ["apply"]
+    assert applied(plan, ARMED)[1] == [""]
 
 
 @pytest.mark.parametrize("plan", [of_disruption(Disruption.RESTART_RUNTIME), of_disruption(Disruption.RESTART_KUBELET)])
 def test_a_change_that_restarts_anything_asks(plan: Plan) -> None:
-    assert applied(plan, pulling("pulls redis"))[1] == ["status"]
+    assert applied(plan, pulling("pulls redis\n"))[1] == ["refuse"]
+
+
+OF_THE_AGENT = replace(PLAN, gates=DEFAULT_GATES)
+"""Without a command on the node: the apply measures all that the gates need."""
+
+
+def measuring(outside: Outside, plan: Plan) -> list[Trigger]:
+    """What an apply and the gates after it found."""
+    working = worker(outside, plan)
+    events = [working(ask(verb)) for verb in (Verb.APPLY, Verb.MEASURE)]
+    return [event.trigger for event in events if isinstance(event, Answered)]
+
+
+def measured(**changes: str) -> RemoteAnswer:
+    """The answer to an apply, with a measurement."""
+    return replace(ARMED, stdout=reading(**changes).stdout.replace(b"end status", b"end apply"))
+
+
+def test_the_gates_take_the_measurement_in_the_answer_to_the_apply() -> None:
+    outside = Outside([measured()])
+    assert measuring(outside, OF_THE_AGENT) == [Trigger.ARMED, Trigger.GATES_PASSED]
+    assert b"\npath /var/lib/kubelet/config.yaml\n" in outside.sent[0].stdin
+    outside = Outside([measured(healthz="healthz timeout")])
+    assert measuring(outside, OF_THE_AGENT) == [Trigger.ARMED, Trigger.GATES_FAILED]
+
+
+@pytest.mark.parametrize(
+    ("first", "plan", "later"),
+    [
+        (ARMED, OF_THE_AGENT, 0.0),  # it measured nothing, since it restarted no kubelet
+        (ARMED, PLAN, 0.0),  # a command of the playbook is to be run
+        (measured(), OF_THE_AGENT, 6.0),  # too long ago
+    ],
+    ids=["not measured", "command", "old"],
+)
+def test_a_node_without_a_fresh_measurement_measures_again(first: RemoteAnswer, plan: Plan, later: float) -> None:
+    outside = Outside([first, reading(healthz="healthz timeout")])
+    working = worker(outside, plan)
+    working(ask(Verb.APPLY))
+    outside.time += later
+    found = working(ask(Verb.MEASURE))
+    assert isinstance(found, Answered)
+    assert found.trigger is Trigger.GATES_FAILED
+    assert outside.answers == []
+
+
+def test_a_measurement_counts_once_and_only_for_its_own_transaction() -> None:
+    outside = Outside([measured(), reading(healthz="healthz timeout"), measured(), reading()])
+    working = worker(outside, OF_THE_AGENT)
+    triggers = []
+    for event in (working(ask(Verb.APPLY)), working(ask(Verb.MEASURE)), working(ask(Verb.MEASURE))):
+        assert isinstance(event, Answered)
+        triggers.append(event.trigger)
+    assert triggers == [Trigger.ARMED, Trigger.GATES_PASSED, Trigger.GATES_FAILED]
+    working(ask(Verb.APPLY))
+    working(replace(ask(Verb.MEASURE), tx="r1-2"))
+    assert outside.answers == []
 
 
 def test_units_are_sent_a_hangup_before_any_is_restarted() -> None:

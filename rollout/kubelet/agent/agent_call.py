@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from enum import StrEnum
 
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
 from rollout.core.model.frozen import dataclass
@@ -62,13 +63,21 @@ class FileOrder:
     content: bytes
 
 
+class PullsFound(StrEnum):
+    """What an apply does about image pulls under way on its node."""
+
+    REFUSE = "refuse"
+    OVERRIDE = "override"
+
+
 @dataclass(frozen=True, slots=True)
 class ApplyOrder:
     """One node's transaction, complete. ``guard`` is in seconds, ``keep`` is how many transactions stay on the node.
 
     ``unit`` is the kubelet's unit; its health counts whether it is restarted or not. ``hangups`` get SIGHUP before
     ``units`` are restarted in their order; both may be empty. ``log_unread``: a kubelet with an unreadable log may be
-    healthy.
+    healthy. ``pulls``: whether image pulls under way refuse the order, or are named and cancelled; ``None``: not looked at.
+    ``measured``: the files to measure with the kubelet once it has restarted and is healthy; ``None``: nothing is measured.
     """
 
     tx: str
@@ -84,6 +93,8 @@ class ApplyOrder:
     arguments: tuple[str, ...] = ()
     hangups: tuple[str, ...] = ()
     log_unread: bool = False
+    pulls: PullsFound | None = None
+    measured: tuple[str, ...] | None = None
 
 
 def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
@@ -140,11 +151,14 @@ def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> Re
         f"unit={_name(order.unit)}",
         f"healthz={_count(order.healthz_port)}",
         *(["unread=1"] if order.log_unread else []),
+        *([f"pulls={order.pulls.value}"] if order.pulls else []),
+        *(["measure=1"] if order.measured is not None else []),
     ]
     lines = [_file(number, file) for number, file in enumerate(order.files, start=1)]
     lines += [f"unit {_name(unit)}" for unit in order.units]
     lines += [f"hangup {_name(unit)}" for unit in order.hangups]
     lines += [f"argument {_encoded(argument.encode())}" for argument in order.arguments]
+    lines += [f"path {_path(path)}" for path in order.measured or ()]
     return _command(program, "apply", words, lines, sudo=sudo, deadline=deadline)
 
 

@@ -51,7 +51,7 @@ class AgentReading:
     age: int | None = None
 
     def measurement(self) -> Measurement | None:
-        if not (self.unit or self.process or self.healthz or self.files or self.commands):
+        if not (self.unit or self.process or self.healthz or self.files or self.commands or self.pulls is not None):
             return None
         return Measurement(
             unit=UnitState(self.unit, dict(self.properties)) if self.unit else None,
