@@ -256,4 +256,23 @@ MUTANTS = (
         "a node with a revert that cannot end is reported as busy, without a reason",
         ("tests/core/run/test_events.py::test_the_meaning_of_an_answer",),
     ),
+    Mutant(
+        "pulls-not-looked-for",
+        "rollout/agent/apply.sh",
+        "  refuse_pulls\n",
+        "",
+        "a restart cancels the image pulls of its node",
+        (
+            "tests/agent/test_pulls.py::test_an_apply_that_would_cancel_a_pull_is_refused_and_leaves_nothing",
+            "tests/real/test_docker_fleet.py::test_a_node_that_pulls_images_is_changed_last_after_its_pulls",
+        ),
+    ),
+    Mutant(
+        "measured-once-for-ever",
+        "rollout/app/node_worker.py",
+        "found = self.just_measured.pop(ask.node, None)",
+        "found = self.just_measured.get(ask.node)",
+        "a soak judges a node by what it was right after its change",
+        ("tests/app/test_node_worker.py::test_a_measurement_counts_once_and_only_for_its_own_transaction",),
+    ),
 )
