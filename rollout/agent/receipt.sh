@@ -16,7 +16,10 @@ load_known() { # TX: as load, but as `transactions` has just read it
   nth=0
   for known in $receipts; do
     nth=$((nth + 1))
-    [ "$known" != "$1" ] || { eval "receipt=\$receipt_$nth" && parse_receipt && return || return; }
+    [ "$known" = "$1" ] || continue
+    eval "receipt=\$receipt_$nth"
+    parse_receipt
+    return
   done
   load "$1"
 }
