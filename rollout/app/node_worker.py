@@ -195,7 +195,7 @@ class NodeWorker:
             return self._of_drain(ask, DrainRound(Trigger.NOT_DRAINED, pods))
         report = self._ask(ask)
         pulls = images_of(report) or ()
-        if report.outcome is Outcome.REFUSED and report.reference == PULLS_IN_FLIGHT:
+        if self._waits_for_pulls(ask, report):
             return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls)
         if report.outcome is Outcome.DONE and report.measurement is not None:
             self.just_measured[ask.node] = JustMeasured(ask.tx, self.clock.now(), report)
@@ -345,6 +345,11 @@ class NodeWorker:
             pulls=self._pulls_found(ask, change),
             measured=None if self._measure(ask.node).commands else self._measure(ask.node).paths,
         )
+
+    def _waits_for_pulls(self, ask: Ask, report: Report) -> bool:
+        """Whether the node refused because of its pulls, and was told to: else a wrong answer would be asked for without end."""
+        refused = report.outcome is Outcome.REFUSED and report.reference == PULLS_IN_FLIGHT
+        return refused and self._pulls_found(ask, self._change(ask.node)) is PullsFound.REFUSE
 
     def _pulls_found(self, ask: Ask, change: Change) -> PullsFound | None:
         if not asks_for_pulls(self._plan.pulls, change):

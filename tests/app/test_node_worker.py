@@ -374,6 +374,15 @@ def test_a_node_that_cannot_report_its_pulls_is_not_touched() -> None:
     assert (found.trigger, found.pulls) == (Trigger.PULLING, ())
 
 
+@pytest.mark.parametrize(("plan", "regardless"), [(PLAN, False), (ASKING, True)])
+def test_a_node_that_refuses_because_of_pulls_that_it_was_to_override_is_refused(
+    plan: Plan, *, regardless: bool
+) -> None:
+    """It would be asked again without end."""
+    found, _ = applied(plan, pulling("pulls redis:7\n"), regardless=regardless)
+    assert (found.trigger, found.reference) == (Trigger.REFUSED, "pulls-in-flight")
+
+
 def test_many_images_are_not_all_named() -> None:
     found, _ = applied(ASKING, pulling("pulls " + " ".join(f"i{n}" for n in range(13)) + "\n"))
     assert found.pulls == (*(f"i{n}" for n in range(10)), "3 more images")
