@@ -10,37 +10,48 @@ import re
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent import agent_call, conversation
-from rollout.kubelet.agent.agent_call import Claim
+from rollout.kubelet.agent.agent_call import Claim, PullsFound
 from tests.agent.node import PROGRAM, Node, order
 
 _LINE = re.compile(r"(?P<pid>\d+) +(?:<\.\.\. )?(?P<call>\w+)(?:\(| resumed>)(?P<rest>.*) = (?P<result>-?\d+)")
 
 
 def programs(folder: Path) -> Mapping[str, int]:
-    """Name of a program → how often it was started."""
-    node = Node.make(folder / "node", "sh")
-    node.at("/proc/100/exe").symlink_to(node.bin / "kubelet")
-    node.run(agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=60))
-    asked = (
-        agent_call.apply(PROGRAM, order(), sudo=False, deadline=60),
+    """Name of a program → how often it was started: by the conversation's start and by each verb but the claim."""
+    claim = agent_call.status(PROGRAM, claim=Claim(1, "run-1"), sudo=False, deadline=60)
+    whole = replace(order(), pulls=PullsFound.REFUSE, measured=tuple(file.path for file in order().files))
+    verbs = (
+        agent_call.apply(PROGRAM, whole, sudo=False, deadline=60),
         agent_call.confirm(PROGRAM, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60),
         agent_call.cleanup(PROGRAM, run="run-1", counter=1, sudo=False, deadline=60),
     )
+    node, started = _conversation(folder / "all", (claim, *verbs))
+    if node.receipt().get("state") != "confirmed":
+        raise SystemExit("the agent did not confirm")
+    claimed, nothing = _conversation(folder / "claim", (claim,))[1], _conversation(folder / "nothing", ())[1]
+    return started - (claimed - nothing)
+
+
+def _conversation(folder: Path, asked: Sequence[RemoteCommand]) -> tuple[Node, Counter[str]]:
+    """A node after these verbs, and the programs that they and the start of the conversation started."""
+    node = Node.make(folder, "sh")
+    node.at("/proc/100/exe").symlink_to(node.bin / "kubelet")
+    node.serve("containerd.service", "/usr/bin/containerd")
     frames = [conversation.frame(each.request, f"{at:064d}") for at, each in enumerate(asked) if each.request]
     trace = folder / "trace"
     words = ("strace", "-f", "-o", str(trace), "-e", "trace=execve,clone,clone3,fork,vfork")
-    done = subprocess.run(
+    subprocess.run(
         [*words, str(node.bin / "sh"), *shlex.split(conversation.boot(PROGRAM))[1:]],
         input=conversation.opening(PROGRAM, packed=True) + b"".join(frames),
         capture_output=True, env=node.env(), cwd="/", timeout=600, check=False,
     )  # fmt: skip
-    if node.receipt().get("state") != "confirmed":
-        raise SystemExit(f"the agent did not confirm: {done.stdout[-500:]!r} {done.stderr[-500:]!r}")
-    return Counter(_started(trace.read_text(errors="replace"), str(node.bin)))
+    return node, Counter(_started(trace.read_text(errors="replace"), str(node.bin)))
 
 
 def _started(trace: str, standins: str) -> Iterator[str]:

@@ -24,12 +24,22 @@ frames() { # into `result`: the status of the last verb
   while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
     take "$size" || { say "refused torn-program the request arrived incomplete" && tell && result=1 && return; }
     spoken="begin $nonce$NL"
+    own </dev/null 3>&-
     # shellcheck disable=SC2086 # split into words
     [ -z "$framed" ] || (main $framed) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
     result=$? spoken=''
     printf 'over %s %s\n' "$nonce" "$result"
     [ "$result" -eq 0 ] || log "${framed%% *}: ended with status $result"
   done
+}
+
+own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation
+  [ "$owned" = 0 ] || return 0
+  case $framed in
+    *' claim=1'*) ;;
+    '' | snapshot* | verify* | status*) return 0 ;;
+  esac
+  ! is_ours || owned=1
 }
 
 take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer

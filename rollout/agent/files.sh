@@ -22,6 +22,7 @@ load_file() { # N: what to do with file N into f_…; paths as the node sees the
 }
 
 digest() { # PATH…: sums, for is_as; one process for all
+  digested=" $*"
   sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL
 }
 

@@ -127,7 +127,7 @@ is_ours() { # the state's folders, where they exist: others who can write there 
 lock() {
   undurable=''
   command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
-  is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
+  [ "$owned" = 1 ] || is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
   hold 5 2>/dev/null || refuse locked "another verb is at work"

@@ -102,10 +102,10 @@ is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) a
 show_files() { # with|without: a line for each path in `list`
   present='' spare=3145728 # bytes of content: an answer has a size limit too
   for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
-  sums='' stats=''
+  stats=''
   if [ -n "$present" ]; then # one line each in both, in this order, but for files that were removed meanwhile
     # shellcheck disable=SC2086 # a list of paths
-    digest $present
+    [ "$digested" = "$present" ] || digest $present # an apply has just done so
     sums=${sums#"$NL"}
     # shellcheck disable=SC2086 # a list of paths
     stats=$(stat -c '%n %a %u:%g %s' -- $present 2>/dev/null)$NL
