@@ -21,6 +21,7 @@ from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
+from rollout.errors import RolloutError, StateError
 
 LOOK_AGAIN = 30.0
 """Seconds between two looks into the journals during a soak."""
@@ -36,8 +37,8 @@ _PROGRESS = {
 }
 """Every other ending stops the sequence: an operator resumes or rolls back the run."""
 
-Act = Callable[[tuple[str, ...]], Mapping[str, str]]
-"""Runs these clusters to their ends, together. Returns cluster → why it did not begin, of those that did not."""
+Act = Callable[[tuple[str, ...]], Mapping[str, RolloutError]]
+"""Runs these clusters to their ends, together. Returns cluster → why it did not begin or end, of those that did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,11 @@ def carry_out(
 ) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
     """Continue until the sequence has ended, halted or was interrupted. The last turn, and the state of each cluster.
 
-    A turn of ``BEGIN``, ``SOAK`` or ``ASK`` at the end: it was interrupted there.
+    A turn of ``BEGIN``, ``SOAK`` or ``ASK`` at the end: it was interrupted there. ``STOP``: a single ``apply`` would end
+    with the same ``StateError``.
     """
-    refused: dict[str, str] = {}
+    refused: dict[str, RolloutError] = {}
+    held: Mapping[str, StateError] = {}  # of the last act: not halted, because another controller may go on with them
     passed: set[str] = set()  # clusters with late gates that passed after their soak
     told: NextTurn | None = None
     while True:
@@ -177,24 +180,34 @@ def carry_out(
                 state.nodes,
                 state.run,
                 state.failed,
-                why=refused[cluster],
+                why=str(refused[cluster]),
                 remedy=HaltRemedy.AS_SAID,
             )
             if cluster in refused
             else replace(state, late_due=state.late_due and cluster not in passed)
             for cluster, state in look().items()
         }
-        turn = next_turn(sequence, found, tools.clock.now())
-        if turn.turn in (Turn.HALT, Turn.END) or tools.interrupted():
+        turn = _unless_held(next_turn(sequence, found, tools.clock.now()), held)
+        if turn.turn in (Turn.HALT, Turn.STOP, Turn.END) or tools.interrupted():
             return turn, found
         if turn != told:
             tools.tell(turn)
             told = turn
         if turn.turn is Turn.BEGIN:
-            refused |= act(turn.clusters)
+            errors = act(turn.clusters)
+            held = {cluster: error for cluster, error in errors.items() if isinstance(error, StateError)}
+            refused |= {cluster: error for cluster, error in errors.items() if cluster not in held}
         elif turn.turn is Turn.ASK:
             passed |= {cluster for cluster in turn.clusters if tools.late_pass(cluster)}
             if not passed.issuperset(turn.clusters):
                 tools.wait(LOOK_AGAIN)
         else:
             tools.wait(min(LOOK_AGAIN, turn.until - tools.clock.now()))
+
+
+def _unless_held(turn: NextTurn, held: Mapping[str, StateError]) -> NextTurn:
+    """``STOP`` instead of beginning a cluster again that could not begin or end just now."""
+    clusters = tuple(cluster for cluster in turn.clusters if cluster in held) if turn.turn is Turn.BEGIN else ()
+    if not clusters:
+        return turn
+    return NextTurn(Turn.STOP, turn.stage, clusters, why="; ".join(f"{each}: {held[each]}" for each in clusters))

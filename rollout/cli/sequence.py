@@ -16,7 +16,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
-from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
+from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.watch_late import ask_once
@@ -67,6 +67,9 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         if found[each.cluster].progress is ClusterProgress.NOT_BEGUN:
             _checked(session, journal, each, plans[each.cluster], file, runs)
     turn = next_turn(sequence, found, SystemClock().now())
+    for cluster in turn.clusters if turn.turn is Turn.BEGIN else ():
+        if found[cluster].run:
+            check_not_held(journal, cluster, found[cluster].run)
     if turn.turn in (Turn.BEGIN, Turn.SOAK):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
@@ -195,16 +198,16 @@ def _as_applied(state: SequencedCluster, at: float | None) -> SequencedCluster:
     return state if at is None or state.run else replace(state, progress=ClusterProgress.DONE, ended=at)
 
 
-def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, str]:
+def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, RolloutError]:
     """Each cluster on a thread of its own, so that none waits for another. Cluster → why it did not begin or end."""
-    refused: dict[str, str] = {}
+    refused: dict[str, RolloutError] = {}
     broken: list[BaseException] = []
 
     def guarded(cluster: str) -> None:
         try:
             one(cluster)
         except RolloutError as error:
-            refused[cluster] = str(error)
+            refused[cluster] = error
         except BaseException as error:  # noqa: BLE001 - raised again in the main thread
             broken.append(error)
 

@@ -20,9 +20,9 @@ from rollout.core.presentation.sequence_text import sequence_document, sequence_
 from rollout.core.run.late_watch import LateNote, LateWord
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import Verb
-from rollout.errors import Place
+from rollout.errors import Place, RolloutError
 from tests.app.agents import SILENT, answer
-from tests.app.site import ACCESS, SMALL, KilledError, Site, at_work
+from tests.app.site import ACCESS, SMALL, KilledError, Site, at_work, held_by_another_process
 
 FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
 SOAK = 300.0
@@ -63,18 +63,25 @@ class Both:
     def states(self) -> Mapping[str, SequencedCluster]:
         return cluster_states(self.journal, self.plans)
 
-    def act(self, clusters: tuple[str, ...]) -> Mapping[str, str]:
+    def act(self, clusters: tuple[str, ...]) -> Mapping[str, RolloutError]:
+        refused: dict[str, RolloutError] = {}
         for cluster in clusters:
             self.begun.append(cluster)
-            site, run = self.sites[cluster], self.states()[cluster].run
-            site.at = self.at
-            tools = replace(site.tools(), new_run_id=partial("run-{}".format, cluster))
-            if run:
-                resume(resumable(self.journal, run), ACCESS, tools)
-            else:
-                start_apply(self.plans[cluster], ACCESS, tools)
-            self.at = site.at
-        return {}
+            try:
+                self._one(cluster)
+            except RolloutError as error:
+                refused[cluster] = error
+        return refused
+
+    def _one(self, cluster: str) -> None:
+        site, run = self.sites[cluster], self.states()[cluster].run
+        site.at = self.at
+        tools = replace(site.tools(), new_run_id=partial("run-{}".format, cluster))
+        if run:
+            resume(resumable(self.journal, run), ACCESS, tools)
+        else:
+            start_apply(self.plans[cluster], ACCESS, tools)
+        self.at = site.at
 
     def late_pass(self, cluster: str) -> bool:
         assert self.plans[cluster].late
@@ -119,6 +126,20 @@ def test_a_killed_controller_is_resumed_by_the_same_command(both: Both) -> None:
     turn, found = both.go()
     assert (turn.turn, found[FIRST.cluster].run) == (Turn.END, f"run-{FIRST.cluster}")
     assert both.begun == [FIRST.cluster, FIRST.cluster, "second"]
+
+
+def test_a_cluster_that_another_controller_holds_stops_the_sequence_without_a_halt(both: Both, tmp_path: Path) -> None:
+    run = f"run-{FIRST.cluster}"
+    _dies(both, "n2", Verb.APPLY, both.go)
+    both.journal.release(FIRST.cluster, run)
+    held_by_another_process(tmp_path, FIRST.cluster, run)
+    turn, found = both.go()
+    assert (turn.turn, turn.clusters, sequence_exit(found, turn)) == (Turn.STOP, (FIRST.cluster,), 5)
+    assert found[FIRST.cluster].progress is ClusterProgress.UNFINISHED
+    *_, last = sequence_lines(sequence_document(SEQUENCE, found, turn))
+    assert last.startswith(f"sequence both: stopped; no cluster is halted. {FIRST.cluster}: run {run} holds {FIRST.cluster}: ")
+    assert "(wait for it, see `rollout status`; " in last
+    assert both.begun[-1] == FIRST.cluster, "the second does not begin"
 
 
 def test_a_cluster_whose_plan_changes_nothing_but_left_nodes_out_says_so(tmp_path: Path) -> None:

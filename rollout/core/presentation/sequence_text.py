@@ -104,10 +104,13 @@ def _hint(cluster: str, plan: str, state: SequencedCluster) -> str | None:
     return f"see `rollout report {run}`; {act}; then repeat the sequence"
 
 
+_EXIT = {Turn.HALT: 3, Turn.STOP: 5}
+
+
 def sequence_exit(found: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
-    """0 done · 3 halted · 4 done, but some nodes failed or were left; ``None``: it has not ended."""
-    if turn.turn is Turn.HALT:
-        return 3
+    """0 done · 3 halted · 4 done, but some nodes failed or were left · 5 stopped; ``None``: it has not ended."""
+    if turn.turn in _EXIT:
+        return _EXIT[turn.turn]
     if turn.turn is not Turn.END:
         return None
     return 4 if any(state.failed or state.left for state in found.values()) else 0
@@ -143,6 +146,8 @@ def _ending(document: SequenceDocument) -> str:
             return f"{name}: done, {document.failed} failed of at most {document.limit - 1}"
         case Turn.HALT:
             return f"{name}: halted; no further cluster begins. {printable(document.why or '', 400)}"
+        case Turn.STOP:
+            return f"{name}: stopped; no cluster is halted. {printable(document.why or '', 800)}"
         case Turn.SOAK:
             return f"{name}: soaking until {wall(document.until or 0.0)}"
         case Turn.ASK:

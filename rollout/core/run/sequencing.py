@@ -70,12 +70,13 @@ class Turn(StrEnum):
     SOAK = "soak"
     ASK = "ask"
     HALT = "halt"
+    STOP = "stop"  # this controller cannot continue: another one holds a cluster, or a cluster's state is unusable
     END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """``clusters``: to begin, to resume or to ask; ``until``: the end of the soak; ``why``: of the halt."""
+    """``clusters``: to begin, to resume or to ask; ``until``: the end of the soak; ``why``: of the halt or the stop."""
 
     turn: Turn
     stage: int = 0
