@@ -170,7 +170,7 @@ def carry_out(
     with the same ``StateError``.
     """
     refused: dict[str, RolloutError] = {}
-    held: Mapping[str, StateError] = {}  # of the last act: not halted, because another controller may go on with them
+    held: Mapping[str, StateError] = {}  # of the last turn: not halted, because another controller may go on with them
     passed: set[str] = set()  # clusters with late gates that passed after their soak
     told: NextTurn | None = None
     while True:
@@ -193,21 +193,35 @@ def carry_out(
         if turn != told:
             tools.tell(turn)
             told = turn
+        errors: Mapping[str, RolloutError] = {}
         if turn.turn is Turn.BEGIN:
             errors = act(turn.clusters)
-            held = {cluster: error for cluster, error in errors.items() if isinstance(error, StateError)}
-            refused |= {cluster: error for cluster, error in errors.items() if cluster not in held}
         elif turn.turn is Turn.ASK:
-            passed |= {cluster for cluster in turn.clusters if tools.late_pass(cluster)}
-            if not passed.issuperset(turn.clusters):
+            now_passed, errors = _asked(turn.clusters, tools)
+            passed |= now_passed
+            if not errors and not passed.issuperset(turn.clusters):
                 tools.wait(LOOK_AGAIN)
         else:
             tools.wait(min(LOOK_AGAIN, turn.until - tools.clock.now()))
+        held = {cluster: error for cluster, error in errors.items() if isinstance(error, StateError)}
+        refused |= {cluster: error for cluster, error in errors.items() if cluster not in held}
+
+
+def _asked(clusters: tuple[str, ...], tools: SequenceTools) -> tuple[set[str], Mapping[str, RolloutError]]:
+    """The clusters with late gates that pass now, and cluster → why its late gates could not be asked."""
+    passed: set[str] = set()
+    errors: dict[str, RolloutError] = {}
+    for cluster in clusters:
+        try:
+            passed |= {cluster} if tools.late_pass(cluster) else set()
+        except RolloutError as error:  # such as an inventory that was removed
+            errors[cluster] = error
+    return passed, errors
 
 
 def _unless_held(turn: NextTurn, held: Mapping[str, StateError]) -> NextTurn:
-    """``STOP`` instead of beginning a cluster again that could not begin or end just now."""
-    clusters = tuple(cluster for cluster in turn.clusters if cluster in held) if turn.turn is Turn.BEGIN else ()
+    """``STOP`` instead of beginning or asking a cluster again that could not begin, end or be asked just now."""
+    clusters = tuple(cluster for cluster in turn.clusters if cluster in held)
     if not clusters:
         return turn
     return NextTurn(Turn.STOP, turn.stage, clusters, why="; ".join(f"{each}: {held[each]}" for each in clusters))

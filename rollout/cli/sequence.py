@@ -70,7 +70,7 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
     for cluster in turn.clusters if turn.turn is Turn.BEGIN else ():
         if found[cluster].run:
             check_not_held(journal, cluster, found[cluster].run)
-    if turn.turn in (Turn.BEGIN, Turn.SOAK):
+    if turn.turn not in (Turn.HALT, Turn.END):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
         what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"

@@ -137,7 +137,9 @@ def test_a_cluster_that_another_controller_holds_stops_the_sequence_without_a_ha
     assert (turn.turn, turn.clusters, sequence_exit(found, turn)) == (Turn.STOP, (FIRST.cluster,), 5)
     assert found[FIRST.cluster].progress is ClusterProgress.UNFINISHED
     *_, last = sequence_lines(sequence_document(SEQUENCE, found, turn))
-    assert last.startswith(f"sequence both: stopped; no cluster is halted. {FIRST.cluster}: run {run} holds {FIRST.cluster}: ")
+    assert last.startswith(
+        f"sequence both: stopped; no cluster is halted. {FIRST.cluster}: run {run} holds {FIRST.cluster}: "
+    )
     assert "(wait for it, see `rollout status`; " in last
     assert both.begun[-1] == FIRST.cluster, "the second does not begin"
 
