@@ -17,10 +17,12 @@ from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.run.journal_codec import transactions_in
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
+from rollout.core.text.terminal import counted
 from rollout.errors import RolloutError, StateError
 
 LOOK_AGAIN = 30.0
@@ -82,8 +84,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     followed = [each.run for each in later if each.state not in _TURNED_AWAY]
     back = _rollback(journal, listed, later)
     if back is not None:
-        remedy, why = _of_rollback(run, back)
-        progress = ClusterProgress.ROLLED_BACK if remedy is HaltRemedy.PLAN_AGAIN else ClusterProgress.HALTED
+        progress, remedy, why = _of_rollback(listed, back)
     elif followed and progress in (ClusterProgress.UNFINISHED, ClusterProgress.INTERRUPTED):
         progress, remedy = ClusterProgress.HALTED, HaltRemedy.PLAN_AGAIN
         why = f"run {run} has not finished, and run {followed[-1]} followed it"
@@ -91,7 +92,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         progress, remedy = ClusterProgress.HALTED, HaltRemedy.ROLL_BACK
         why = f"the late gates of run {run} failed: {late.harm.said}"
     else:
-        remedy = HaltRemedy.PLAN_AGAIN if followed else _of_halt(listed, summary)
+        remedy = HaltRemedy.PLAN_AGAIN if followed else _of_ending(listed, summary)
         why = _why(listed, summary.why if summary else "")
     failed = sum(counts.get(kind, 0) for kind in FAILED)
     return SequencedCluster(
@@ -108,6 +109,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         if late.ended and not late_passed(late)
         else "",
         rollback=back.run if back is not None else "",
+        pending=listed.pending_recovery.nodes,
     )
 
 
@@ -129,26 +131,50 @@ def _rollback(journal: Journal, listed: ListedRun, later: Sequence[ListedRun]) -
     reverted_by = {each.run for each in listed.rolled_back}
     for each in reversed(later):
         begun = each.goal == Goal.REVERT and each.state not in _TURNED_AWAY
-        if each.run in reverted_by or (begun and f'"{listed.run}-' in journal.header(each.run).order):
+        if each.run in reverted_by or (begun and listed.run in _runs_reverted_by(journal, each.run)):
             return each
     return None
 
 
-def _of_rollback(run: str, back: ListedRun) -> tuple[HaltRemedy, str]:
-    """What to do about a cluster that was or is rolled back, and why the sequence stops."""
+def _runs_reverted_by(journal: Journal, run: str) -> frozenset[str]:
+    return frozenset(tx.rpartition("-")[0] for tx in transactions_in(journal.header(run).order))
+
+
+def _of_rollback(listed: ListedRun, back: ListedRun) -> tuple[ClusterProgress, HaltRemedy, str]:
+    """Where a cluster is that was or is rolled back, what to do about it, and why the sequence stops."""
+    run = listed.run
     match back.state:
         case RunStanding.DONE | RunStanding.PREFLIGHT | RunStanding.CLAIMED | RunStanding.UNKNOWN:
-            return HaltRemedy.PLAN_AGAIN, f"run {run} was rolled back by {back.run}"
+            return _of_ended_rollback(listed, back)
         case RunStanding.AT_WORK:
-            return HaltRemedy.AWAIT_ROLLBACK, f"run {run} is being rolled back by {back.run}"
+            remedy, why = HaltRemedy.AWAIT_ROLLBACK, f"run {run} is being rolled back by {back.run}"
         case RunStanding.NO_CONTROLLER:
-            return HaltRemedy.RESUME_ROLLBACK, f"run {run} is being rolled back by {back.run}, which has no controller"
+            why = f"run {run} is being rolled back by {back.run}, which has no controller"
+            remedy = HaltRemedy.RESUME_ROLLBACK
         case RunStanding.HALTED | RunStanding.INTERRUPTED:
-            return HaltRemedy.RESUME_ROLLBACK, f"the rollback {back.run} of run {run} ended as {back.state}"
+            why = f"the rollback {back.run} of run {run} ended as {back.state}"
+            remedy = HaltRemedy.RESUME_ROLLBACK
+    return ClusterProgress.HALTED, remedy, why
 
 
-def _of_halt(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
-    """What may be done about a run that halted, if no run followed it."""
+def _of_ended_rollback(listed: ListedRun, back: ListedRun) -> tuple[ClusterProgress, HaltRemedy, str]:
+    """A rollback may have reverted some nodes only: the others, which it did not reach, still have the change."""
+    run, pending = listed.run, back.pending_recovery.nodes
+    reverted = sum(each.count for each in listed.rolled_back if each.run == back.run)
+    nodes = f" on {counted(reverted, 'node')}" if reverted else ""
+    why = f"run {run} was rolled back by {back.run}{nodes}"
+    if not pending:
+        return ClusterProgress.ROLLED_BACK, HaltRemedy.PLAN_AGAIN, why
+    if not reverted:
+        why = f"the rollback {back.run} of run {run} reverted no node"
+    progress = ClusterProgress.ROLLED_BACK if reverted else ClusterProgress.HALTED
+    return progress, HaltRemedy.RECOVER_ROLLBACK, f"{why}; pending recovery: {pending}"
+
+
+def _of_ending(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
+    """What may be done about a run that has ended, if no run followed it."""
+    if listed.state is RunStanding.DONE:
+        return HaltRemedy.RECOVER
     if listed.state is RunStanding.PREFLIGHT:
         return HaltRemedy.PLAN_AGAIN
     if summary is None or summary.owed or any(kind in summary.nodes for kind in HOLDING):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Note
-from rollout.app.runs import resumable, resume, start_apply
+from rollout.app.runs import resumable, resume, start_apply, with_pending_recovery
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import LateWatch, Share
@@ -40,6 +43,7 @@ class Both:
     """Two clusters with one journal. ``said``: the turns, as told to the operator."""
 
     journal: SqlJournal
+    folder: Path
     said: list[NextTurn] = field(default_factory=list)
     begun: list[str] = field(default_factory=list)
     stop_after: int = 99  # the operator interrupts after so many clusters
@@ -96,7 +100,7 @@ class Both:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Both:
-    return Both(SqlJournal(tmp_path))
+    return Both(SqlJournal(tmp_path), tmp_path)
 
 
 def test_the_second_cluster_begins_after_the_soak_of_the_first(both: Both) -> None:
@@ -148,7 +152,7 @@ def test_a_cluster_whose_plan_changes_nothing_but_left_nodes_out_says_so(tmp_pat
     empty = replace(
         FIRST, nodes={}, waves=(), left=(ExcludedNode("n9", "r1", Standing.UNREACHABLE, "unreachable", "no answer"),)
     )
-    both = Both(SqlJournal(tmp_path), plans={FIRST.cluster: empty, SECOND.cluster: SECOND})
+    both = Both(SqlJournal(tmp_path), tmp_path, plans={FIRST.cluster: empty, SECOND.cluster: SECOND})
     turn, found = both.go()
     document = sequence_document(SEQUENCE, found, turn)
     assert (turn.turn, document.exit_code) == (Turn.END, 4)
@@ -178,6 +182,74 @@ def test_a_rollback_in_the_soak_halts_the_sequence(both: Both) -> None:
         "then repeat the sequence"
     )
     assert "resume" not in (first.hint or "")
+
+
+def _silent(both: Both, *names: str) -> None:
+    says = both.sites[FIRST.cluster].nodes.says
+    says |= {(name, verb): SILENT for name in names for verb in ("status", "revert")}
+
+
+@pytest.mark.parametrize(
+    ("away", "progress", "why"),
+    [
+        (("n3",), ClusterProgress.ROLLED_BACK, "run run-c was rolled back by r1 on 2 nodes; pending recovery: n3"),
+        (
+            ("n1", "n2", "n3"),
+            ClusterProgress.HALTED,
+            "the rollback r1 of run run-c reverted no node; pending recovery: n[1-3]",
+        ),
+    ],
+)
+def test_a_rollback_that_did_not_reach_nodes_names_them_and_the_recovery(
+    both: Both, away: tuple[str, ...], progress: ClusterProgress, why: str
+) -> None:
+    both.stop_after = 1
+    both.go()
+    _silent(both, *away)
+    both.sites[FIRST.cluster].roll_back(f"run-{FIRST.cluster}")
+    both.stop_after = 99
+    turn, found = both.go()
+    assert (turn.turn, found[FIRST.cluster].progress, turn.why) == (Turn.HALT, progress, f"c: {why}")
+    assert "; `rollout recover r1` and replace its plan c.json" in _hint(both, found, turn)
+    assert with_pending_recovery(both.journal, "r1"), "the command that it names is accepted"
+
+
+def test_a_done_cluster_with_pending_recoveries_names_the_command_that_does_them(both: Both) -> None:
+    _silent(both, "n3")
+    turn, found = both.go()
+    *_, first, _, _, _, last = ("", *sequence_lines(sequence_document(SEQUENCE, found, turn)))
+    assert first == "  c: done, 3 nodes, 1 failed, pending recovery: n3, run run-c"
+    assert last == "c: once n3 answers: `rollout recover run-c`"
+    assert with_pending_recovery(both.journal, "run-c"), "the command that it names is accepted"
+    both.sites[FIRST.cluster].nodes.says.clear()
+    resume(with_pending_recovery(both.journal, "run-c"), ACCESS, both.sites[FIRST.cluster].tools())
+    turn, found = both.go()
+    assert sequence_document(SEQUENCE, found, turn).exit_code == 0
+
+
+def test_the_recovery_of_a_run_that_another_one_followed_is_not_offered(both: Both) -> None:
+    _silent(both, "n3")
+    both.go()
+    start_apply(replace(SMALL, passes=2), ACCESS, both.sites[FIRST.cluster].tools())
+    turn, found = both.go()
+    assert "`rollout recover" not in "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
+
+
+def test_a_rollback_of_another_version_that_has_not_ended_is_found_by_its_transactions(both: Both) -> None:
+    both.stop_after = 1
+    both.go()
+    _dies(both, "n1", Verb.READ, lambda: both.sites[FIRST.cluster].roll_back("run-c"))
+    order = json.loads(both.journal.header("r1").order)
+    for transactions, expected in (
+        (order["transactions"], ClusterProgress.HALTED),
+        ({"n1": "run-c-1-1"}, ClusterProgress.DONE),
+        ({"run-c-1": "other-1"}, ClusterProgress.DONE),
+    ):
+        with closing(sqlite3.connect(both.folder / "journal.db")) as database:
+            written = json.dumps(order | {"rules": 1, "transactions": transactions})
+            database.execute("UPDATE runs SET \"order\" = ? WHERE run = 'r1'", (written,))
+            database.commit()
+        assert both.states()["c"].progress is expected
 
 
 def _dies(both: Both, node: str, verb: Verb, act: Callable[[], object]) -> None:
@@ -242,7 +314,7 @@ def test_failed_nodes_of_all_clusters_count_against_one_budget(both: Both) -> No
 
 
 def test_a_budget_that_is_reached_names_the_reports_and_what_to_do(tmp_path: Path) -> None:
-    both = Both(SqlJournal(tmp_path), sequence=replace(SEQUENCE, budget=Share(count=1)))
+    both = Both(SqlJournal(tmp_path), tmp_path, sequence=replace(SEQUENCE, budget=Share(count=1)))
     both.sites[FIRST.cluster].nodes.says[("n3", "status")] = SILENT
     turn, found = both.go()
     assert (turn.turn, both.begun) == (Turn.HALT, [FIRST.cluster])
@@ -256,7 +328,7 @@ WATCHED = {FIRST.cluster: replace(FIRST, late=LateWatch(3600.0)), SECOND.cluster
 
 
 def test_the_second_cluster_waits_until_the_late_gates_of_the_first_pass(tmp_path: Path) -> None:
-    both = Both(SqlJournal(tmp_path), plans=WATCHED, late=[False, False, True])
+    both = Both(SqlJournal(tmp_path), tmp_path, plans=WATCHED, late=[False, False, True])
     turn, found = both.go()
     assert (turn.turn, both.late) == (Turn.END, [])
     assert [said.turn for said in both.said] == [Turn.BEGIN, Turn.SOAK, Turn.ASK, Turn.BEGIN]
@@ -267,7 +339,7 @@ def test_the_second_cluster_waits_until_the_late_gates_of_the_first_pass(tmp_pat
 
 @pytest.mark.parametrize("word", [LateWord.HARM, LateWord.ENDED])
 def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, word: LateWord) -> None:
-    both = Both(SqlJournal(tmp_path), plans=WATCHED, stop_after=1)
+    both = Both(SqlJournal(tmp_path), tmp_path, plans=WATCHED, stop_after=1)
     both.go()
     both.stop_after = 99
     note = LateNote(both.at, word, "3 failures in a row").text(f"run-{FIRST.cluster}")
@@ -283,7 +355,7 @@ def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, 
 def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: Path) -> None:
     plans = {name: replace(SMALL, cluster=name) for name in ("canary", "one", "two", "last")}
     sequence = ClusterSequence("all", (_stage("canary"), _stage("one", "two"), _stage("last")), Share(count=9))
-    both = Both(SqlJournal(tmp_path), plans=plans, sequence=sequence)
+    both = Both(SqlJournal(tmp_path), tmp_path, plans=plans, sequence=sequence)
     for node in ACCESS.targets:
         both.sites["one"].nodes.says[(node, "status")] = SILENT
     turn, found = both.go()

@@ -27,12 +27,14 @@ class ClusterProgress(StrEnum):
 
 
 class HaltRemedy(StrEnum):
-    """What an operator may do about a halted cluster before the sequence is repeated."""
+    """What an operator may do about a cluster. If it halted: before the sequence is repeated."""
 
     RESUME_OR_ROLL_BACK = "resume-or-roll-back"
     RESUME_OR_PLAN_AGAIN = "resume-or-plan-again"  # its run left no node that a rollback would revert
     ROLL_BACK = "roll-back"  # its run is done, and late gates failed
     PLAN_AGAIN = "plan-again"  # it was rolled back or followed by another run, or touched nothing
+    RECOVER = "recover"  # it is done with pending recoveries: not halted
+    RECOVER_ROLLBACK = "recover-rollback"  # its rollback is done with pending recoveries
     AWAIT_ROLLBACK = "await-rollback"  # a controller rolls it back now
     RESUME_ROLLBACK = "resume-rollback"  # its rollback halted, was interrupted or lost its controller
     AS_SAID = "as-said"  # it could not begin: the error says what to do
@@ -43,8 +45,8 @@ _GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, Clu
 
 @dataclass(frozen=True, slots=True)
 class SequencedCluster:
-    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why`` and
-    ``remedy``: of a halt. ``rollback``: the run that rolls it back, or ``""``.
+    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
+    ``rollback``: the run that rolls it back, or ``""``. ``pending``: the nodeset of its pending recoveries.
 
     ``left``: it is done and no node failed, but nodes were not changed, such as refused ones. ``late_due``: its run has late gates,
     which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
@@ -61,6 +63,7 @@ class SequencedCluster:
     late_due: bool = False
     late_over: str = ""
     rollback: str = ""
+    pending: str = ""
 
 
 class Turn(StrEnum):
