@@ -39,7 +39,7 @@ from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
-from rollout.core.text.terminal import counted
+from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, RolloutError
 
 JOIN_SECONDS = 0.2
@@ -78,6 +78,8 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         turn, found = _SequenceRun(session, sequence, plans, file, runs).carry_out()
     _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
+    if code is None and session.output == "text":
+        click.echo(f"To continue: rollout apply --sequence {printable(str(file), LONGEST_PATH)}")
     return 130 if code is None else code
 
 

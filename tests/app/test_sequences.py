@@ -350,6 +350,8 @@ def test_late_harm_and_a_watch_without_a_pass_halt_the_sequence(tmp_path: Path, 
     said = "\n".join(sequence_lines(sequence_document(SEQUENCE, found, turn)))
     assert "`rollout resume" not in said, "a run that is done cannot be resumed"
     assert (f"`rollout rollback run-{FIRST.cluster}` and replace its plan" in said) == (word is LateWord.HARM)
+    ended = f"{FIRST.cluster}: see `rollout report run-{FIRST.cluster}`; if the cluster is healthy, remove it from the sequence"
+    assert (f"{ended} file; then repeat the sequence" in said) == (word is LateWord.ENDED)
 
 
 def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -53,6 +56,7 @@ class Soaking:
     edited: str = ""
     revoked: bool = False
     replaced: bool = False
+    then: Callable[[], object] = int
     applied: list[str] = field(default_factory=list)
 
     def approvals(self, _session: Session, plan: Plan, _inventory: Inventory, _file: Path) -> tuple[Approval, ...]:
@@ -68,6 +72,8 @@ class Soaking:
                 ["plan", "--cluster", "other", "--snapshot", "other.fleet.json", "--limit", "n1", "--out", "other.json"]
             )
             assert made == 0
+        if len(self.applied) == 1:
+            self.then()
         return 0
 
     def resume(self, _session: Session, _journal: Journal, _state: RunState) -> int:
@@ -157,6 +163,40 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
     monkeypatch.setattr(sequence, "ask_once", ask)
     assert soaking.go(both) == (0 if passes else 3)
     assert soaking.applied == (["other"] if passes else [])
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda: Path("other.json").unlink(), "other.json: No such file or directory [file-missing]"),
+        (lambda: Path("other.json").write_bytes(b'{"plan"'), "other.json is not JSON [plan-unreadable]"),
+        (lambda: shutil.copy("small.json", "other.json"), "other.json is a plan of small, not of other"),
+        (OTHER.unlink, "there is no cluster `other` (choose one of: small) [unknown-cluster]"),
+    ],
+    ids=["plan removed", "plan cut off", "plan of another cluster", "inventory removed"],
+)
+def test_a_file_that_is_gone_after_the_soak_halts_the_sequence_and_names_the_next_step(
+    both: Path, capsys: pytest.CaptureFixture[str], edit: Callable[[], object], said: str
+) -> None:
+    soaking = Soaking(then=edit)
+    assert (soaking.go(both), soaking.applied) == (3, ["small"])
+    *_, ending, last = capsys.readouterr().out.splitlines()
+    assert said in ending
+    assert last == "other: correct this; then repeat the sequence"
+
+
+def test_ctrl_c_in_a_soak_names_the_command_that_continues(both: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("both.yaml").write_text(SEQUENCE.replace("soak: 0s", "soak: 720h"))
+    soaking = Soaking(then=lambda: signal.raise_signal(signal.SIGINT))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert (soaking.go(both), soaking.applied) == (130, ["small"])
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    *_, soaks, last = capsys.readouterr().out.splitlines()
+    assert soaks.startswith("sequence both: soaking until ")
+    assert last == "To continue: rollout apply --sequence both.yaml"
 
 
 def test_without_an_edit_each_cluster_is_applied(both: Path) -> None:

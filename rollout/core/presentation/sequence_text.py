@@ -72,18 +72,20 @@ def sequence_document(
             StageLines(
                 stage.name,
                 stage.soak,
-                tuple(_line(each.cluster, each.plan, found[each.cluster]) for each in stage.clusters),
+                tuple(_line(each.cluster, each.plan, found[each.cluster], turn) for each in stage.clusters),
             )
             for stage in sequence.stages
         ),
     )
 
 
-def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
+def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> ClusterLine:
     hint = None
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
-    if halted and state.run:
+    if halted:
         hint = _after_halt(cluster, plan, state)
+    elif turn.turn is Turn.HALT and cluster in turn.clusters:
+        hint = f"see `rollout report {state.run}`; if the cluster is healthy, {_REMOVE}"
     elif state.remedy is HaltRemedy.RECOVER and state.pending:
         hint = _recovery(state)
     return ClusterLine(
@@ -92,7 +94,10 @@ def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
     )  # fmt: skip
 
 
-def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str | None:
+_REMOVE = "remove it from the sequence file; then repeat the sequence"
+
+
+def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str:
     run, again = state.run, f"replace its plan {plan} with `rollout plan --cluster {cluster} --out FILE`"
     acts = {
         HaltRemedy.RESUME_OR_ROLL_BACK: f"`rollout resume {run}`, or `rollout rollback {run}` and {again}",
@@ -104,7 +109,11 @@ def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str | None:
         HaltRemedy.RESUME_ROLLBACK: f"`rollout resume {state.rollback}` and {again}",
     }
     act = acts.get(state.remedy)
-    return f"see `rollout report {run}`; {act}; then repeat the sequence" if act else None
+    return (
+        f"see `rollout report {run}`; {act}; then repeat the sequence"
+        if act
+        else "correct this; then repeat the sequence"
+    )
 
 
 def _recovery(state: SequencedCluster) -> str:

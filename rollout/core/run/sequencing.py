@@ -79,7 +79,7 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """``clusters``: to begin, to resume or to ask; ``until``: the end of the soak; ``why``: of the halt or the stop."""
+    """``clusters``: to begin, to resume or to ask, or with a late watch that can no longer pass; ``until``: the end of the soak; ``why``: of the halt or the stop."""
 
     turn: Turn
     stage: int = 0
@@ -102,8 +102,10 @@ def next_turn(sequence: ClusterSequence, found: Mapping[str, SequencedCluster], 
             return NextTurn(Turn.SOAK, at, until=until)
         due = tuple(each.cluster for each in stage.clusters if found[each.cluster].late_due)
         if due and _begins_later(sequence.stages[at + 1 :], found):
-            over = next((f"{each}: {found[each].late_over}" for each in due if found[each].late_over), "")
-            return NextTurn(Turn.HALT, why=over) if over else NextTurn(Turn.ASK, at, due)
+            over = next((each for each in due if found[each].late_over), None)
+            if over is None:
+                return NextTurn(Turn.ASK, at, due)
+            return NextTurn(Turn.HALT, at, (over,), why=f"{over}: {found[over].late_over}")
     return NextTurn(Turn.END)
 
 
