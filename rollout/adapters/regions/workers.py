@@ -135,7 +135,7 @@ class RegionWorkers:
 
 @dataclass(frozen=True, slots=True)
 class ServedZone:
-    """A zone of nodes. ``region``: of the zone, ``""``: none. ``workers``: those that can be used there.
+    """A zone of nodes. ``region``: of the zone, ``""``: no connected worker is of one. ``workers``: those that can be used.
 
     ``trouble``: why no worker can be used; ``notice``: what is easily overlooked. ``""``: nothing.
     """
@@ -148,14 +148,17 @@ class ServedZone:
 
 
 def served_zones(workers: Collection[RegionWorker], zones: Collection[str]) -> tuple[ServedZone, ...]:
-    """Which of ``workers`` serve each zone, in the order of ``zones``."""
-    usable = {worker.region for worker in workers if not worker.trouble}
+    """Which of ``workers`` serve each zone, in the order of ``zones``.
+
+    A region keeps its zones if none of its workers can be used: those of a wider region may not reach the nodes.
+    """
+    regions = {worker.region for worker in workers}
     refused = {worker.region: f"{worker.name}: {worker.trouble}" for worker in workers if worker.trouble}
     found = []
     for zone in zones:
-        region = region_of_zone(zone, usable)
+        region = region_of_zone(zone, regions)
         able = tuple(sorted(each.name for each in workers if each.region == region and not each.trouble))
-        why = "" if region else refused.get(region_of_zone(zone, refused), "no worker is connected")
+        why = "" if able else refused.get(region, "no worker is connected")
         found.append(ServedZone(zone, region, able, why, _notice(zone, region, able)))
     return tuple(found)
 

@@ -168,6 +168,28 @@ def test_a_region_without_a_worker_is_not_reached_unless_the_inventory_allows_it
     assert "`controllerSsh`" in answer.message
 
 
+def test_a_zone_whose_own_region_lost_its_workers_is_not_handed_to_a_wider_region(at: RegionFleet) -> None:
+    at.fabric.stations["eu-a-1"] = RegionStation(at.agents)
+    at.nodes.run(NODE, STATUS)
+    at.fabric.lose.add("eu-a-1")
+    assert at.nodes.run(NODE, STATUS).reference == LOST
+    del at.fabric.stations["eu-a-1"]
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
+    assert set(at.carried()) == {"eu-a-1"}
+    at.fabric.stations["eu-a-2"] = RegionStation(at.agents)
+    at.nodes._workers.look_again()  # noqa: SLF001 - else the list of workers is a second old
+    assert at.nodes.run(NODE, STATUS).status == 0
+
+
+def test_a_zone_whose_own_region_has_a_worker_that_differs_is_not_served_by_a_wider_region(at: RegionFleet) -> None:
+    at.fabric.stations["eu-a-1"] = RegionStation(at.agents)
+    at.fabric.identities["eu-a-1"] = replace(decode_identity(remote.identify()), version="0.0.1")
+    (served,) = served_zones(RegionWorkers(at.fabric).connected(), ["eu-a"])
+    assert (served.region, served.workers) == ("eu-a", ())
+    assert served.trouble.startswith("eu-a-1: it has rollout 0.0.1")
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
+
+
 def test_a_scheduler_that_is_away_keeps_no_node_from_being_read(at: RegionFleet) -> None:
     at.nodes.run(NODE, STATUS)
     at.fabric.is_away = True
