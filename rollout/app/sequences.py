@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rollout.app.following import late_findings, replay_if_readable
+from rollout.app.following import AWAY_SECONDS, late_findings, replay_if_readable
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Clock, Journal
 from rollout.app.rollbacks import HOLDING
 from rollout.app.run_list import listed_runs
@@ -27,6 +28,9 @@ from rollout.errors import RolloutError, StateError
 
 LOOK_AGAIN = 30.0
 """Seconds between two looks into the journals during a soak."""
+
+RETRY = 5.0
+"""Seconds until an unreachable journal is tried again."""
 
 FAILED = (NodeState.FAILED, NodeState.REVERTED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 """States that count against the budget of a sequence. A refused node was not touched."""
@@ -211,7 +215,7 @@ def carry_out(
             )
             if cluster in refused
             else replace(state, late_due=state.late_due and cluster not in passed)
-            for cluster, state in look().items()
+            for cluster, state in _seen(look, tools).items()
         }
         turn = _unless_held(next_turn(sequence, found, tools.clock.now()), held)
         if turn.turn in (Turn.HALT, Turn.STOP, Turn.END) or tools.interrupted():
@@ -233,6 +237,19 @@ def carry_out(
         refused |= {cluster: error for cluster, error in errors.items() if cluster not in held}
 
 
+def _seen(look: Callable[[], Mapping[str, SequencedCluster]], tools: SequenceTools) -> Mapping[str, SequencedCluster]:
+    """What ``look`` finds. A soak lasts for days: an unreachable journal is retried as long as ``follow`` does."""
+    away = 0.0
+    while True:
+        try:
+            return look()
+        except StateError as error:
+            if error.reference != AWAY or away >= AWAY_SECONDS or tools.interrupted():
+                raise
+        tools.wait(RETRY)
+        away += RETRY
+
+
 def _asked(clusters: tuple[str, ...], tools: SequenceTools) -> tuple[set[str], Mapping[str, RolloutError]]:
     """The clusters with late gates that pass now, and cluster → why its late gates could not be asked."""
     passed: set[str] = set()
@@ -241,7 +258,8 @@ def _asked(clusters: tuple[str, ...], tools: SequenceTools) -> tuple[set[str], M
         try:
             passed |= {cluster} if tools.late_pass(cluster) else set()
         except RolloutError as error:  # such as an inventory that was removed
-            errors[cluster] = error
+            if error.reference != AWAY:  # else the next look retries
+                errors[cluster] = error
     return passed, errors
 
 

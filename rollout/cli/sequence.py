@@ -75,7 +75,8 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
         what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
-        turn, found = _SequenceRun(session, sequence, plans, file, runs).carry_out()
+        with closing(session.journal()) as journal:
+            turn, found = _SequenceRun(session, sequence, plans, file, runs, journal).carry_out()
     _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
     if code is None and session.output == "text":
@@ -133,6 +134,7 @@ class _SequenceRun:
     plans: Mapping[str, Plan]
     file: Path
     runs: PlanRuns
+    journal: Journal  # read between runs; each run writes over connections of its own
     interrupts: Interrupts = field(default_factory=Interrupts)
     clock: SystemClock = field(default_factory=SystemClock)
     applied: dict[str, float] = field(default_factory=dict)  # cluster that already had its plan → when that was found
@@ -150,11 +152,11 @@ class _SequenceRun:
 
         Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
         """
-        own = self._own(cluster)
-        journal = own.journal()
-        run = self._run_of(journal, cluster)
+        own, journal = self._own(cluster), self.journal
+        run = self._run_of(cluster)
         if run:
-            self.runs.resume(own, journal, resumable(journal, run))
+            with closing(own.journal()) as written:
+                self.runs.resume(own, written, resumable(written, run))
             return
         each = next(each for each in self.sequence.clusters if each.cluster == cluster)
         plan = self.plans[cluster]
@@ -164,22 +166,20 @@ class _SequenceRun:
         inventory, approvals = _checked(own, journal, each, plan, self.file, self.runs)
         with closing(own.nodes()) as nodes:
             self.runs.apply(own, nodes, plan, inventory, approvals)
-        if not self._run_of(journal, cluster):
+        if not self._run_of(cluster):
             self.applied[cluster] = self.clock.now()
 
     def _late_pass(self, cluster: str) -> bool:
-        own = self._own(cluster)
-        journal = own.past()
-        return ask_once(own, journal, self._run_of(journal, cluster))
+        return ask_once(self._own(cluster), self.journal, self._run_of(cluster))
 
     def _own(self, cluster: str) -> Session:
         return replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
 
-    def _run_of(self, journal: Journal, cluster: str) -> str:
-        return cluster_states(journal, {cluster: self.plans[cluster]})[cluster].run
+    def _run_of(self, cluster: str) -> str:
+        return cluster_states(self.journal, {cluster: self.plans[cluster]})[cluster].run
 
     def _look(self) -> Mapping[str, SequencedCluster]:
-        found = cluster_states(self.session.past(), self.plans)
+        found = cluster_states(self.journal, self.plans)
         return {name: _as_applied(state, self.applied.get(name)) for name, state in found.items()}
 
     def _wait(self, seconds: float) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.following import AWAY_SECONDS
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Note
 from rollout.app.runs import resumable, resume, start_apply, with_pending_recovery
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
@@ -23,7 +25,7 @@ from rollout.core.presentation.sequence_text import sequence_document, sequence_
 from rollout.core.run.late_watch import LateNote, LateWord
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import Verb
-from rollout.errors import Place, RolloutError
+from rollout.errors import Place, RolloutError, StateError
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, SMALL, KilledError, Site, at_work, held_by_another_process
 
@@ -49,6 +51,8 @@ class Both:
     stop_after: int = 99  # the operator interrupts after so many clusters
     plans: dict[str, Plan] = field(default_factory=lambda: {plan.cluster: plan for plan in (FIRST, SECOND)})
     sequence: ClusterSequence = SEQUENCE
+    away: int = 0  # so many looks fail
+    away_to_ask: int = 0
     late: list[bool] = field(default_factory=list)  # what the late gates say, each time that they are asked
 
     def __post_init__(self) -> None:
@@ -65,6 +69,9 @@ class Both:
         self.at += seconds
 
     def states(self) -> Mapping[str, SequencedCluster]:
+        if self.away:
+            self.away -= 1
+            raise StateError(AWAY, "away")
         return cluster_states(self.journal, self.plans)
 
     def act(self, clusters: tuple[str, ...]) -> Mapping[str, RolloutError]:
@@ -89,6 +96,9 @@ class Both:
 
     def late_pass(self, cluster: str) -> bool:
         assert self.plans[cluster].late
+        if self.away_to_ask:
+            self.away_to_ask -= 1
+            raise StateError(AWAY, "away")
         return self.late.pop(0)
 
     def go(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
@@ -130,6 +140,26 @@ def test_a_killed_controller_is_resumed_by_the_same_command(both: Both) -> None:
     turn, found = both.go()
     assert (turn.turn, found[FIRST.cluster].run) == (Turn.END, f"run-{FIRST.cluster}")
     assert both.begun == [FIRST.cluster, FIRST.cluster, "second"]
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_a_journal_that_is_away_in_a_soak_is_looked_into_again(both: Both, *, back: bool) -> None:
+    both.stop_after = 1
+    both.go()
+    both.stop_after, began = 99, both.at
+    both.away = 4 if back else 10**9
+    if back:
+        assert both.go()[0].turn is Turn.END
+    else:
+        with pytest.raises(StateError, match="away"):
+            both.go()
+        assert AWAY_SECONDS <= both.at - began <= AWAY_SECONDS + 10
+
+
+def test_a_journal_that_is_away_while_late_gates_are_asked_is_asked_again(tmp_path: Path) -> None:
+    both = Both(SqlJournal(tmp_path), tmp_path, plans=WATCHED, late=[True])
+    both.away_to_ask = 2
+    assert both.go()[0].turn is Turn.END
 
 
 def test_a_cluster_that_another_controller_holds_stops_the_sequence_without_a_halt(both: Both, tmp_path: Path) -> None:
