@@ -122,6 +122,8 @@ def _checked(
     check_plan(plan, inventory, each.plan)
     check_nothing_unfinished(journal, each.cluster)
     check_backends(inventory, needs_of(plan), session.kubeconfig)
+    if session.engine is not None:
+        session.access(inventory, tuple(plan.nodes))  # refuses a zone without a worker
     return inventory, runs.approvals(session, plan, inventory, file.parent / each.plan)
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.adapters.regions.worker import RegionStation
 from rollout.app.ports import Journal, Nodes, RunHeader
 from rollout.cli import sequence
 from rollout.cli.main import run
 from rollout.cli.sequence import PlanRuns, apply_sequence
+from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
@@ -30,6 +32,8 @@ from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
+from tests.adapters.regions.test_region_nodes import Fabric
+from tests.app.agents import Agents
 from tests.app.site import held_by_another_process
 from tests.cli.test_plan import INVENTORY, site
 from tests.kubelet.nodes import kubeadm
@@ -79,8 +83,8 @@ class Soaking:
     def resume(self, _session: Session, _journal: Journal, _state: RunState) -> int:
         raise AssertionError("no run has begun")
 
-    def go(self, folder: Path) -> int:
-        session = Session(folder / ".rollout", None, accept_new=False, output="text", folder=folder)
+    def go(self, folder: Path, engine: DaskEngine | None = None) -> int:
+        session = Session(folder / ".rollout", None, accept_new=False, output="text", folder=folder, engine=engine)
         return apply_sequence(session, Path("both.yaml"), PlanRuns(self.approvals, self.apply, self.resume), yes=True)
 
 
@@ -183,6 +187,20 @@ def test_a_file_that_is_gone_after_the_soak_halts_the_sequence_and_names_the_nex
     *_, ending, last = capsys.readouterr().out.splitlines()
     assert said in ending
     assert last == "other: correct this; then repeat the sequence"
+
+
+def test_a_later_cluster_with_a_zone_without_a_worker_is_refused_before_the_first_begins(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fabric = Fabric({"none-1": RegionStation(Agents())})
+    monkeypatch.setattr(DaskEngine, "connected", lambda _: fabric)
+    engine, soaking = DaskEngine("tcp://127.0.0.1:8786", None), Soaking()
+    assert (soaking.go(both, engine), soaking.applied) == (0, ["small", "other"])
+    fabric.stations.clear()
+    later = Soaking()
+    with pytest.raises(UsageError, match="nothing was touched: zone none"):
+        later.go(both, engine)
+    assert later.applied == []
 
 
 def test_ctrl_c_in_a_soak_names_the_command_that_continues(both: Path, capsys: pytest.CaptureFixture[str]) -> None:
