@@ -67,8 +67,10 @@ def _check_names(root: Item, mistakes: Mistakes) -> None:
                 mistakes.add(entry, "duplicate-cluster", f"cluster {name} is in two stages", "a cluster has one plan")
             clusters.add(name)
         name_of = stage.entries().get("name")
-        name: object = name_of.item.value if name_of else str(number)
-        if name in names:
-            hint = "a stage without a name has its number" if name == str(number) else ""
-            mistakes.add(name_of.item if name_of else stage, "duplicate-stage", f"two stages are called {name}", hint)
-        names.add(name)
+        stage_name = (name_of and name_of.item.value) or str(number)
+        if stage_name in names:
+            hint = "a stage without a name has its number" if stage_name == str(number) else ""
+            mistakes.add(
+                name_of.item if name_of else stage, "duplicate-stage", f"two stages are called {stage_name}", hint
+            )
+        names.add(stage_name)
