@@ -73,7 +73,8 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
     if turn.turn not in (Turn.HALT, Turn.END):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
-        what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
+        left = [plans[cluster] for cluster, state in found.items() if state.progress is not ClusterProgress.DONE]
+        what = f"{counted(sum(len(plan.nodes) for plan in left), 'node')} of {counted(len(left), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
         with closing(session.journal()) as journal:
             turn, found = _SequenceRun(session, sequence, plans, file, runs, journal).carry_out()

@@ -110,6 +110,8 @@ def test_another_label_leaves_the_digest_and_another_node_does_not() -> None:
     upgraded = live("n2", labels={"pool": "x", ZONE: "z1", RACK: "r1"}, runtime="containerd://2.2.0")
     assert load(nodes=(*NODES[:2], upgraded)).digest == digest
     assert load(nodes=NODES[::-1]).digest == digest
+    moved = live("n2", labels={"pool": "web", ZONE: "z2", RACK: "r2"})
+    assert load(nodes=(*NODES[:2], moved)).digest != digest, "workers of another region reach it"
     assert load(nodes=NODES[1:]).digest != digest
 
 

@@ -178,6 +178,16 @@ def test_a_cluster_that_another_controller_holds_stops_the_sequence_without_a_ha
     assert both.begun[-1] == FIRST.cluster, "the second does not begin"
 
 
+def test_a_held_cluster_does_not_keep_the_others_of_its_stage_from_their_end(tmp_path: Path) -> None:
+    plans = {name: replace(SMALL, cluster=name) for name in ("one", "two", "last")}
+    sequence = ClusterSequence("all", (_stage("one", "two"), _stage("last")), Share(count=9))
+    both = Both(SqlJournal(tmp_path), tmp_path, plans=plans, sequence=sequence)
+    held_by_another_process(tmp_path, "one", "r9")
+    turn, found = both.go()
+    assert (turn.turn, turn.clusters, sequence_exit(found, turn)) == (Turn.STOP, ("one",), 5)
+    assert [found[name].progress for name in plans] == ["not-begun", "done", "not-begun"]
+
+
 def test_a_cluster_whose_plan_changes_nothing_but_left_nodes_out_says_so(tmp_path: Path) -> None:
     empty = replace(
         FIRST, nodes={}, waves=(), left=(ExcludedNode("n9", "r1", Standing.UNREACHABLE, "unreachable", "no answer"),)

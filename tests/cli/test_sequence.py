@@ -164,9 +164,12 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
             raise InputError((Problem("file-missing", "inventories/small.yaml: there is no such file"),))
         return True
 
+    asked: list[str] = []
     monkeypatch.setattr(sequence, "ask_once", ask)
+    monkeypatch.setattr(sequence, "typed_confirmation", lambda _name, what, **_: asked.append(what))
     assert soaking.go(both) == (0 if passes else 3)
     assert soaking.applied == (["other"] if passes else [])
+    assert asked == ["3 nodes of 1 cluster will be changed"], "the first cluster is done"
 
 
 @pytest.mark.parametrize(
