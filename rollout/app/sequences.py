@@ -266,6 +266,6 @@ def _asked(clusters: tuple[str, ...], tools: SequenceTools) -> tuple[set[str], M
 def _unless_held(turn: NextTurn, held: Mapping[str, StateError]) -> NextTurn:
     """``STOP`` instead of beginning or asking a cluster again that could not begin, end or be asked just now."""
     clusters = tuple(cluster for cluster in turn.clusters if cluster in held)
-    if not clusters:
+    if not clusters or turn.turn is Turn.HALT:
         return turn
     return NextTurn(Turn.STOP, turn.stage, clusters, why="; ".join(f"{each}: {held[each]}" for each in clusters))
