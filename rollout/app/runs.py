@@ -85,13 +85,18 @@ def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
         raise
     run = state.order.run
     if state.phase is not Phase.ENDED:
-        journal.acquire(cluster, run)  # raises ``locked``, with the holder, while its controller is alive
-        journal.release(cluster, run)
+        check_not_held(journal, cluster, run)
         raise StateError(
             "run-unfinished",
             f"run {run} of {cluster} has not ended",
             hint=f"`rollout resume {run}` or `rollout rollback {run}`",
         )
+
+
+def check_not_held(journal: Journal, cluster: str, run: str) -> None:
+    """``StateError`` ``locked``, with the holder, while another controller is at work on the cluster."""
+    with leased(journal, cluster, run):
+        pass
 
 
 def _ended_after_acting(summary: RunSummary | None) -> bool:

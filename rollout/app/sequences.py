@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rollout.app.following import late_findings, replay_if_readable
+from rollout.app.following import AWAY_SECONDS, late_findings, replay_if_readable
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Clock, Journal
 from rollout.app.rollbacks import HOLDING
 from rollout.app.run_list import listed_runs
@@ -17,13 +18,19 @@ from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.run.journal_codec import transactions_in
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState
+from rollout.core.text.terminal import counted
+from rollout.errors import RolloutError, StateError
 
 LOOK_AGAIN = 30.0
 """Seconds between two looks into the journals during a soak."""
+
+RETRY = 5.0
+"""Seconds until an unreachable journal is tried again."""
 
 FAILED = (NodeState.FAILED, NodeState.REVERTED, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 """States that count against the budget of a sequence. A refused node was not touched."""
@@ -36,8 +43,8 @@ _PROGRESS = {
 }
 """Every other ending stops the sequence: an operator resumes or rolls back the run."""
 
-Act = Callable[[tuple[str, ...]], Mapping[str, str]]
-"""Runs these clusters to their ends, together. Returns cluster → why it did not begin, of those that did not."""
+Act = Callable[[tuple[str, ...]], Mapping[str, RolloutError]]
+"""Runs these clusters to their ends, together. Returns cluster → why it did not begin or end, of those that did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     followed = [each.run for each in later if each.state not in _TURNED_AWAY]
     back = _rollback(journal, listed, later)
     if back is not None:
-        remedy, why = _of_rollback(run, back)
-        progress = ClusterProgress.ROLLED_BACK if remedy is HaltRemedy.PLAN_AGAIN else ClusterProgress.HALTED
+        progress, remedy, why = _of_rollback(listed, back)
     elif followed and progress in (ClusterProgress.UNFINISHED, ClusterProgress.INTERRUPTED):
         progress, remedy = ClusterProgress.HALTED, HaltRemedy.PLAN_AGAIN
         why = f"run {run} has not finished, and run {followed[-1]} followed it"
@@ -90,7 +96,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         progress, remedy = ClusterProgress.HALTED, HaltRemedy.ROLL_BACK
         why = f"the late gates of run {run} failed: {late.harm.said}"
     else:
-        remedy = HaltRemedy.PLAN_AGAIN if followed else _of_halt(listed, summary)
+        remedy = HaltRemedy.PLAN_AGAIN if followed else _of_ending(listed, summary)
         why = _why(listed, summary.why if summary else "")
     failed = sum(counts.get(kind, 0) for kind in FAILED)
     return SequencedCluster(
@@ -107,6 +113,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         if late.ended and not late_passed(late)
         else "",
         rollback=back.run if back is not None else "",
+        pending=listed.pending_recovery.nodes,
     )
 
 
@@ -128,26 +135,50 @@ def _rollback(journal: Journal, listed: ListedRun, later: Sequence[ListedRun]) -
     reverted_by = {each.run for each in listed.rolled_back}
     for each in reversed(later):
         begun = each.goal == Goal.REVERT and each.state not in _TURNED_AWAY
-        if each.run in reverted_by or (begun and f'"{listed.run}-' in journal.header(each.run).order):
+        if each.run in reverted_by or (begun and listed.run in _runs_reverted_by(journal, each.run)):
             return each
     return None
 
 
-def _of_rollback(run: str, back: ListedRun) -> tuple[HaltRemedy, str]:
-    """What to do about a cluster that was or is rolled back, and why the sequence stops."""
+def _runs_reverted_by(journal: Journal, run: str) -> frozenset[str]:
+    return frozenset(tx.rpartition("-")[0] for tx in transactions_in(journal.header(run).order))
+
+
+def _of_rollback(listed: ListedRun, back: ListedRun) -> tuple[ClusterProgress, HaltRemedy, str]:
+    """Where a cluster is that was or is rolled back, what to do about it, and why the sequence stops."""
+    run = listed.run
     match back.state:
         case RunStanding.DONE | RunStanding.PREFLIGHT | RunStanding.CLAIMED | RunStanding.UNKNOWN:
-            return HaltRemedy.PLAN_AGAIN, f"run {run} was rolled back by {back.run}"
+            return _of_ended_rollback(listed, back)
         case RunStanding.AT_WORK:
-            return HaltRemedy.AWAIT_ROLLBACK, f"run {run} is being rolled back by {back.run}"
+            remedy, why = HaltRemedy.AWAIT_ROLLBACK, f"run {run} is being rolled back by {back.run}"
         case RunStanding.NO_CONTROLLER:
-            return HaltRemedy.RESUME_ROLLBACK, f"run {run} is being rolled back by {back.run}, which has no controller"
+            why = f"run {run} is being rolled back by {back.run}, which has no controller"
+            remedy = HaltRemedy.RESUME_ROLLBACK
         case RunStanding.HALTED | RunStanding.INTERRUPTED:
-            return HaltRemedy.RESUME_ROLLBACK, f"the rollback {back.run} of run {run} ended as {back.state}"
+            why = f"the rollback {back.run} of run {run} ended as {back.state}"
+            remedy = HaltRemedy.RESUME_ROLLBACK
+    return ClusterProgress.HALTED, remedy, why
 
 
-def _of_halt(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
-    """What may be done about a run that halted, if no run followed it."""
+def _of_ended_rollback(listed: ListedRun, back: ListedRun) -> tuple[ClusterProgress, HaltRemedy, str]:
+    """A rollback may have reverted some nodes only: the others, which it did not reach, still have the change."""
+    run, pending = listed.run, back.pending_recovery.nodes
+    reverted = sum(each.count for each in listed.rolled_back if each.run == back.run)
+    nodes = f" on {counted(reverted, 'node')}" if reverted else ""
+    why = f"run {run} was rolled back by {back.run}{nodes}"
+    if not pending:
+        return ClusterProgress.ROLLED_BACK, HaltRemedy.PLAN_AGAIN, why
+    if not reverted:
+        why = f"the rollback {back.run} of run {run} reverted no node"
+    progress = ClusterProgress.ROLLED_BACK if reverted else ClusterProgress.HALTED
+    return progress, HaltRemedy.RECOVER_ROLLBACK, f"{why}; pending recovery: {pending}"
+
+
+def _of_ending(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
+    """What may be done about a run that has ended, if no run followed it."""
+    if listed.state is RunStanding.DONE:
+        return HaltRemedy.RECOVER
     if listed.state is RunStanding.PREFLIGHT:
         return HaltRemedy.PLAN_AGAIN
     if summary is None or summary.owed or any(kind in summary.nodes for kind in HOLDING):
@@ -165,9 +196,11 @@ def carry_out(
 ) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
     """Continue until the sequence has ended, halted or was interrupted. The last turn, and the state of each cluster.
 
-    A turn of ``BEGIN``, ``SOAK`` or ``ASK`` at the end: it was interrupted there.
+    A turn of ``BEGIN``, ``SOAK`` or ``ASK`` at the end: it was interrupted there. ``STOP``: a single ``apply`` would end
+    with the same ``StateError``.
     """
-    refused: dict[str, str] = {}
+    refused: dict[str, RolloutError] = {}
+    held: Mapping[str, StateError] = {}  # of the last turn: not halted, because another controller may go on with them
     passed: set[str] = set()  # clusters with late gates that passed after their soak
     told: NextTurn | None = None
     while True:
@@ -177,24 +210,62 @@ def carry_out(
                 state.nodes,
                 state.run,
                 state.failed,
-                why=refused[cluster],
+                why=str(refused[cluster]),
                 remedy=HaltRemedy.AS_SAID,
             )
             if cluster in refused
             else replace(state, late_due=state.late_due and cluster not in passed)
-            for cluster, state in look().items()
+            for cluster, state in _seen(look, tools).items()
         }
-        turn = next_turn(sequence, found, tools.clock.now())
-        if turn.turn in (Turn.HALT, Turn.END) or tools.interrupted():
+        turn = _unless_held(next_turn(sequence, found, tools.clock.now()), held)
+        if turn.turn in (Turn.HALT, Turn.STOP, Turn.END) or tools.interrupted():
             return turn, found
         if turn != told:
             tools.tell(turn)
             told = turn
+        errors: Mapping[str, RolloutError] = {}
         if turn.turn is Turn.BEGIN:
-            refused |= act(turn.clusters)
+            errors = act(turn.clusters)
         elif turn.turn is Turn.ASK:
-            passed |= {cluster for cluster in turn.clusters if tools.late_pass(cluster)}
-            if not passed.issuperset(turn.clusters):
+            now_passed, errors = _asked(turn.clusters, tools)
+            passed |= now_passed
+            if not errors and not passed.issuperset(turn.clusters):
                 tools.wait(LOOK_AGAIN)
         else:
             tools.wait(min(LOOK_AGAIN, turn.until - tools.clock.now()))
+        held = {cluster: error for cluster, error in errors.items() if isinstance(error, StateError)}
+        refused |= {cluster: error for cluster, error in errors.items() if cluster not in held}
+
+
+def _seen(look: Callable[[], Mapping[str, SequencedCluster]], tools: SequenceTools) -> Mapping[str, SequencedCluster]:
+    """What ``look`` finds. A soak lasts for days: an unreachable journal is retried as long as ``follow`` does."""
+    away = 0.0
+    while True:
+        try:
+            return look()
+        except StateError as error:
+            if error.reference != AWAY or away >= AWAY_SECONDS or tools.interrupted():
+                raise
+        tools.wait(RETRY)
+        away += RETRY
+
+
+def _asked(clusters: tuple[str, ...], tools: SequenceTools) -> tuple[set[str], Mapping[str, RolloutError]]:
+    """The clusters with late gates that pass now, and cluster → why its late gates could not be asked."""
+    passed: set[str] = set()
+    errors: dict[str, RolloutError] = {}
+    for cluster in clusters:
+        try:
+            passed |= {cluster} if tools.late_pass(cluster) else set()
+        except RolloutError as error:  # such as an inventory that was removed
+            if error.reference != AWAY:  # else the next look retries
+                errors[cluster] = error
+    return passed, errors
+
+
+def _unless_held(turn: NextTurn, held: Mapping[str, StateError]) -> NextTurn:
+    """``STOP`` instead of beginning or asking a cluster again that could not begin, end or be asked just now."""
+    clusters = tuple(cluster for cluster in turn.clusters if cluster in held)
+    if not clusters or turn.turn is Turn.HALT:
+        return turn
+    return NextTurn(Turn.STOP, turn.stage, clusters, why="; ".join(f"{each}: {held[each]}" for each in clusters))

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.regions.certificates import make_certificates
+from rollout.adapters.regions.workers import ServedZone, served_zones
 from rollout.cli.options import session_options
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
@@ -27,10 +28,11 @@ class ConnectedWorker:
 
 @dataclass(frozen=True, slots=True)
 class RegionWorkersDocument:
-    """The workers of regions that a scheduler has now."""
+    """The workers of regions that a scheduler has now. ``zones``: those of ``--cluster``, none without it."""
 
     scheduler: str
     workers: tuple[ConnectedWorker, ...]
+    zones: tuple[ServedZone, ...]
 
 
 @click.group()
@@ -60,22 +62,33 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
 
 
 @engine.command()
+@click.option("--cluster", default="", help="Also list the zones of this cluster, each with its workers.")
 @session_options
-def workers(session: Session) -> int:
-    """List the workers of regions, and why one is not used. Exits with 4 if a worker cannot be used.
+def workers(session: Session, cluster: str) -> int:
+    """List the workers of regions, and why one is not used.
 
-    Example: `rollout engine workers`
+    Exits with 4 if a worker cannot be used, or if a zone of the cluster has none.
+
+    Example: `rollout engine workers --cluster rno`
     """
     if session.engine is None:
         raise UsageError("no-scheduler", "there are no workers without --engine dask", hint="--engine dask --scheduler")
+    wanted = session.inventory_or_remembered(cluster).nodes.values() if cluster else ()
+    connected = session.region_workers()
+    zones = served_zones(connected, sorted({node.zone for node in wanted}))
     found = tuple(
         ConnectedWorker(each.name, each.region, each.address, each.trouble)
-        for each in sorted(session.region_workers(), key=lambda worker: worker.name)
+        for each in sorted(connected, key=lambda worker: worker.name)
     )
     if session.output == "json":
-        click.echo(documents.page(RegionWorkersDocument(session.engine.scheduler, found)))
+        click.echo(documents.page(RegionWorkersDocument(session.engine.scheduler, found, zones)))
     else:
         for each in found:
             click.echo(f"{each.name}  region {each.region}  {each.address}  {each.trouble or 'ready'}")
         click.echo(f"{len(found)} connected to {session.engine.scheduler}")
-    return 4 if any(each.trouble for each in found) else 0
+        for zone in zones:
+            served = f"region {zone.region}: {printable(', '.join(zone.workers), 400)}"
+            notice = f" ({zone.notice})" if zone.notice else ""
+            click.echo(f"zone {zone.zone}  {zone.trouble or served}{notice}")
+    troubles = [each.trouble for each in found] + [each.trouble for each in zones]
+    return 4 if any(troubles) else 0

@@ -16,7 +16,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
-from rollout.app.runs import check_nothing_unfinished, check_plan, resumable
+from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.watch_late import ask_once
@@ -39,7 +39,7 @@ from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
-from rollout.core.text.terminal import counted
+from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, RolloutError
 
 JOIN_SECONDS = 0.2
@@ -67,14 +67,21 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         if found[each.cluster].progress is ClusterProgress.NOT_BEGUN:
             _checked(session, journal, each, plans[each.cluster], file, runs)
     turn = next_turn(sequence, found, SystemClock().now())
-    if turn.turn in (Turn.BEGIN, Turn.SOAK):
+    for cluster in turn.clusters if turn.turn is Turn.BEGIN else ():
+        if found[cluster].run:
+            check_not_held(journal, cluster, found[cluster].run)
+    if turn.turn not in (Turn.HALT, Turn.END):
         if session.output == "text":
             click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
-        what = f"{counted(sum(len(plan.nodes) for plan in plans.values()), 'node')} of {counted(len(plans), 'cluster')}"
+        left = [plans[cluster] for cluster, state in found.items() if state.progress is not ClusterProgress.DONE]
+        what = f"{counted(sum(len(plan.nodes) for plan in left), 'node')} of {counted(len(left), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
-        turn, found = _SequenceRun(session, sequence, plans, file, runs).carry_out()
+        with closing(session.journal()) as journal:
+            turn, found = _SequenceRun(session, sequence, plans, file, runs, journal).carry_out()
     _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
+    if code is None and session.output == "text":
+        click.echo(f"To continue: rollout apply --sequence {printable(str(file), LONGEST_PATH)}")
     return 130 if code is None else code
 
 
@@ -116,6 +123,8 @@ def _checked(
     check_plan(plan, inventory, each.plan)
     check_nothing_unfinished(journal, each.cluster)
     check_backends(inventory, needs_of(plan), session.kubeconfig)
+    if session.engine is not None:
+        session.access(inventory, tuple(plan.nodes))  # refuses a zone without a worker
     return inventory, runs.approvals(session, plan, inventory, file.parent / each.plan)
 
 
@@ -128,6 +137,7 @@ class _SequenceRun:
     plans: Mapping[str, Plan]
     file: Path
     runs: PlanRuns
+    journal: Journal  # read between runs; each run writes over connections of its own
     interrupts: Interrupts = field(default_factory=Interrupts)
     clock: SystemClock = field(default_factory=SystemClock)
     applied: dict[str, float] = field(default_factory=dict)  # cluster that already had its plan → when that was found
@@ -145,11 +155,11 @@ class _SequenceRun:
 
         Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
         """
-        own = self._own(cluster)
-        journal = own.journal()
-        run = self._run_of(journal, cluster)
+        own, journal = self._own(cluster), self.journal
+        run = self._run_of(cluster)
         if run:
-            self.runs.resume(own, journal, resumable(journal, run))
+            with closing(own.journal()) as written:
+                self.runs.resume(own, written, resumable(written, run))
             return
         each = next(each for each in self.sequence.clusters if each.cluster == cluster)
         plan = self.plans[cluster]
@@ -159,22 +169,20 @@ class _SequenceRun:
         inventory, approvals = _checked(own, journal, each, plan, self.file, self.runs)
         with closing(own.nodes()) as nodes:
             self.runs.apply(own, nodes, plan, inventory, approvals)
-        if not self._run_of(journal, cluster):
+        if not self._run_of(cluster):
             self.applied[cluster] = self.clock.now()
 
     def _late_pass(self, cluster: str) -> bool:
-        own = self._own(cluster)
-        journal = own.past()
-        return ask_once(own, journal, self._run_of(journal, cluster))
+        return ask_once(self._own(cluster), self.journal, self._run_of(cluster))
 
     def _own(self, cluster: str) -> Session:
         return replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())
 
-    def _run_of(self, journal: Journal, cluster: str) -> str:
-        return cluster_states(journal, {cluster: self.plans[cluster]})[cluster].run
+    def _run_of(self, cluster: str) -> str:
+        return cluster_states(self.journal, {cluster: self.plans[cluster]})[cluster].run
 
     def _look(self) -> Mapping[str, SequencedCluster]:
-        found = cluster_states(self.session.past(), self.plans)
+        found = cluster_states(self.journal, self.plans)
         return {name: _as_applied(state, self.applied.get(name)) for name, state in found.items()}
 
     def _wait(self, seconds: float) -> None:
@@ -195,16 +203,16 @@ def _as_applied(state: SequencedCluster, at: float | None) -> SequencedCluster:
     return state if at is None or state.run else replace(state, progress=ClusterProgress.DONE, ended=at)
 
 
-def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, str]:
+def _together(one: Callable[[str], None], clusters: tuple[str, ...]) -> Mapping[str, RolloutError]:
     """Each cluster on a thread of its own, so that none waits for another. Cluster → why it did not begin or end."""
-    refused: dict[str, str] = {}
+    refused: dict[str, RolloutError] = {}
     broken: list[BaseException] = []
 
     def guarded(cluster: str) -> None:
         try:
             one(cluster)
         except RolloutError as error:
-            refused[cluster] = str(error)
+            refused[cluster] = error
         except BaseException as error:  # noqa: BLE001 - raised again in the main thread
             broken.append(error)
 

@@ -41,12 +41,21 @@ class DaskEngine:
 
         return DaskScheduler(self.scheduler, CertificateFiles(self.certificates) if self.certificates else None)
 
-    def check_workers(self, scheduler: Scheduler, access: NodeAccess) -> None:
-        """``UsageError`` for zones without a worker that can be used, each with the reason."""
-        from rollout.adapters.regions.workers import missing_workers
+    def check_workers(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
+        """What is easily overlooked. ``UsageError`` for zones without a worker that can be used, each with the reason."""
+        from rollout.adapters.regions.workers import RegionWorkers, served_zones
+        from rollout.core.reading.inventory_file import NO_RACK
 
-        missing = missing_workers(scheduler, sorted({target.zone for target in access.targets.values()}))
+        workers = RegionWorkers(scheduler).connected()
+        zones = served_zones(workers, sorted({target.zone for target in access.targets.values()}))
+        missing = [each for each in zones if each.trouble]
         if missing:
-            said = "; ".join(f"zone {zone}: {why}" for zone, why in missing.items())
-            hint = "start a worker that is named after the zone: `dask worker … --name ZONE-1`"
-            raise UsageError("region-without-worker", f"nothing was touched: {printable(said, 800)}", hint=hint)
+            whose = {NO_RACK: ", that of nodes without a zone in the inventory"}
+            said = "; ".join(f"zone {each.zone}{whose.get(each.zone, '')}: {each.trouble}" for each in missing)
+            names = sorted((each.name, each.region) for each in workers if not each.trouble)
+            usable = ", ".join(f"{name} of region {region}" for name, region in names)
+            exist = f"Usable workers: {usable}" if usable else "No worker can be used"
+            hint = f"start a worker of the zone's region, for example `dask worker … --name {missing[0].zone}-1`"
+            message = f"nothing was touched: {printable(said, 800)}. {printable(exist, 400)}"
+            raise UsageError("region-without-worker", message, hint=hint)
+        return tuple(f"zone {each.zone}: {each.notice}" for each in zones if each.notice)

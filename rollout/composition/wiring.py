@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -234,7 +234,8 @@ class Session:
         access = access_to(inventory, agent_program(), tuple(names))
         if self.engine is not None:
             if self.engine.strict:
-                self.engine.check_workers(self._scheduler, access)
+                for notice in self.engine.check_workers(self._scheduler, access):
+                    _say_once(notice)
             return access
         problems = refused_routes(self.resolver, access.targets.values())
         for problem in problems[:_MOST_SAID]:
@@ -381,6 +382,12 @@ def without_journal(why: StateError) -> Journal:
 
 def _say(words: str) -> None:
     print(printable(words, 500), file=sys.stderr)  # noqa: T201 - printed at once, for people
+
+
+@cache
+def _say_once(words: str) -> None:
+    """For what several steps of one command find."""
+    _say(words)
 
 
 def new_run_id() -> str:

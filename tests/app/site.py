@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.following import replay
@@ -116,3 +120,12 @@ def fleet() -> Inventory:
 def at_work(journal: SqlJournal, run: str) -> None:
     """A live controller holds the run: it is this process."""
     journal.acquire(SMALL.cluster, run)
+
+
+def held_by_another_process(folder: Path, cluster: str, run: str) -> None:
+    """A live controller holds the run: it is the parent of this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getpid", os.getppid)
+        journal = SqlJournal(folder)
+    journal.acquire(cluster, run)
+    journal.close()

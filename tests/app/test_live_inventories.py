@@ -110,6 +110,8 @@ def test_another_label_leaves_the_digest_and_another_node_does_not() -> None:
     upgraded = live("n2", labels={"pool": "x", ZONE: "z1", RACK: "r1"}, runtime="containerd://2.2.0")
     assert load(nodes=(*NODES[:2], upgraded)).digest == digest
     assert load(nodes=NODES[::-1]).digest == digest
+    moved = live("n2", labels={"pool": "web", ZONE: "z2", RACK: "r2"})
+    assert load(nodes=(*NODES[:2], moved)).digest != digest, "workers of another region reach it"
     assert load(nodes=NODES[1:]).digest != digest
 
 
@@ -121,6 +123,8 @@ def test_another_label_leaves_the_digest_and_another_node_does_not() -> None:
         ("kubeconfig: k, address: ExternalIP", NODES[:1], "nodes from the Kubernetes API: n10 has no ExternalIP among its addresses (InternalIP, Hostname) (choose another with `address:`) [no-address]"),
         ("kubeconfig: k, rackLabel: rakc", NODES, "nodes from the Kubernetes API: no node has a rack: none has `rakc` [no-rack]"),
         ("kubeconfig: k", (live("n1", "10.0.0.1; reboot"),), "nodes from the Kubernetes API: n1: `address`: `10.0.0.1; reboot` is not a host name or address; `{name}` stands for the node's name [bad-address]"),
+        ("kubeconfig: k", (live("n1", labels={ZONE: "EU West"}),), "nodes from the Kubernetes API: n1: its zone `EU West` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
+        ("kubeconfig: k", (*NODES, live("n11", labels={ZONE: ""})), "inventories/c.yaml:3:12: `n11` in no zone [no-zone]"),
         ("kubeconfig: k", (*NODES, live("n11")), "inventories/c.yaml:3:12: `n11` in no zone [no-zone]"),
         ("kubeconfig: k, selector: 'a=b=c'", NODES, "inventories/c.yaml:3:51: `selector`: `a=b=c` is not a term of a label selector [bad-selector]"),
         ("selector: pool", NODES, "inventories/c.yaml:3:12: neither `nodesFrom` nor `endpoints` has a `kubeconfig` [no-kubeconfig]"),

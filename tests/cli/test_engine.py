@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +13,11 @@ from threading import Thread
 import pytest
 
 from rollout.adapters.regions import certificates, scheduler
+from rollout.adapters.regions.worker import RegionStation
 from rollout.cli.main import run
+from rollout.composition.dask_engine import DaskEngine
+from tests.adapters.regions.test_region_nodes import Fabric
+from tests.app.agents import Agents
 
 INVENTORY = "cluster: c\napiServer: v1.23.17\nnodes: {n1: }\n"
 
@@ -60,6 +65,30 @@ def test_an_expired_certificate_is_refused(
     words = ("--engine", "dask", "--scheduler", "tls://127.0.0.1:8786", "--certificates", "certs/controller")
     assert run(["plan", "--cluster", "c", *words]) == 2
     assert "[certificate-expired]" in capsys.readouterr().err
+
+
+def test_the_zones_of_a_cluster_are_listed_with_their_workers(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zones = "zones: {eu-1: r1, eu-2: r2, us: r3}\nracks: {r1: n1, r2: n2, r3: n3}\n"
+    (folder / "inventories/c.yaml").write_text(f"cluster: c\napiServer: v1.23.17\n{zones}nodes: {{'n[1-3]': }}\n")
+    fabric = Fabric({name: RegionStation(Agents()) for name in ("eu-1", "eu-2")})
+    monkeypatch.setattr(DaskEngine, "connected", lambda _: fabric)
+    words = ["engine", "workers", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:8786", "--cluster", "c"]
+    assert run(words) == 4
+    listed = capsys.readouterr().out.splitlines()[3:]
+    assert listed[0].startswith(
+        "zone eu-1  region eu: eu-1, eu-2 (worker eu-1 serves the whole region eu, together with"
+    )
+    assert listed[2] == "zone us  no worker is connected"
+    fabric.stations = {name: RegionStation(Agents()) for name in ("eu-1-1", "eu-2-1", "us-1")}
+    assert run([*words, "-o", "json"]) == 0
+    zones_of = json.loads(capsys.readouterr().out)["zones"]
+    assert [(each["zone"], each["region"], each["workers"]) for each in zones_of] == [
+        ("eu-1", "eu-1", ["eu-1-1"]),
+        ("eu-2", "eu-2", ["eu-2-1"]),
+        ("us", "us", ["us-1"]),
+    ]
 
 
 @pytest.fixture

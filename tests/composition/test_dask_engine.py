@@ -11,7 +11,9 @@ from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import decode_identity
 from rollout.adapters.regions.worker import RegionStation
 from rollout.app.node_worker import NodeAccess
+from rollout.app.reading import access_to
 from rollout.composition.dask_engine import DaskEngine
+from rollout.core.reading.inventory_file import load_inventory
 from rollout.errors import UsageError
 from tests.adapters.regions.test_region_nodes import NODE, Fabric
 from tests.app.agents import Agents
@@ -28,11 +30,43 @@ def refused(fabric: Fabric) -> str:
     return str(raised.value)
 
 
-def test_a_zone_without_a_worker_is_refused_by_its_name() -> None:
-    fabric = Fabric({"eu-1": RegionStation(Agents())})
-    assert "nothing was touched: zone us: no worker is connected" in refused(fabric)
+def test_a_zone_without_a_worker_is_refused_by_its_name_with_the_workers_that_exist() -> None:
+    fabric = Fabric({"eu-1": RegionStation(Agents()), "US-1": RegionStation(Agents())})
+    said = refused(fabric)
+    assert (
+        "nothing was touched: zone us: no worker is connected. Usable workers: US-1 of region US, eu-1 of region eu"
+        in said
+    )
+    assert "`dask worker … --name us-1`" in said
     fabric.stations["us-1"] = RegionStation(Agents())
-    ENGINE.check_workers(fabric, ACCESS)
+    assert ENGINE.check_workers(fabric, ACCESS) == ()
+
+
+def test_without_any_worker_the_refusal_says_so() -> None:
+    said = refused(Fabric())
+    assert "zone eu-a: no worker is connected; zone us: no worker is connected. No worker can be used" in said
+
+
+def test_nodes_without_a_zone_in_the_inventory_are_named_in_the_refusal() -> None:
+    access = access_to(
+        load_inventory("cluster: c\napiServer: v1.34.2\nnodes: {n1: {}}\n", "c.yaml"), "program", ("n1",)
+    )
+    with pytest.raises(UsageError, match="zone none, that of nodes without a zone in the inventory: no worker is"):
+        ENGINE.check_workers(Fabric({"eu-1": RegionStation(Agents())}), access)
+
+
+def test_a_worker_with_the_name_of_a_zone_that_serves_more_than_the_zone_is_noticed() -> None:
+    targets = {zone: replace(NODE, name=zone, zone=zone) for zone in ("eu-1", "eu-2")}
+    access = NodeAccess("program", targets, dict.fromkeys(targets, False))
+    fabric = Fabric({name: RegionStation(Agents()) for name in ("eu-1", "eu-2")})
+    first, second = ENGINE.check_workers(fabric, access)
+    assert first == (
+        "zone eu-1: worker eu-1 serves the whole region eu, together with eu-2; "
+        "a worker of this zone alone has a name such as eu-1-1"
+    )
+    assert second.startswith("zone eu-2: worker eu-2 serves the whole region eu")
+    fabric.stations = {name: RegionStation(Agents()) for name in ("eu-1-1", "eu-2-1")}
+    assert ENGINE.check_workers(fabric, access) == ()
 
 
 def test_a_worker_of_another_version_is_no_worker_of_its_zone() -> None:

@@ -48,6 +48,7 @@ class RegionNodes:
         self._released: dict[str, set[str]] = defaultdict(set)  # address → nodes
         self._zones: dict[str, str] = {}  # node → its zone, of all nodes with a call
         self._away: set[str] = set()
+        self._regions: set[str] = set()  # that had a worker: its zones stay with it if the worker goes
         self._exchanges: dict[str, WorkerExchanges] = {}  # by worker process
         self._calls: dict[str, int] = {}  # region → calls without an answer
         self._trips: dict[str, float] = {}  # region → seconds that a call travels, smoothed
@@ -123,10 +124,9 @@ class RegionNodes:
         if not zones:
             return
         workers = [worker for worker in self._workers.connected() if not worker.trouble]
-        regions = {worker.region for worker in workers}
         of_region: dict[str, set[str]] = defaultdict(set)
         for name, zone in zones.items():
-            of_region[region_of_zone(zone, regions)].add(name)
+            of_region[region_of_zone(zone, self._regions)].add(name)
         with ThreadPoolExecutor(RELEASE_WIDTH) as pool:
             for worker in workers:
                 pool.submit(self._release_on, worker, of_region[worker.region])
@@ -141,7 +141,8 @@ class RegionNodes:
         workers = self._workers.connected()
         with self._lock:
             failed = self._failed[target.name]
-            region = region_of_zone(target.zone, {worker.region for worker in workers if not worker.trouble})
+            self._regions |= {worker.region for worker in workers}
+            region = region_of_zone(target.zone, self._regions)
             able = [worker for worker in workers if worker.region == region and not worker.trouble]
             if not able:
                 return None

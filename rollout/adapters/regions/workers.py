@@ -133,10 +133,42 @@ class RegionWorkers:
         return ""
 
 
-def missing_workers(scheduler: Scheduler, zones: Collection[str]) -> Mapping[str, str]:
-    """Zone → why no worker can be used for it, of these zones."""
-    workers = RegionWorkers(scheduler).connected()
-    usable = {worker.region for worker in workers if not worker.trouble}
+@dataclass(frozen=True, slots=True)
+class ServedZone:
+    """A zone of nodes. ``region``: of the zone, ``""``: no connected worker is of one. ``workers``: those that can be used.
+
+    ``trouble``: why no worker can be used; ``notice``: what is easily overlooked. ``""``: nothing.
+    """
+
+    zone: str
+    region: str
+    workers: tuple[str, ...]
+    trouble: str
+    notice: str
+
+
+def served_zones(workers: Collection[RegionWorker], zones: Collection[str]) -> tuple[ServedZone, ...]:
+    """Which of ``workers`` serve each zone, in the order of ``zones``.
+
+    A region keeps its zones if none of its workers can be used: those of a wider region may not reach the nodes.
+    """
+    regions = {worker.region for worker in workers}
     refused = {worker.region: f"{worker.name}: {worker.trouble}" for worker in workers if worker.trouble}
-    without = [zone for zone in zones if not region_of_zone(zone, usable)]
-    return {zone: refused.get(region_of_zone(zone, refused), "no worker is connected") for zone in without}
+    found = []
+    for zone in zones:
+        region = region_of_zone(zone, regions)
+        able = tuple(sorted(each.name for each in workers if each.region == region and not each.trouble))
+        why = "" if able else refused.get(region, "no worker is connected")
+        found.append(ServedZone(zone, region, able, why, _notice(zone, region, able)))
+    return tuple(found)
+
+
+def _notice(zone: str, region: str, workers: Collection[str]) -> str:
+    """A worker ``eu-1`` looks like the one of a zone ``eu-1``, but serves the region ``eu`` with all its zones."""
+    others = ", ".join(printable(each, 60) for each in workers if each != zone)
+    if zone == region or zone not in workers or not others:
+        return ""
+    return (
+        f"worker {zone} serves the whole region {region}, together with {others}; "
+        f"a worker of this zone alone has a name such as {zone}-1"
+    )

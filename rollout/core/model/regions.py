@@ -23,8 +23,12 @@ class RegionStanding:
 
 
 def region_of_worker(name: str) -> str:
-    """``eu-west-1`` is a worker of ``eu-west``: the last part tells the workers of one region apart."""
-    return name.rpartition("-")[0] or name
+    """``eu-west-1`` is a worker of ``eu-west``: the number tells the workers of one region apart.
+
+    A name without a number is that of its region: a worker ``eu-west`` does not serve ``eu``.
+    """
+    region, _, number = name.rpartition("-")
+    return region if region and number.isascii() and number.isdigit() else name
 
 
 def region_of_zone(zone: str, regions: Collection[str]) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rollout.core.model.sequence import ClusterSequence
+from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, failed_limit
 from rollout.core.text.documents import Moment
+from rollout.core.text.nodesets import expand
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
 
 
@@ -16,7 +18,7 @@ class ClusterLine:
     """``run`` ``None``: none yet. ``ended`` ``None``: it has not ended, or nothing was to do.
 
     ``left``: it is done and no node failed, but nodes were not changed, such as refused ones.
-    ``why`` and ``hint``, what to do before the sequence is repeated: of a halt.
+    ``why``: of a halt. ``hint``: what to do before the sequence is repeated, or about pending recoveries.
     """
 
     cluster: str
@@ -29,6 +31,7 @@ class ClusterLine:
     ended: Moment | None
     why: str | None
     hint: str | None
+    pending_recovery: PendingNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +72,62 @@ def sequence_document(
             StageLines(
                 stage.name,
                 stage.soak,
-                tuple(_line(each.cluster, each.plan, found[each.cluster]) for each in stage.clusters),
+                tuple(_line(each.cluster, each.plan, found[each.cluster], turn) for each in stage.clusters),
             )
             for stage in sequence.stages
         ),
     )
 
 
-def _line(cluster: str, plan: str, state: SequencedCluster) -> ClusterLine:
+def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> ClusterLine:
+    hint = None
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
+    if halted:
+        hint = _after_halt(cluster, plan, state)
+    elif turn.turn is Turn.HALT and cluster in turn.clusters:
+        hint = f"see `rollout report {state.run}`; if the cluster is healthy, {_REMOVE}"
+    elif state.remedy is HaltRemedy.RECOVER and state.pending:
+        hint = _recovery(state)
     return ClusterLine(
         cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.left, state.ended or None,
-        state.why if halted else None, _hint(cluster, plan, state) if halted and state.run else None,
+        state.why if halted else None, hint, PendingNodes(state.pending),
     )  # fmt: skip
 
 
-def _hint(cluster: str, plan: str, state: SequencedCluster) -> str | None:
+_REMOVE = "remove it from the sequence file; then repeat the sequence"
+
+
+def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str:
     run, again = state.run, f"replace its plan {plan} with `rollout plan --cluster {cluster} --out FILE`"
-    match state.remedy:
-        case HaltRemedy.RESUME_OR_ROLL_BACK:
-            act = f"`rollout resume {run}`, or `rollout rollback {run}` and {again}"
-        case HaltRemedy.RESUME_OR_PLAN_AGAIN:
-            act = f"`rollout resume {run}`, or {again}"
-        case HaltRemedy.ROLL_BACK:
-            act = f"`rollout rollback {run}` and {again}"
-        case HaltRemedy.PLAN_AGAIN:
-            act = again
-        case HaltRemedy.AWAIT_ROLLBACK:
-            act = f"wait for the end of run {state.rollback} and {again}"
-        case HaltRemedy.RESUME_ROLLBACK:
-            act = f"`rollout resume {state.rollback}` and {again}"
-        case HaltRemedy.AS_SAID:
-            return None
-    return f"see `rollout report {run}`; {act}; then repeat the sequence"
+    acts = {
+        HaltRemedy.RESUME_OR_ROLL_BACK: f"`rollout resume {run}`, or `rollout rollback {run}` and {again}",
+        HaltRemedy.RESUME_OR_PLAN_AGAIN: f"`rollout resume {run}`, or {again}",
+        HaltRemedy.ROLL_BACK: f"`rollout rollback {run}` and {again}",
+        HaltRemedy.PLAN_AGAIN: again,
+        HaltRemedy.RECOVER_ROLLBACK: f"`rollout recover {state.rollback}` and {again}",
+        HaltRemedy.AWAIT_ROLLBACK: f"wait for the end of run {state.rollback} and {again}",
+        HaltRemedy.RESUME_ROLLBACK: f"`rollout resume {state.rollback}` and {again}",
+    }
+    act = acts.get(state.remedy)
+    return (
+        f"see `rollout report {run}`; {act}; then repeat the sequence"
+        if act
+        else "correct this; then repeat the sequence"
+    )
+
+
+def _recovery(state: SequencedCluster) -> str:
+    answers = "answers" if len(expand(state.pending)) == 1 else "answer"
+    return f"once {printable(state.pending, 300)} {answers}: `rollout recover {state.run}`"
+
+
+_EXIT = {Turn.HALT: 3, Turn.STOP: 5}
 
 
 def sequence_exit(found: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
-    """0 done · 3 halted · 4 done, but some nodes failed or were left; ``None``: it has not ended."""
-    if turn.turn is Turn.HALT:
-        return 3
+    """0 done · 3 halted · 4 done, but some nodes failed or were left · 5 stopped; ``None``: it has not ended."""
+    if turn.turn in _EXIT:
+        return _EXIT[turn.turn]
     if turn.turn is not Turn.END:
         return None
     return 4 if any(state.failed or state.left for state in found.values()) else 0
@@ -118,6 +138,8 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
         yield f"stage {stage.name}:"
         for each in stage.clusters:
             failed = f", {each.failed} failed" if each.failed else ""
+            pending = each.pending_recovery.nodes
+            failed += f", pending recovery: {printable(pending, 300)}" if pending and not each.why else ""
             left = ", others left unchanged" if each.left else ""
             run = f", run {each.run}" if each.run and each.run not in (each.why or "") else ""
             why = f": {printable(each.why, 400)}" if each.why else ""
@@ -127,13 +149,13 @@ def sequence_lines(document: SequenceDocument) -> Iterator[str]:
 
 
 def _next_steps(document: SequenceDocument) -> Iterator[str]:
-    """What to do about a halt, before the sequence is repeated."""
+    """What to do about a halt, before the sequence is repeated, and about pending recoveries."""
     clusters = [each for stage in document.stages for each in stage.clusters]
     hints = [f"{each.cluster}: {printable(each.hint, 600)}" for each in clusters if each.hint]
-    if not hints and document.next is Turn.HALT and document.failed >= document.limit:
+    yield from hints
+    if document.next is Turn.HALT and not any(each.why for each in clusters) and document.failed >= document.limit:
         reports = " and ".join(f"`rollout report {each.run}`" for each in clusters if each.failed)
         yield f"see {reports}; correct these nodes and plan again, or raise `budget`; then repeat the sequence"
-    yield from hints
 
 
 def _ending(document: SequenceDocument) -> str:
@@ -143,6 +165,8 @@ def _ending(document: SequenceDocument) -> str:
             return f"{name}: done, {document.failed} failed of at most {document.limit - 1}"
         case Turn.HALT:
             return f"{name}: halted; no further cluster begins. {printable(document.why or '', 400)}"
+        case Turn.STOP:
+            return f"{name}: stopped; no cluster is halted. {printable(document.why or '', 800)}"
         case Turn.SOAK:
             return f"{name}: soaking until {wall(document.until or 0.0)}"
         case Turn.ASK:

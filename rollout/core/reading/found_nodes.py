@@ -106,6 +106,8 @@ def _problems(where: str, node: dict[str, Any]) -> Iterator[Problem]:
     except ValidationError as error:
         for details in error.errors(include_url=False):
             reference, message, hint = explain(details, ListedNode)
+            if reference == "bad-name" and details["loc"][0] in set(AreaKind):
+                message = f"its {details['loc'][0]} {message}"  # it has no place in a file that would show this
             yield Problem(reference, f"{where}: {printable(str(node['name']), 60)}: {message}", hint=hint)
 
 
@@ -157,8 +159,8 @@ def _found(node: LiveNode, source: FromKubernetes) -> FoundNode:
     return FoundNode(
         name=node.name,
         address=next(address for kind, address in node.addresses if kind == source.address),
-        rack=node.labels.get(source.rack_label) if source.rack_label else None,
-        zone=node.labels.get(source.zone_label),
+        rack=(node.labels.get(source.rack_label) or None) if source.rack_label else None,  # a label may be empty
+        zone=node.labels.get(source.zone_label) or None,
         labels={**node.labels, **_facts(node)},
         registry=node.labels.get(source.registry_label) if source.registry_label else None,
     )

@@ -212,7 +212,8 @@ class _Reading:
         for index, region in enumerate(written.controller_ssh):
             if self._whole and not any(region_of_zone(zone, {region}) for zone in zones):
                 item = locate(self._root, ("controllerSsh", index))[0]
-                self._mistakes.add(item, "unknown-region", f"`{region}` is the region of no zone", "name a zone")
+                hint = f"the zones: {printable(', '.join(sorted(zones)), 200)}"
+                self._mistakes.add(item, "unknown-region", f"`{region}` is the region of no zone", hint)
         return regions
 
     def _place(self, key: str) -> Place | None:

@@ -61,12 +61,16 @@ def _check_names(root: Item, mistakes: Mistakes) -> None:
     """Each cluster is in one stage, and each name of a stage stands once."""
     stages = locate(root, ("stages",))[0].value
     clusters, names = set[str](), set[object]()
-    for stage in stages if isinstance(stages, list) else []:
+    for number, stage in enumerate(stages if isinstance(stages, list) else [], 1):
         for name, entry in locate(stage, ("clusters",))[0].entries().items():
             if name in clusters:
                 mistakes.add(entry, "duplicate-cluster", f"cluster {name} is in two stages", "a cluster has one plan")
             clusters.add(name)
         name_of = stage.entries().get("name")
-        if name_of and name_of.item.value in names:
-            mistakes.add(name_of.item, "duplicate-stage", f"two stages are called {name_of.item.value}")
-        names |= {name_of.item.value} if name_of else set()
+        stage_name = (name_of and name_of.item.value) or str(number)
+        if stage_name in names:
+            hint = "a stage without a name has its number" if stage_name == str(number) else ""
+            mistakes.add(
+                name_of.item if name_of else stage, "duplicate-stage", f"two stages are called {stage_name}", hint
+            )
+        names.add(stage_name)

@@ -112,6 +112,13 @@ def _rules_in(body: object) -> int | None:
     return found if type(found) is int else None
 
 
+def transactions_in(order: str) -> frozenset[str]:
+    """The transactions that an order reverts, also of an order with other rules. None, if it cannot be read."""
+    body = _object(order)
+    found = body.get("transactions") if isinstance(body, dict) else None
+    return frozenset(tx for tx in found.values() if isinstance(tx, str)) if isinstance(found, dict) else frozenset()
+
+
 def decode_order(text: str) -> Order:
     """The reverse; ``StateError`` for an order with other rules or unknown words."""
     body = _object(text)

@@ -27,12 +27,14 @@ class ClusterProgress(StrEnum):
 
 
 class HaltRemedy(StrEnum):
-    """What an operator may do about a halted cluster before the sequence is repeated."""
+    """What an operator may do about a cluster. If it halted: before the sequence is repeated."""
 
     RESUME_OR_ROLL_BACK = "resume-or-roll-back"
     RESUME_OR_PLAN_AGAIN = "resume-or-plan-again"  # its run left no node that a rollback would revert
     ROLL_BACK = "roll-back"  # its run is done, and late gates failed
     PLAN_AGAIN = "plan-again"  # it was rolled back or followed by another run, or touched nothing
+    RECOVER = "recover"  # it is done with pending recoveries: not halted
+    RECOVER_ROLLBACK = "recover-rollback"  # its rollback is done with pending recoveries
     AWAIT_ROLLBACK = "await-rollback"  # a controller rolls it back now
     RESUME_ROLLBACK = "resume-rollback"  # its rollback halted, was interrupted or lost its controller
     AS_SAID = "as-said"  # it could not begin: the error says what to do
@@ -43,8 +45,8 @@ _GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, Clu
 
 @dataclass(frozen=True, slots=True)
 class SequencedCluster:
-    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why`` and
-    ``remedy``: of a halt. ``rollback``: the run that rolls it back, or ``""``.
+    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
+    ``rollback``: the run that rolls it back, or ``""``. ``pending``: the nodeset of its pending recoveries.
 
     ``left``: it is done and no node failed, but nodes were not changed, such as refused ones. ``late_due``: its run has late gates,
     which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
@@ -61,6 +63,7 @@ class SequencedCluster:
     late_due: bool = False
     late_over: str = ""
     rollback: str = ""
+    pending: str = ""
 
 
 class Turn(StrEnum):
@@ -70,12 +73,13 @@ class Turn(StrEnum):
     SOAK = "soak"
     ASK = "ask"
     HALT = "halt"
+    STOP = "stop"  # this controller cannot continue: another one holds a cluster, or a cluster's state is unusable
     END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """``clusters``: to begin, to resume or to ask; ``until``: the end of the soak; ``why``: of the halt."""
+    """``clusters``: to begin, to resume or to ask, or with a late watch that can no longer pass; ``until``: the end of the soak; ``why``: of the halt or the stop."""
 
     turn: Turn
     stage: int = 0
@@ -98,8 +102,10 @@ def next_turn(sequence: ClusterSequence, found: Mapping[str, SequencedCluster], 
             return NextTurn(Turn.SOAK, at, until=until)
         due = tuple(each.cluster for each in stage.clusters if found[each.cluster].late_due)
         if due and _begins_later(sequence.stages[at + 1 :], found):
-            over = next((f"{each}: {found[each].late_over}" for each in due if found[each].late_over), "")
-            return NextTurn(Turn.HALT, why=over) if over else NextTurn(Turn.ASK, at, due)
+            over = next((each for each in due if found[each].late_over), None)
+            if over is None:
+                return NextTurn(Turn.ASK, at, due)
+            return NextTurn(Turn.HALT, at, (over,), why=f"{over}: {found[over].late_over}")
     return NextTurn(Turn.END)
 
 

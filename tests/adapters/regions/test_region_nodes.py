@@ -29,7 +29,7 @@ from rollout.adapters.regions.messages import (
 )
 from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
 from rollout.adapters.regions.worker import RegionStation
-from rollout.adapters.regions.workers import CallLostError, missing_workers
+from rollout.adapters.regions.workers import CallLostError, RegionWorkers, ServedZone, served_zones
 from rollout.app.ports import Target
 from rollout.core.model.regions import RegionStanding, region_of_worker, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -100,7 +100,9 @@ def at() -> RegionFleet:
 
 
 def test_a_nodes_zone_names_its_region() -> None:
-    assert [region_of_worker(name) for name in ("eu-1", "eu-west-2", "alone")] == ["eu", "eu-west", "alone"]
+    names = ("eu-1", "eu-west-2", "eu-1-12", "alone", "eu-west", "EU.west-3", "eu-²", "-1")
+    found = [region_of_worker(name) for name in names]
+    assert found == ["eu", "eu-west", "eu-1", "alone", "eu-west", "EU.west", "eu-²", "-1"]
     regions = {"eu", "eu-west", "us"}
     found = [region_of_zone(zone, regions) for zone in ("eu", "eu-west-1a", "eu-west", "eu-a", "europe", "", "us-1")]
     assert found == ["eu", "eu-west", "eu-west", "eu", "", "", "us"]
@@ -164,6 +166,28 @@ def test_a_region_without_a_worker_is_not_reached_unless_the_inventory_allows_it
     answer = at.nodes.run(node, STATUS)
     assert (answer.started, answer.reference, at.own.asked) == (False, NO_WORKER, [])
     assert "`controllerSsh`" in answer.message
+
+
+def test_a_zone_whose_own_region_lost_its_workers_is_not_handed_to_a_wider_region(at: RegionFleet) -> None:
+    at.fabric.stations["eu-a-1"] = RegionStation(at.agents)
+    at.nodes.run(NODE, STATUS)
+    at.fabric.lose.add("eu-a-1")
+    assert at.nodes.run(NODE, STATUS).reference == LOST
+    del at.fabric.stations["eu-a-1"]
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
+    assert set(at.carried()) == {"eu-a-1"}
+    at.fabric.stations["eu-a-2"] = RegionStation(at.agents)
+    at.nodes._workers.look_again()  # noqa: SLF001 - else the list of workers is a second old
+    assert at.nodes.run(NODE, STATUS).status == 0
+
+
+def test_a_zone_whose_own_region_has_a_worker_that_differs_is_not_served_by_a_wider_region(at: RegionFleet) -> None:
+    at.fabric.stations["eu-a-1"] = RegionStation(at.agents)
+    at.fabric.identities["eu-a-1"] = replace(decode_identity(remote.identify()), version="0.0.1")
+    (served,) = served_zones(RegionWorkers(at.fabric).connected(), ["eu-a"])
+    assert (served.region, served.workers) == ("eu-a", ())
+    assert served.trouble.startswith("eu-a-1: it has rollout 0.0.1")
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
 
 
 def test_a_scheduler_that_is_away_keeps_no_node_from_being_read(at: RegionFleet) -> None:
@@ -251,10 +275,10 @@ def test_a_worker_that_differs_is_not_used_and_the_reason_is_named(
 ) -> None:
     true = decode_identity(remote.identify())
     at.fabric.identities["us-1"] = replace(true, **change)  # type: ignore[arg-type]
-    missing = missing_workers(at.fabric, ["eu-a", "us-a", "asia"])
-    assert set(missing) == {"us-a", "asia"}
-    assert said in missing["us-a"]
-    assert missing["asia"] == "no worker is connected"
+    served = {each.zone: each for each in served_zones(RegionWorkers(at.fabric).connected(), ["eu-a", "us-a", "asia"])}
+    assert served["eu-a"] == ServedZone("eu-a", "eu", ("eu-1", "eu-2"), "", "")
+    assert said in served["us-a"].trouble
+    assert served["asia"].trouble == "no worker is connected"
 
 
 def test_released_nodes_travel_with_the_next_call(at: RegionFleet) -> None:

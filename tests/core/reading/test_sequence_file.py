@@ -51,6 +51,7 @@ def test_a_sequence_is_read() -> None:
         ("{canary: canary.plan.json}", "{}", "s.yaml:5:15: `clusters` must not be empty [empty-list]"),
         ("canary.plan.json}", "7}", "s.yaml:5:24: `canary` must be text, not a number [wrong-type]"),
         ("  - clusters:", "  - name: canary\n    clusters:", "s.yaml:7:11: two stages are called canary"),
+        ("name: canary", "name: '2'", "s.yaml:7:5: two stages are called 2 (a stage without a name has its number)"),
     ],
 )
 def test_each_mistake_has_its_place(old: str, new: str, said: str) -> None:

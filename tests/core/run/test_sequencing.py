@@ -88,7 +88,7 @@ CASES = {
     ),
     "a watch that ended without a pass": (
         {CANARY: replace(LATE, late_over="it ended")},
-        NextTurn(Turn.HALT, why="canary: it ended"),
+        NextTurn(Turn.HALT, 0, (CANARY,), why="canary: it ended"),
     ),
     "not when every cluster has begun": (
         {CANARY: LATE, RNO: LATE, IAD: LATE, LAST: done()},
