@@ -9,21 +9,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rollout.core.model.plan import ExcludedNode, Standing
+from rollout.core.model.playbook import Policy, Shadowed
 from rollout.core.model.settings import Value
 from rollout.core.model.snapshot import FileState, Snapshot, digest
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import KubeletOutcome
 from rollout.kubelet.configuration.yaml_document import read as as_a_kubelet
 from rollout.kubelet.node import sources
+from rollout.kubelet.node.layout import LayoutError
+from rollout.kubelet.values import flag_text
 from tests.kubelet import nodes
 from tests.kubelet.deciding import decide, pinned
-from tests.kubelet.nodes import CONFIG, settings
+from tests.kubelet.nodes import CONFIG, POLICY, settings
 from tests.kubelet.real_kubelet.generated import TABLE
 
 HEAD: dict[str, Value] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
@@ -131,6 +134,7 @@ class Drawn:
     old: Mapping[str, Value]
     wanted: Mapping[str, Value]
     pin: bool
+    policy: Policy
 
 
 def with_config(found: Snapshot, content: bytes) -> Snapshot:
@@ -140,16 +144,47 @@ def with_config(found: Snapshot, content: bytes) -> Snapshot:
 
 @st.composite
 def drawn(draw: st.DrawFn) -> Drawn:
+    """A node that runs, by kubeadm or with a plain unit; some have flags for fields too, and some a folder of drop-ins."""
     minor = draw(st.sampled_from(range(20, 37)))
-    old = {**HEAD, **draw(some_fields(minor, 0, 5))}
-    text = draw(st.sampled_from(STYLES))(old)
-    text = text if draw(st.booleans()) else text.replace("\n", "\r\n")
-    text = text if draw(st.booleans()) else text.removesuffix("\n").removesuffix("\r")
     runtime = next((name for last, name in RUNTIMES.items() if minor <= last), "containerd")
-    make = draw(st.sampled_from((nodes.kubeadm, nodes.plain)))
-    found = with_config(make(version=f"1.{minor}.3", runtime=runtime), text.encode())
-    wanted = draw(some_fields(minor, 1, 3))
-    return Drawn(found, text.encode(), old, wanted, draw(st.booleans()))
+    make = draw(st.sampled_from((nodes.kubeadm, nodes.plain, flagged(draw(flags(minor))))))
+    bare = make(version=f"1.{minor}.3", runtime=runtime)
+    if minor >= 30 and make is nodes.kubeadm and draw(st.booleans()):
+        site = {**HEAD, **draw(some_fields(minor, 0, 2))}
+        bare = nodes.with_config_dir(bare, {"10-site.conf": blocks(site)})
+    old = {**HEAD, **draw(some_fields(minor, 0, 5))}
+    style, end, whole = draw(st.sampled_from(STYLES)), draw(st.sampled_from(("\n", "\r\n"))), draw(st.booleans())
+    text = (style(old) if whole else style(old).rstrip("\n")).replace("\n", end).encode()
+    found = with_config(bare, text)
+    assume(starts(found))
+    policy = replace(POLICY, shadowed=draw(st.sampled_from(Shadowed)))
+    return Drawn(found, text, old, draw(some_fields(minor, 1, 3)), draw(st.booleans()), policy)
+
+
+@st.composite
+def flags(draw: st.DrawFn, minor: int) -> str:
+    """Flags of one to three fields."""
+    known = [flag for flag, row in TABLE["flags"].items() if row["since"] <= minor < (row["removed"] or 99) and _plain(row)]
+    some = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True))
+    return " ".join(f"{flag}={flag_text(draw(fitting(TABLE['flags'][flag]['field'])))}" for flag in some)
+
+
+def _plain(row: Mapping[str, str]) -> bool:
+    return row.get("field") in FIELDS and FIELDS[row["field"]][0] in {"bool", "int32", "duration"}
+
+
+def flagged(words: str) -> Callable[..., Snapshot]:
+    def make(**about: str) -> Snapshot:
+        return nodes.kubeadm(extra=f'KUBELET_EXTRA_ARGS="{words}"\n', words=words, **about)
+
+    return make
+
+
+def starts(found: Snapshot) -> bool:
+    try:
+        return outcome(found).starts
+    except LayoutError:
+        return False
 
 
 def outcome(found: Snapshot) -> KubeletOutcome:
@@ -161,21 +196,21 @@ def outcome(found: Snapshot) -> KubeletOutcome:
 def test_only_what_is_wanted_changes(case: Drawn) -> None:
     wanted = settings(**case.wanted)
     wanted = pinned(wanted) if case.pin else wanted
-    got = decide(case.node, wanted)
+    got = decide(case.node, wanted, case.policy)
     if isinstance(got, ExcludedNode):
         assert not got.reference.startswith("yaml-"), (case.text, got)
         assert "json parse error" not in got.reason, (case.text, got)
         return
-    (file,) = got.change.files
-    content = got.blobs[file.after]
     after = nodes.applied(case.node, got.change, got.blobs)
-    again = decide(after, wanted)
+    again = decide(after, wanted, case.policy)
     assert isinstance(again, ExcludedNode), again
     assert again.standing is Standing.AS_WANTED, again
-    untouched(case, content)
+    for file in got.change.files:
+        if file.path == CONFIG:
+            untouched(case, got.blobs[file.after])
     told = [note for note in got.change.notes if note.startswith("side effect: ")]
     for path in changed(outcome(case.node).effective, outcome(after).effective, case.wanted):
-        assert any(note.startswith(f"side effect: {path}: ") for note in told), (path, case.text, content, told)
+        assert any(note.startswith(f"side effect: {path}: ") for note in told), (path, case.text, told)
 
 
 def untouched(case: Drawn, content: bytes) -> None:
