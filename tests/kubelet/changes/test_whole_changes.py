@@ -125,6 +125,8 @@ def test_a_map_that_replaces_a_default_names_what_is_lost() -> None:
         'side effect: evictionHard.imagefs.inodesFree: "5%" → not set',
         'side effect: evictionHard.nodefs.inodesFree: "5%" → not set',
     ]
+    (reason,) = change.files[0].reasons
+    assert reason.startswith('evictionHard: not set → {"memory.available": "1Gi", "nodefs.available": "10%"} (')
 
 
 @pytest.mark.parametrize(
