@@ -164,7 +164,9 @@ def drawn(draw: st.DrawFn) -> Drawn:
 @st.composite
 def flags(draw: st.DrawFn, minor: int) -> str:
     """Flags of one to three fields."""
-    known = [flag for flag, row in TABLE["flags"].items() if row["since"] <= minor < (row["removed"] or 99) and _plain(row)]
+    known = [
+        flag for flag, row in TABLE["flags"].items() if row["since"] <= minor < (row["removed"] or 99) and _plain(row)
+    ]
     some = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True))
     return " ".join(f"{flag}={flag_text(draw(fitting(TABLE['flags'][flag]['field'])))}" for flag in some)
 
