@@ -103,12 +103,12 @@ def _placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
 
 
 def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mapping[str, object]:
-    """Each node's place; ``no-rack`` or ``no-zone`` for a node without one, if others have one."""
+    """Each node's place; ``rackless`` or ``zoneless`` for a node without one, if others have one."""
     without = [name for name, place in places.items() if place is None]
     if not 0 < len(without) < len(places):
         return places
-    notes.append(f"{what}: no-{what}, for {counted(len(without), 'node')} without one: {_some(without)}")
-    return {name: f"no-{what}" if place is None else place for name, place in places.items()}
+    notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {_some(without)}")
+    return {name: f"{what}less" if place is None else place for name, place in places.items()}
 
 
 def _values(document: Mapping[str, Any], name: str) -> list[object]:

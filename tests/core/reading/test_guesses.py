@@ -75,10 +75,10 @@ def test_ten_thousand_names_that_do_not_fold_fit_the_bounds_of_a_nodeset() -> No
 def test_a_node_without_a_rack_or_zone_is_in_one_for_such_nodes() -> None:
     nodes = [live("n1", labels={"example.net/rack": "r1", ZONE: "z1"}), live("n2", labels={ZONE: "z1"}), live("n3")]
     guessed = from_api(nodes)
-    assert "rack: no-rack, for 2 nodes without one: n[2-3]" in guessed.notes
-    assert "zone: no-zone, for 1 node without one: n3" in guessed.notes
-    assert '{name: "n2", address: "10.0.0.2", rack: "no-rack", zone: "z1"' in inventory(guessed)
-    assert '{name: "n3", address: "10.0.0.3", rack: "no-rack", zone: "no-zone"' in inventory(guessed)
+    assert "rack: rackless, for 2 nodes without one: n[2-3]" in guessed.notes
+    assert "zone: zoneless, for 1 node without one: n3" in guessed.notes
+    assert '{name: "n2", address: "10.0.0.2", rack: "rackless", zone: "z1"' in inventory(guessed)
+    assert '{name: "n3", address: "10.0.0.3", rack: "rackless", zone: "zoneless"' in inventory(guessed)
 
 
 def of_ansible(**racks: object) -> Guessed:
@@ -90,7 +90,7 @@ def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
     guessed = of_ansible(n1=1, n2="r2", n3=None)
     assert guessed.notes[0] == "rack: host variable `rack`"
     assert '{name: "n1", rack: "1"}' in inventory(guessed)
-    assert '{name: "n3", rack: "no-rack"}' in inventory(guessed)
+    assert '{name: "n3", rack: "rackless"}' in inventory(guessed)
 
 
 @pytest.mark.parametrize("rack", ["row 9", True, 1.5, "", ["r1"]])

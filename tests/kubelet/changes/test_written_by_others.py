@@ -1,4 +1,4 @@
-"""For any file that a kubelet starts with, whoever wrote it and however: a change sets what is wanted and nothing else.
+"""For any file that a kubelet starts with, however it is written: a change sets what is wanted and nothing else.
 
 Files, nodes and settings are drawn from the tables of fields and minors. What a kubelet would do with the new file is asked
 of ``kubelet.configuration``, which is compared with real kubelets.
