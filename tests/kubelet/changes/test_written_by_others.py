@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.playbook import Policy, Shadowed
-from rollout.core.model.settings import Value
+from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Snapshot, digest
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import KubeletOutcome
@@ -26,7 +26,7 @@ from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.values import flag_text
 from tests.kubelet import nodes
 from tests.kubelet.deciding import decide, pinned
-from tests.kubelet.nodes import CONFIG, POLICY, settings
+from tests.kubelet.nodes import CONFIG, POLICY
 from tests.kubelet.real_kubelet.generated import TABLE
 
 HEAD: dict[str, Value] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
@@ -196,7 +196,7 @@ def outcome(found: Snapshot) -> KubeletOutcome:
 
 @given(drawn())
 def test_only_what_is_wanted_changes(case: Drawn) -> None:
-    wanted = settings(**case.wanted)
+    wanted = {name: Setting(name, value, source="playbook p") for name, value in case.wanted.items()}
     wanted = pinned(wanted) if case.pin else wanted
     got = decide(case.node, wanted, case.policy)
     if isinstance(got, ExcludedNode):
