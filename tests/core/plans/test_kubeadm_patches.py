@@ -38,8 +38,8 @@ def test_fields_come_once_for_all_nodes_that_get_the_same() -> None:
 
 def test_no_null_removes_what_the_configmap_has() -> None:
     """A kubelet shows no empty value, and a merge patch removes a field that is null: every gate, with the field of gates."""
-    gates, dns, port = {"RotateKubeletServerCertificate": True}, list[Value](), 0
-    (patch,) = kubeadm_patches(plan(featureGates=gates, clusterDNS=dns, readOnlyPort=port, maxPods=60))
+    gates: dict[str, Value] = {"RotateKubeletServerCertificate": True}
+    (patch,) = kubeadm_patches(plan(featureGates=gates, clusterDNS=[], readOnlyPort=0, maxPods=60))
     assert patch.fields == {"clusterDNS": [], "maxPods": 60}
     config = CONFIG_TEXT + "readOnlyPort: 10255\nfeatureGates: {NodeSwap: true}\n"
     found = kubeadm(NAMES[0], "1.33.4", "containerd", config=config)
