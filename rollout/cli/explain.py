@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
+from rollout.cli.project import project_option
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
@@ -36,13 +38,13 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 @click.option(
     "--node", "node_name", default="", metavar="NODE", help="Also its value there: all sources, and which wins."
 )
-@click.option("--cluster", default="", help="With --node: the cluster.")
+@project_option("cluster", help="With --node: the cluster.")
 @click.option(
     "--snapshot", type=click.Path(path_type=Path), default=None, help="With --node: read this file, not the node."
 )
 @session_options
 def explain(
-    session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str, snapshot: Path | None
+    session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str | None, snapshot: Path | None
 ) -> None:
     """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
 
@@ -60,7 +62,7 @@ def explain(
         here, shown = _on_node(session, cluster, node_name, found, snapshot)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
         document = explanation_document(found, on_node_part(here, shown))
-    elif cluster or snapshot:
+    elif _is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     if session.output == "json":
         click.echo(documents.page(document))
@@ -68,8 +70,13 @@ def explain(
         click.echo("\n".join(lines))
 
 
+def _is_typed(option: str) -> bool:
+    """Whether the option is on the command line; the project's cluster is that of commands that need one."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
 def _on_node(
-    session: Session, cluster: str, name: str, found: Explanation, snapshot: Path | None
+    session: Session, cluster: str | None, name: str, found: Explanation, snapshot: Path | None
 ) -> tuple[OnNode, ConfigzAnswer]:
     if not cluster:
         raise UsageError("no-cluster", f"--node {name} needs a cluster", hint="add --cluster")

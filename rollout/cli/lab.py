@@ -17,8 +17,8 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
-from rollout.lab import api, control, faults, launch
-from rollout.lab.spec import LabSpec, NodeSpec, addresses
+from rollout.lab import api, control, faults, launch, spec
+from rollout.lab.spec import LabSpec, addresses
 
 LAB_FOLDER = Path(".rollout/lab")
 """In the project's folder."""
@@ -276,7 +276,7 @@ def specification(inventory: Inventory, names: list[str], restart_sec: float) ->
     """The specification of a lab that serves these nodes of an inventory."""
     nodes = [inventory.nodes[name] for name in names]
     served = tuple(
-        NodeSpec(node.name, node.address, address, dict(node.labels))
+        spec.node(node.name, node.address, address, dict(node.labels))
         for node, address in zip(nodes, addresses(len(nodes)), strict=True)
     )
     members = frozenset(names)

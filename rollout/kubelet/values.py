@@ -113,8 +113,8 @@ def flag_mistake(name: str, kind: str, value: Value) -> str:
 
 
 def shown(value: Value) -> str:
-    """A value in a message, short, as in YAML."""
-    text = flag_text(value) if not isinstance(value, str) else f'"{value}"'
+    """A value in a message, short, as in JSON, which is YAML too."""
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

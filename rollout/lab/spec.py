@@ -8,6 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rollout.core.text.terminal import printable
+from rollout.errors import UsageError
+from rollout.kubelet import fields, versions
+from rollout.kubelet.runtimes import known
+
 FIRST = ipaddress.IPv4Address("127.64.0.1")
 LAST = ipaddress.IPv4Address("127.127.255.254")
 
@@ -52,6 +57,29 @@ class LabSpec:
     restart_sec: float = 10.0
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     api_server: str = "v1.23.17"
+
+
+def node(name: str, known_as: str, address: str, labels: Mapping[str, str]) -> NodeSpec:
+    """The runtime's label may have any of its names. ``UsageError``: the lab has no such kubelet, or no such runtime."""
+    spec = NodeSpec(name, known_as, address, labels)
+    version = versions.parse(spec.version)
+    if version is None or version.minor < fields.known_minors().start:
+        raise _not_served(name, "kubeletVersion", labels)
+    runtime = known.labelled(spec.runtime, version.minor)
+    names = known.describe(runtime).labels
+    if spec.runtime not in known.every_label():
+        raise _not_served(name, "containerRuntime", labels)
+    return NodeSpec(name, known_as, address, {**labels, "containerRuntime": names[0]})
+
+
+def _not_served(name: str, label: str, labels: Mapping[str, str]) -> UsageError:
+    oldest = fields.known_minors().start
+    takes = {
+        "kubeletVersion": f"such as v1.{oldest}.0 or newer",
+        "containerRuntime": f"one of {', '.join(known.every_label())}",
+    }
+    message = f"{name}: the lab serves no node with the label {label}: {printable(labels[label], 80)}"
+    return UsageError("lab-node", message, hint=takes[label])
 
 
 def addresses(count: int) -> list[str]:

@@ -114,6 +114,10 @@ def test_a_changed_label_leaves_the_digest_and_a_changed_address_or_list_does_no
     assert load(rest="settings: {maxPods: 30}\n").digest != digest
 
 
+def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
+    assert load(but(n1={"ansible_host": "10.0.0.1", "rack": 12})).nodes["n1"].rack == "12"
+
+
 @pytest.mark.parametrize(
     ("printed", "said"),
     [

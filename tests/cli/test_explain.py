@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rollout.cli.main import run
@@ -60,3 +62,17 @@ def test_unknown_names_are_exit_code_2(
 ) -> None:
     assert run(["explain", *arguments]) == 2
     assert f"[{reference}]" in capsys.readouterr().err
+
+
+def test_a_node_is_one_of_the_projects_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inventories").mkdir()
+    (tmp_path / "inventories/small.yaml").write_text("cluster: small\napiServer: v1.30.0\nnodes: {'n[1-2]': }\n")
+    (tmp_path / "rollout.toml").write_text('cluster = "small"\n')
+    assert run(["explain", "maxPods", "--node", "n3"]) == 2
+    assert "small has no node `n3`" in capsys.readouterr().err
+    assert run(["explain", "maxPods"]) == 0
+    assert run(["explain", "maxPods", "--cluster", "small"]) == 2
+    assert "[no-node]" in capsys.readouterr().err

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.app.load import load_cluster
+from rollout.errors import UsageError
 from rollout.kubelet.node import packaged
-from rollout.lab import kubelet, layouts
+from rollout.lab import kubelet, layouts, runtimes
 from rollout.lab.spec import NodeSpec
+from rollout.lab.spec import node as lab_node
 from tests.app.test_load import FakeSources
 from tests.lab.trees import MemoryTree, NotingHost, running
 from tests.places import ROOT
@@ -91,3 +95,35 @@ def test_the_second_cluster_matches_its_first_line() -> None:
     assert not [node.name for node in nodes if node.minor >= 36 and node.runtime_version.startswith("1.7")]
     assert {len(iad.nodesets[zone]) for zone in ("us-iad-1a", "us-iad-1b", "us-iad-1c")} == {91, 118}
     assert len(iad.nodesets["gpu"]) == 27
+
+
+@pytest.mark.parametrize(
+    ("labels", "served"),
+    [
+        ({"kubeletVersion": "v1.30.1", "containerRuntime": "crio"}, "cri-o"),
+        ({"kubeletVersion": "1.22.17", "containerRuntime": "docker"}, "dockershim"),
+        ({"kubeletVersion": "1.25.1", "containerRuntime": "docker"}, "cri-dockerd"),
+        ({"kubeletVersion": "1.31"}, "containerd"),
+        ({}, "dockershim"),
+    ],
+)
+def test_a_runtime_has_every_name_that_check_knows(labels: dict[str, str], served: str) -> None:
+    found = lab_node("n1", "n1", "127.64.0.1", labels)
+    assert found.runtime == served
+    assert layouts.files(found, 10)
+    assert runtimes.pull_tools(found.runtime)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"kubeletVersion": "1.30", "containerRuntime": "rkt"}, "containerRuntime: rkt"),
+        ({"kubeletVersion": "30"}, "kubeletVersion: 30"),
+        ({"kubeletVersion": "latest"}, "kubeletVersion: latest"),
+        ({"kubeletVersion": "v1.19.16"}, "kubeletVersion: v1.19.16"),
+        ({"kubeletVersion": "v2.0.0"}, "kubeletVersion: v2.0.0"),
+    ],
+)
+def test_a_node_that_the_lab_has_no_files_for_is_named(labels: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"n1: the lab serves no node with the label {said}")):
+        lab_node("n1", "n1", "127.64.0.1", labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,17 +47,47 @@ class KubeadmPatch:
 
 def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
     """Largest first; ``()`` where the plan edits no file that kubeadm writes."""
-    nodes: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[str]] = {}
+    nodes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    fields = {group.name: json.dumps(_fields(group.change, plan.blobs), sort_keys=True) for group in plan.groups}
     changes = {group.name: group.change for group in plan.groups}
     for node in plan.nodes.values():
         change = changes[node.group]
         if any(file.path == KUBEADM_CONFIG for file in change.files):
-            nodes.setdefault((change.effective, _flags(change)), []).append(node.name)
-    made = (
-        KubeadmPatch({name: json_text.parse(value) for name, value in effective}, flags, tuple(names))
-        for (effective, flags), names in nodes.items()
-    )
+            nodes.setdefault((fields[node.group], _flags(change)), []).append(node.name)
+    made = (KubeadmPatch(json_text.parse(text), flags, tuple(names)) for (text, flags), names in nodes.items())
     return tuple(sorted(made, key=lambda patch: -len(patch.nodes)))
+
+
+def _fields(change: Change, blobs: Mapping[str, bytes]) -> Mapping[str, Value]:
+    """What ``/configz`` shows of the wanted fields. It shows no empty value: such a one is as the new file has it.
+
+    A field that neither has is in force by default. It is left out: in a merge patch ``null`` removes the field.
+    """
+    digests = (file.after for file in change.files if file.path == KUBEADM_CONFIG)
+    written = next((_document(blobs[digest]) for digest in digests if digest), {})
+    shown = {name: json_text.parse(text) for name, text in change.effective}
+    return _filled(shown, written)
+
+
+def _filled(shown: Mapping[str, Value], written: Mapping[str, Value]) -> dict[str, Value]:
+    """``shown`` with the values of ``written`` for those that are ``None``."""
+    found: dict[str, Value] = {}
+    for name, value in shown.items():
+        here = written.get(name)
+        if isinstance(value, dict):
+            inner = _filled(value, here if isinstance(here, dict) else {})
+            found |= {name: inner} if inner or not value else {}
+        elif value is not None or here is not None:
+            found[name] = here if value is None else value
+    return found
+
+
+def _document(content: bytes) -> Mapping[str, Value]:
+    try:
+        found = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _flags(change: Change) -> tuple[str, ...]:

@@ -254,7 +254,7 @@ class _Wanted:
     def _place(self, name: str, kind: AreaKind, reading: AnsibleReading) -> object:
         variable, beginning = self._source.area(kind)
         if variable is not None:
-            return self._value(name, variable, reading)
+            return place_name(self._value(name, variable, reading))
         if beginning is None:
             return None
         groups = [group for group in self._member.get(name, ()) if group.startswith(beginning)]
@@ -271,6 +271,11 @@ class _Wanted:
             reading.note(message, "unfilled-template")
             return None
         return found
+
+
+def place_name(said: object) -> object:
+    """A rack or zone as a name: ``rack=12`` in an INI file is a number to Ansible."""
+    return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rollout.core.model.live import LiveNode
-from rollout.core.reading.ansible_inventory import document_of, found_nodes
+from rollout.core.reading.ansible_inventory import document_of, found_nodes, place_name
 from rollout.core.reading.found_nodes import FoundNodes, nodes_from_api
 from rollout.core.reading.node_sources import FromAnsible, FromKubernetes
 from rollout.core.text.nodesets import fold, is_name
@@ -44,7 +44,7 @@ def from_api(live: Sequence[LiveNode]) -> Guessed:
     source = FromKubernetes.model_validate(
         {"address": address, "rackLabel": rack or None, "zoneLabel": zone or _ZONES[0]}
     )
-    found = nodes_from_api([_reachable(node, address) for node in live], source)
+    found = _placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
     version = _newest(node.kubelet_version for node in live)
     if version:
         notes.append(f"apiServer: {version}, the newest kubelet's version")
@@ -81,7 +81,8 @@ def from_ansible(text: str, where: str) -> Guessed:
         groups = [
             name for name in document if re.fullmatch(rf"{what}[-_]?[A-Za-z0-9._-]+", name) and name != f"{what}s"
         ]
-        if _has_variable(document, what):
+        said = _values(document, what)
+        if said and all(isinstance(value, str) and is_name(value) for value in said):
             keys[what] = what
             notes.append(f"{what}: host variable `{what}`")
         elif groups:
@@ -89,15 +90,34 @@ def from_ansible(text: str, where: str) -> Guessed:
             notes.append(f"{what}: groups that begin with `{what}`: {_some(groups)}")
         else:
             notes.append(f"{what}: not known, no variable or group shows it")
-    return Guessed(found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where), tuple(notes))
+    found = found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where)
+    return Guessed(_placed(found, notes), tuple(notes))
 
 
-def _has_variable(document: Mapping[str, Any], name: str) -> bool:
+def _placed(found: FoundNodes, notes: list[str]) -> FoundNodes:
+    """An inventory has a rack for every node or for none, and zones likewise. Their names differ: both are nodesets."""
+    racks = _filled("rack", {node.name: node.rack for node in found.nodes}, notes)
+    zones = _filled("zone", {node.name: node.zone for node in found.nodes}, notes)
+    nodes = (replace(node, rack=racks[node.name], zone=zones[node.name]) for node in found.nodes)
+    return replace(found, nodes=tuple(nodes))
+
+
+def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mapping[str, object]:
+    """Each node's place; ``rackless`` or ``zoneless`` for a node without one, if others have one."""
+    without = [name for name, place in places.items() if place is None]
+    if not 0 < len(without) < len(places):
+        return places
+    notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {_some(without)}")
+    return {name: f"{what}less" if place is None else place for name, place in places.items()}
+
+
+def _values(document: Mapping[str, Any], name: str) -> list[object]:
+    """The values of a variable as names of places, of hosts and of groups."""
     meta = document.get("_meta")
     hosts = meta.get("hostvars") if isinstance(meta, dict) else None
     said = [*hosts.values()] if isinstance(hosts, dict) else []
     said += [group.get("vars") for group in document.values() if isinstance(group, dict)]
-    return any(isinstance(variables, dict) and name in variables for variables in said)
+    return [place_name(variables[name]) for variables in said if isinstance(variables, dict) and name in variables]
 
 
 def _some(names: Sequence[str]) -> str:

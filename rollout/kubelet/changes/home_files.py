@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import field
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import values
-from rollout.kubelet.changes import splice
+from rollout.kubelet.changes import new_text, splice
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.edits import MODE, Edit, reason
 from rollout.kubelet.homes import InFlag
@@ -41,11 +42,12 @@ _BESIDE = Setting(SERIAL, value=False, source=f"required by {PULLS} in a drop-in
 
 @dataclass(frozen=True, slots=True)
 class FieldHome:
-    """The file; ``content`` is ``None`` when it does not exist yet."""
+    """The file; ``content`` is ``None`` when it does not exist yet. ``below``: what files set that it overrides."""
 
     path: str
     content: bytes | None
     layer: Layer
+    below: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def flags(self) -> tuple[InFlag, ...]:
@@ -57,12 +59,15 @@ class FieldHome:
         """The file with these fields merged in, or ``None`` if it already contains them."""
         before = HEADER if self.content is None else self.content
         try:
-            spliced = splice.splice(before, splice.written(fields), values.same)
+            spliced = splice.splice(before, new_text.written(fields), values.same)
         except splice.SpliceError as error:
             raise LayoutError(error.reference, f"{self.path}: {error}") from None
         if spliced.content == self.content:
             return None
-        reasons = tuple(_reason(path, old, new, settings, template) for path, old, new in spliced.changed)
+        reasons = tuple(
+            _reason(path, _at(dict(self.below), path) if old is None else old, new, settings, template)
+            for path, old, new in spliced.changed
+        )
         return Edit(self.path, self.content, spliced.content, reasons)
 
 
@@ -89,7 +94,9 @@ def _main(config: File) -> FieldHome:
 def _drop_in(found: Found, directory: str) -> FieldHome:
     path = f"{directory}/{OWN_DROP_IN}"
     held = {file.path: file.content for file in found.sources.drop_ins or ()}
-    return FieldHome(path, held.get(path), Layer.DROP_IN)
+    by_file = (name for name, origin in found.outcome.origins.items() if origin.layer in {Layer.FILE, Layer.DROP_IN})
+    below = {name: found.outcome.effective.get(name) for name in by_file}
+    return FieldHome(path, held.get(path), Layer.DROP_IN, below)
 
 
 def _new(found: Found) -> FieldHome:
@@ -115,6 +122,12 @@ def beside(
     if home.layer is not Layer.DROP_IN or not isinstance(pulls, int) or pulls < 2 or SERIAL in fields or said_true:
         return fields, {}
     return {**fields, SERIAL: False}, {SERIAL: _BESIDE}
+
+
+def _at(found: Value, path: tuple[str, ...]) -> Value:
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def _reason(path: tuple[str, ...], old: Value, new: Value, settings: Mapping[str, Setting], template: str) -> str:

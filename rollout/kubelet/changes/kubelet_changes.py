@@ -54,15 +54,22 @@ def _refuse(after: KubeletOutcome, name: str, value: Value) -> None:
 
 
 def side_effects(
-    before: KubeletOutcome, after: KubeletOutcome, intended: Collection[str]
+    before: Mapping[str, Value], after: Mapping[str, Value], intended: Mapping[str, Value], path: str = ""
 ) -> Mapping[str, tuple[Value, Value]]:
-    """Fields that change although they are not ``intended``, with their values before and after (``None``: not shown)."""
-    names = sorted(set(before.effective) | set(after.effective))
-    return {
-        name: (before.effective.get(name), after.effective.get(name))
-        for name in names
-        if name not in intended and before.effective.get(name) != after.effective.get(name)
-    }
+    """Values in force that change although they are not ``intended``, by path, before and after (``None``: not shown).
+
+    A map that is written replaces the default as a whole: ``evictionHard`` with one signal watches no other.
+    """
+    found: dict[str, tuple[Value, Value]] = {}
+    for name in sorted({*before, *after}):
+        old, new, here = before.get(name), after.get(name), f"{path}{name}"
+        if name not in intended:
+            found |= {here: (old, new)} if old != new else {}
+            continue
+        wanted = intended[name]
+        if isinstance(wanted, dict) and isinstance(old, dict) and isinstance(new, dict):
+            found |= side_effects(old, new, wanted, f"{here}.")
+    return found
 
 
 # The kubelet's own record of its CPU and memory manager: it does not start with a policy other than the recorded one.
@@ -202,7 +209,8 @@ def _attempt(
     if home is not None and home.flags:
         notes = templated_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
     else:
-        notes = _side_effects(found.outcome, outcome, {*asked, *(path.split(".")[0] for path in paths)})
+        by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
+        notes = _side_effects(found.outcome, outcome, {**asked, **by_flags})
     notes += templated_config.by_others(found.outcome, asked, moved.fields)
     pending = (*flag_changes.pending(found.layout, by_flag.flags), *_unloaded(found, asked))
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
@@ -213,12 +221,14 @@ def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
     return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
 
 
-def _side_effects(before: KubeletOutcome, after: KubeletOutcome, intended: Collection[str]) -> tuple[str, ...]:
+def _side_effects(before: KubeletOutcome, after: KubeletOutcome, intended: Mapping[str, Value]) -> tuple[str, ...]:
     """What else changes because a default depends on it, for people."""
-    changed = side_effects(before, after, intended)
-    return tuple(
-        f"side effect: {name}: {values.shown(old)} → {values.shown(new)}" for name, (old, new) in changed.items()
-    )
+    changed = side_effects(before.effective, after.effective, intended)
+    return tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
+
+
+def _shown(value: Value) -> str:
+    return "not set" if value is None else values.shown(value)
 
 
 # Changes of a node's ground: its identity, its cgroups, its folders. The playbook must accept each by name.

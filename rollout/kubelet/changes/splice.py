@@ -1,7 +1,7 @@
 """Merge settings into another owner's YAML file without touching a byte that is not ours.
 
 A ruamel round trip changes spacing, flow maps and list indents. So ruamel only *locates*: its composer gives the
-position of every key and value. The document means what a kubelet reads (``configuration.yaml_document``); a file in
+position of every key and value. A kubelet reads a file that begins with a brace as JSON, so new text there is JSON. The document means what a kubelet reads (``configuration.yaml_document``); a file in
 which the two differ is refused. The new text is spliced in and proven: read again, it must be the old document with the
 overlay merged.
 
@@ -23,7 +23,9 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
+from rollout.kubelet.changes import new_text
 from rollout.kubelet.configuration import yaml_document, yaml_words
+from rollout.kubelet.configuration.config_file import is_json
 from rollout.kubelet.configuration.yaml_document import DocumentError
 from rollout.kubelet.configuration.yaml_words import resolve
 
@@ -33,9 +35,6 @@ Same = Callable[[tuple[str, ...], Value, Value], bool]
 MOST_NODES = 20_000
 MOST_DEPTH = 40
 
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
-_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./%+-]*")
-_LAST_OF_ONE = 0xFFFF
 _STR, _MAP, _SEQ = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"
 
 
@@ -66,6 +65,7 @@ class _Work:
     text: str
     end_of_line: str
     same: Same
+    flow: Callable[[Value], str]  # a value on one line
     edits: list[tuple[int, int, str]] = field(default_factory=list)
     changed: list[tuple[tuple[str, ...], Value, Value]] = field(default_factory=list)
 
@@ -88,7 +88,8 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     wanted = read(overlay)
     text, root = _compose(old)
     before = {} if root is None else _document(old, root)
-    work = _Work(text, "\r\n" if "\r\n" in text else "\n", same)
+    flow = new_text.as_json if is_json(old) else new_text.flow
+    work = _Work(text, "\r\n" if "\r\n" in text else "\n", same, flow)
     if root is None:
         raise SpliceError("yaml-empty", "the file is empty")
     _merge_map(work, root, wanted, ())
@@ -103,11 +104,6 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
             "yaml-unprovable", "the edited file would not read back as the old one with the settings merged"
         )
     return Spliced(content, expected, tuple(work.changed))
-
-
-def written(document: Mapping[str, Value]) -> bytes:
-    """``document`` as YAML text: overlays are made of it."""
-    return _flow(dict(document)).encode()
 
 
 def merged(
@@ -131,7 +127,7 @@ def merged(
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     text = _text(content)
     try:
-        roots = [root for root in _documents(yaml_words.prepared(content).decode("utf-8")) if root is not None]
+        roots = [root for root in _located(yaml_words.prepared(content).decode("utf-8")) if root is not None]
     except (YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
@@ -157,6 +153,16 @@ def _text(content: bytes) -> str:
     if "%" in text and re.search(r"^%", text, re.MULTILINE):
         raise SpliceError("yaml-directive", "the file contains a YAML directive")
     return text
+
+
+def _located(text: str) -> list[Node | None]:
+    """ruamel refuses tabs between tokens. A kubelet takes them, so blanks stand in for them: positions stay."""
+    try:
+        return _documents(text)
+    except YAMLError:
+        if "\t" not in text:
+            raise
+        return _documents(text.replace("\t", " "))
 
 
 def _documents(text: str) -> list[Node | None]:
@@ -290,7 +296,7 @@ def _replace(work: _Work, key: Node, value: Node, new: Value, path: tuple[str, .
     elif value.start_mark.index == value.end_mark.index:
         start = end = _after_colon(work.text, key)
     gap = "" if start > 0 and work.text[start - 1] in " \t" else " "
-    work.edits.append((start, end, gap + _flow(new)))
+    work.edits.append((start, end, gap + work.flow(new)))
 
 
 def _is_block(node: Node) -> bool:
@@ -311,20 +317,31 @@ def _end(text: str, node: Node) -> int:
 def _insert(work: _Work, node: MappingNode, added: Mapping[str, Value]) -> None:
     if node.flow_style:
         at = node.end_mark.index - 1
-        inner = ", ".join(f"{_flow(name)}: {_flow(value)}" for name, value in added.items())
         tail = work.text[node.start_mark.index + 1 : at].rstrip()
         if "#" in tail:
             raise SpliceError("yaml-comment", "a comment inside a map in braces")
         at = node.start_mark.index + 1 + len(tail)
-        work.edits.append((at, at, inner if not tail else f"{' ' if tail.endswith(',') else ', '}{inner}"))
+        gap = _gap(work, node)
+        inner = f",{gap}".join(f"{work.flow(name)}: {work.flow(value)}" for name, value in added.items())
+        work.edits.append((at, at, inner if not tail else f"{'' if tail.endswith(',') else ','}{gap}{inner}"))
         return
     last_value = node.value[-1][1]
     if getattr(_last_leaf(last_value), "style", None) in {"|", ">"}:
         raise SpliceError("yaml-block-scalar", "the last value before the new key is a block of text")
     indent = " " * node.value[0][0].start_mark.column
     at = _line_end(work.text, _end(work.text, last_value))
-    lines = "".join(work.end_of_line + line for line in _block(added, indent))
+    lines = "".join(work.end_of_line + line for line in new_text.block(added, indent))
     work.edits.append((at, at, lines))
+
+
+def _gap(work: _Work, node: MappingNode) -> str:
+    """What separates two pairs of a map in braces: the new line before its last key, if that begins a line, else a blank."""
+    if not node.value:
+        return " "
+    start = node.value[-1][0].start_mark.index
+    line = work.text.rfind("\n", 0, start) + 1
+    indent = work.text[line:start]
+    return work.end_of_line + indent if line and not indent.strip() else " "
 
 
 def _last_leaf(node: Node) -> Node:
@@ -339,38 +356,6 @@ def _line_end(text: str, at: int) -> int:
     if found < 0:
         return len(text)
     return found - 1 if found > 0 and text[found - 1] == "\r" else found
-
-
-def _block(values: Mapping[str, Value], indent: str) -> list[str]:
-    lines: list[str] = []
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            lines += [f"{indent}{_flow(name)}:", *_block(value, indent + "  ")]
-        elif isinstance(value, list) and value:
-            lines += [f"{indent}{_flow(name)}:", *(f"{indent}- {_flow(entry)}" for entry in value)]
-        else:
-            lines.append(f"{indent}{_flow(name)}: {_flow(value)}")
-    return lines
-
-
-def _flow(value: Value) -> str:
-    """A value on one line: bare if every YAML reader reads the bare text as this exact text, else as JSON."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(name)}: {_flow(entry)}" for name, entry in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_flow(entry) for entry in value) + "]"
-    if isinstance(value, str):
-        return value if _bare(value) else f'"{"".join(map(_escaped, value))}"'
-    return json.dumps(value)
-
-
-def _escaped(letter: str) -> str:
-    """As in JSON, except for characters that JSON writes as two: YAML has no surrogates."""
-    return letter if ord(letter) > _LAST_OF_ONE else json.dumps(letter)[1:-1]
-
-
-def _bare(text: str) -> bool:
-    return bool(_PLAIN.fullmatch(text)) and resolve("", text) == text and not _DATE.fullmatch(text)
 
 
 def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:

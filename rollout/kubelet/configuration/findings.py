@@ -82,6 +82,12 @@ class Findings:
         text = f"`{dotted(path)}` is written twice{earlier}; the last one counts"
         self.messages.append(Message(MessageLevel.POLICY, "duplicate-key", text, where))
 
+    def second_document(self, file: File, line: int) -> None:
+        """Ours: the kubelet gives no message. ``line`` 0: there is none."""
+        if line:
+            said = "this is in a second document; a kubelet reads only the first one"
+            self.messages.append(Message(MessageLevel.POLICY, "yaml-documents", said, Place(file.path, line, 1)))
+
     def _warn(self, reference: str, said: str, before: str, where: Place | None) -> None:
         text = (
             f"Using lenient decoding as strict decoding failed: strict decoding error: {said}"

@@ -53,6 +53,7 @@ def _loaded(file: File, ahead: str, findings: Findings) -> Object:
         findings.duplicate_key(file, duplicate.path, duplicate.line)
     for path in read.unknown:
         findings.unknown_field(file, path)
+    findings.second_document(file, found.rest)
     return read.value
 
 
@@ -139,7 +140,7 @@ def _patched(base: Object, files: tuple[File, ...], findings: Findings) -> Objec
 
 def _patch(file: File, findings: Findings) -> Object:
     try:
-        return drop_ins.patch_of(file, findings.minor)
+        patch = drop_ins.patch_of(file, findings.minor)
     except LoadError as error:
         comma = (
             ", " if error.text == "no apiVersion/kind" or error.text.startswith("unknown apiVersion") else ", error: "
@@ -148,6 +149,8 @@ def _patch(file: File, findings: Findings) -> Object:
             f"failed to merge kubelet configs: failed to load kubelet dropin file, path: {file.path}{comma}{error.text}"
         )
         raise findings.unreadable(file, error, said) from None
+    findings.second_document(file, document(file).rest)
+    return patch
 
 
 def _who_wrote(name: Any, files: tuple[File, ...], patches: list[Object]) -> File | None:

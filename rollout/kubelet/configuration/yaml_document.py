@@ -70,10 +70,11 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class GoYamlDocument:
-    """The resulting JSON, and the duplicate keys."""
+    """The resulting JSON, and the duplicate keys. ``rest``: line of a second document with content, which nobody reads; 0: none."""
 
     value: Json
     duplicates: tuple[Duplicate, ...] = ()
+    rest: int = 0
 
 
 def read(content: bytes) -> GoYamlDocument:
@@ -137,7 +138,17 @@ class _Reader:
             raise self._error("found incompatible YAML document", event)
         value = self._value(self._next())
         self._next()  # the document's end: an error directly after the document belongs to the document
-        return GoYamlDocument(as_json(value), tuple(self._duplicates))
+        return GoYamlDocument(as_json(value), tuple(self._duplicates), self._rest())
+
+    def _rest(self) -> int:
+        """Go reads no further, so a mistake there is none."""
+        try:
+            self._next()  # the next document's start, or the stream's end
+            event = self._next()
+        except yaml.YAMLError:
+            return 0
+        empty = event is None or (isinstance(event, yaml.ScalarEvent) and event.value == "")
+        return 0 if empty else event.start_mark.line + 1
 
     def _value(self, event: Any) -> Json:
         self._values += 1

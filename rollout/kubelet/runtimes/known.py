@@ -121,6 +121,11 @@ def labelled(name: str, minor: int) -> Runtime:
     return said.successor if said.successor is not None and not said.contained_in(minor) else said.runtime
 
 
+def every_label() -> tuple[str, ...]:
+    """The names of runtimes in labels."""
+    return tuple(name for each in KNOWN for name in each.labels)
+
+
 def _usual(minor: int) -> Description:
     """The runtime built into the kubelet, else the one with the endpoint that is later kubelets' default."""
     built_in = (known for known in KNOWN if known.contained_in(minor))

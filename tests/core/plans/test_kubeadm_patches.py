@@ -11,7 +11,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.settings import Value
 from rollout.core.plans.kubeadm_patches import kubeadm_document, kubeadm_lines, kubeadm_patches
 from tests.documents import as_printed
-from tests.kubelet.nodes import POLICY, fleet, inventory, kubeadm, plain, settings
+from tests.kubelet.nodes import CONFIG_TEXT, POLICY, fleet, inventory, kubeadm, plain, settings
 
 FOUND = inventory(3)
 NAMES = tuple(FOUND.nodes)
@@ -34,6 +34,25 @@ def test_fields_come_once_for_all_nodes_that_get_the_same() -> None:
         "maxParallelImagePulls": 5,
         "evictionHard": {"memory.available": "5%"},
     }
+
+
+def test_no_null_removes_what_the_configmap_has() -> None:
+    """A kubelet shows no empty value, and a merge patch removes a field that is null: every gate, with the field of gates."""
+    gates: dict[str, Value] = {"RotateKubeletServerCertificate": True}
+    (patch,) = kubeadm_patches(plan(featureGates=gates, clusterDNS=[], readOnlyPort=0, maxPods=60))
+    assert patch.fields == {"clusterDNS": [], "maxPods": 60}
+    config = CONFIG_TEXT + "readOnlyPort: 10255\nfeatureGates: {NodeSwap: true}\n"
+    found = kubeadm(NAMES[0], "1.33.4", "containerd", config=config)
+    made = build_plan(
+        FOUND,
+        POLICY,
+        fleet(FOUND, {NAMES[0]: found}),
+        {NAMES[0]: settings(featureGates=gates, readOnlyPort=0)},
+        NAMES[:1],
+        "",
+    )
+    (patch,) = kubeadm_patches(made)
+    assert patch.fields == {"readOnlyPort": 0}
 
 
 def test_groups_that_differ_have_their_own_patches_largest_first() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+
+import pytest
 
 from rollout.app.new_project import drafted
 from rollout.core.model.live import LiveNode
@@ -67,3 +70,29 @@ def test_ten_thousand_names_that_do_not_fold_fit_the_bounds_of_a_nodeset() -> No
     names = [f"n{number:x}x{number * 7919 % 10007:x}" for number in range(10_000)]
     nodes = [replace(live("n1"), name=name, addresses=()) for name in names]
     assert drafted("c", from_api(nodes), "v1.33.0", "").nodes == 10_000
+
+
+def test_a_node_without_a_rack_or_zone_is_in_one_for_such_nodes() -> None:
+    nodes = [live("n1", labels={"example.net/rack": "r1", ZONE: "z1"}), live("n2", labels={ZONE: "z1"}), live("n3")]
+    guessed = from_api(nodes)
+    assert "rack: rackless, for 2 nodes without one: n[2-3]" in guessed.notes
+    assert "zone: zoneless, for 1 node without one: n3" in guessed.notes
+    assert '{name: "n2", address: "10.0.0.2", rack: "rackless", zone: "z1"' in inventory(guessed)
+    assert '{name: "n3", address: "10.0.0.3", rack: "rackless", zone: "zoneless"' in inventory(guessed)
+
+
+def of_ansible(**racks: object) -> Guessed:
+    variables = {name: {} if rack is None else {"rack": rack} for name, rack in racks.items()}
+    return from_ansible(json.dumps({"_meta": {"hostvars": variables}, "all": {"hosts": list(racks)}}), "hosts")
+
+
+def test_a_rack_that_ansible_reads_as_a_number_is_a_name() -> None:
+    guessed = of_ansible(n1=1, n2="r2", n3=None)
+    assert guessed.notes[0] == "rack: host variable `rack`"
+    assert '{name: "n1", rack: "1"}' in inventory(guessed)
+    assert '{name: "n3", rack: "rackless"}' in inventory(guessed)
+
+
+@pytest.mark.parametrize("rack", ["row 9", True, 1.5, "", ["r1"]])
+def test_a_variable_whose_values_are_no_names_is_no_rack(rack: object) -> None:
+    assert of_ansible(n1="r1", n2=rack).notes[0] == "rack: not known, no variable or group shows it"

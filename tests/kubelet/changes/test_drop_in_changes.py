@@ -48,6 +48,16 @@ def test_the_drop_in_is_ours_and_the_nodes_own_file_stays(version: str) -> None:
     assert change.effective == (("registryPullQPS", "20"),)
 
 
+def test_a_reason_has_the_value_of_the_file_that_the_drop_in_overrides() -> None:
+    found = node("1.34.1", site=f"{KIND}maxPods: 77\n")
+    change, _ = proposed(found, settings(maxPods=60, evictionHard={"memory.available": "1Gi"}, clusterDNS=["10.0.0.9"]))
+    assert change.files[0].reasons == (
+        'clusterDNS: ["10.96.0.10"] → ["10.0.0.9"] (playbook image-pulls)',
+        'evictionHard: {"memory.available": "200Mi"} → {"memory.available": "1Gi"} (playbook image-pulls)',
+        "maxPods: 77 → 60 (playbook image-pulls)",
+    )
+
+
 @pytest.mark.parametrize("version", ["1.30.1", "1.31.4", "1.32.0", "1.34.2"])
 def test_serialize_image_pulls_is_always_written_with_max_parallel_image_pulls(version: str) -> None:
     change, texts = proposed(node(version), PULLS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.settings import Value
-from rollout.kubelet.changes import splice
+from rollout.kubelet.changes import new_text, splice
 from rollout.kubelet.changes.splice import SpliceError, merged, read
 from rollout.kubelet.configuration import yaml_document
 
@@ -108,8 +108,13 @@ def test_a_pair_is_merged_once_however_many_nodes_have_it() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b"{}\n", b"{a: 5, c: {d: 1}}\n"),
-        (b"{a: 1,}\n", b"{a: 5, c: {d: 1}}\n"),
+        (b"--- {}\n", b"--- {a: 5, c: {d: 1}}\n"),
+        (b"--- {a: 1,}\n", b"--- {a: 5, c: {d: 1}}\n"),
+        (b"--- {\n  a: 1\n}\n", b"--- {\n  a: 5,\n  c: {d: 1}\n}\n"),
+        (b"{}\n", b'{"a": 5, "c": {"d": 1}}\n'),
+        (b'{"z":0}', b'{"z":0, "a": 5, "c": {"d": 1}}'),
+        (b'\n {\r\n\t"a": 1,\r\n\t"z": 0\r\n}', b'\n {\r\n\t"a": 5,\r\n\t"z": 0,\r\n\t"c": {"d": 1}\r\n}'),
+        (b"a:\t1\t# x\t\nz:\t'y'\t\n", b"a:\t5\t# x\t\nz:\t'y'\t\nc:\n  d: 1\n"),
         (b"---\na: 0\n", b"---\na: 5\nc:\n  d: 1\n"),
         (b"a: 1\n...\n", b"a: 5\nc:\n  d: 1\n...\n"),
         (b"a: '1'\r\nb: 2\r\n", b"a: 5\r\nb: 2\r\nc:\r\n  d: 1\r\n"),
@@ -232,7 +237,7 @@ def block(value: dict[str, Value], indent: str = "") -> str:
             lines.append(f"{indent}{json.dumps(key)}:\n{block(inner, indent + '  ')}")
         else:
             lines.append(
-                f"{indent}{json.dumps(key)}: {splice.written({'': inner}).decode()[5:-1]}   # about {len(lines)}\n"
+                f"{indent}{json.dumps(key)}: {new_text.written({'': inner}).decode()[5:-1]}   # about {len(lines)}\n"
             )
     return "".join(lines)
 
@@ -258,7 +263,7 @@ def test_the_result_is_the_merge_and_comments_survive(
     text = block(old).replace("\n", end)
     before = (text if final else text.removesuffix(end)).encode()
     try:
-        after = splice.splice(before, splice.written(overlay))
+        after = splice.splice(before, new_text.written(overlay))
     except SpliceError:
         assert may_lose_comments(old, overlay)
         return
@@ -269,13 +274,13 @@ def test_the_result_is_the_merge_and_comments_survive(
         line for line in before.splitlines() if line.split(b":")[0] not in {json.dumps(key).encode() for key in overlay}
     ]
     assert all(line in after.content.splitlines() for line in untouched if not line.startswith(b" "))
-    assert splice.splice(after.content, splice.written(overlay)).content == after.content
+    assert splice.splice(after.content, new_text.written(overlay)).content == after.content
 
 
 @given(MAPS)
 def test_merging_existing_values_changes_no_byte(old: dict[str, Value]) -> None:
     before = block(old).encode()
-    assert splice.splice(before, splice.written(old)).content == before
+    assert splice.splice(before, new_text.written(old)).content == before
 
 
 @given(st.text(max_size=60))

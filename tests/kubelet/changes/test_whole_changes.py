@@ -112,6 +112,23 @@ def test_side_effects_of_a_default_are_reported() -> None:
     assert "side effect: serializeImagePulls: true → false" in change.notes
 
 
+def test_a_map_that_replaces_a_default_names_what_is_lost() -> None:
+    found = kubeadm(
+        version="1.34.1",
+        runtime="containerd",
+        config=CONFIG_TEXT.partition("# pulls")[0] + "kind: KubeletConfiguration\n",
+    )
+    change, _ = proposed(found, settings(evictionHard={"memory.available": "1Gi", "nodefs.available": "10%"}))
+    lost = [note for note in change.notes if note.startswith("side effect: ")]
+    assert lost == [
+        'side effect: evictionHard.imagefs.available: "15%" → not set',
+        'side effect: evictionHard.imagefs.inodesFree: "5%" → not set',
+        'side effect: evictionHard.nodefs.inodesFree: "5%" → not set',
+    ]
+    (reason,) = change.files[0].reasons
+    assert reason.startswith('evictionHard: not set → {"memory.available": "1Gi", "nodefs.available": "10%"} (')
+
+
 @pytest.mark.parametrize(
     ("config", "wanted", "said"),
     [

@@ -6,10 +6,10 @@ import pytest
 
 from rollout.kubelet.configuration.defaulting import defaults, gated
 from rollout.kubelet.configuration.feature_gates import known_gates
-from rollout.kubelet.configuration.outcome import Layer, Origin
+from rollout.kubelet.configuration.outcome import Layer, MessageLevel, Origin
 from rollout.kubelet.configuration.startup import UnknownMinorError, is_known
 
-from .starts import CONFIG, started
+from .starts import CONFIG, references, started
 
 MINORS = [minor for minor in range(20, 38) if defaults(minor) and known_gates(minor)]
 
@@ -80,3 +80,20 @@ def test_the_origins_of_fields() -> None:
     assert found.origins["maxPods"] == Origin(Layer.FILE, CONFIG)
     assert found.origins["registryBurst"] == Origin(Layer.DEFAULT)
     assert found.origins["registryPullQPS"] == Origin(Layer.FLAG, "--registry-qps=3")
+
+
+@pytest.mark.parametrize("version", ["1.20.2", "1.28.1", "1.30.1", "1.36.3"])
+@pytest.mark.parametrize("rest", ["---\nmaxPods: 6\n", "--- 5\n", "...\n---\n# why\n{}\n", "---\n[\n"])
+def test_a_second_document_is_no_error_of_the_kubelet_and_a_mistake(version: str, rest: str) -> None:
+    found = started(version, "maxPods: 5\n" + rest)
+    assert found.starts
+    assert found.effective["maxPods"] == 5
+    assert references(found, MessageLevel.POLICY) == ["yaml-documents"]
+    if version != "1.20.2":
+        merged = started(version, "", drop_ins=("maxPods: 5\n" + rest,))
+        assert references(merged, MessageLevel.POLICY) == ["yaml-documents"]
+
+
+@pytest.mark.parametrize("rest", ["---\n", "...\n", "---\n# the end\n"])
+def test_nothing_is_lost_after_the_first_document(rest: str) -> None:
+    assert started("1.36.3", "maxPods: 5\n" + rest).messages == ()
