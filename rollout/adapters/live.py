@@ -308,11 +308,18 @@ def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunStat
     return last
 
 
+class _Visible(Console):
+    """Never hides the cursor: a process that Ctrl-Z stops, or that is killed, could not show it again."""
+
+    def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002, FBT001, FBT002 - rich's signature
+        return False
+
+
 class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
     def __init__(self, out: TextIO) -> None:
-        self._display = LiveDisplay(Console(file=out, highlight=False))
+        self._display = LiveDisplay(_Visible(file=out, highlight=False))
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()
         self._readings: Mapping[str, GateReading] = {}

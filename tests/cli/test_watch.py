@@ -64,7 +64,7 @@ class Watching:
     def ends(self) -> int:
         code = self.process.wait(PATIENCE)
         assert termios.tcgetattr(self.terminal) == self.before, "the terminal is as it was"
-        assert self.said.rfind(b"\x1b[?25h") > self.said.rfind(b"\x1b[?25l"), "the cursor is shown"
+        assert b"\x1b[?25l" not in self.said, "the cursor was never hidden"
         return code
 
 
