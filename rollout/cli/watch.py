@@ -153,4 +153,6 @@ class WatchKeys:
             asked = ask(self._journal, self._run, word, operator(), "", "", time.sleep)
         except StateError as error:
             return f"{word.value}: {error}"
-        return f"{word.value}: {'done' if asked.heard else 'recorded, but the controller has not handled it yet'}"
+        if not asked.heard:
+            return f"{word.value}: recorded, but the controller has not handled it yet"
+        return f"{word.value}: done{', but since then the run has changed again' if asked.undone else ''}"

@@ -58,7 +58,8 @@ class RunControl:
             return _page(run, HTTPStatus.CONFLICT, str(error))
         if not asked.heard:
             return _page(run, HTTPStatus.ACCEPTED, "Request recorded, but the controller has not handled it yet.")
-        return _page(run, HTTPStatus.OK, f"The controller has handled the request: {word.value}.")
+        since = " Since then the run has changed again." if asked.undone else ""
+        return _page(run, HTTPStatus.OK, f"The controller has handled the request: {word.value}.{since}")
 
 
 async def _fields(request: Request) -> dict[str, str] | None:
