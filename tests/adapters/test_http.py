@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -69,14 +69,14 @@ def test_a_resolver_that_never_answers_is_not_waited_for(monkeypatch: pytest.Mon
 
 
 def test_a_server_that_reads_a_request_slowly_does_not_get_all_of_it() -> None:
-    body, taken = b"x" * 50_000_000, [0]
+    body, taken, pace = b"x" * 50_000_000, [0], threading.Event()
 
     def read(server: socket.socket) -> None:
         wire, _ = server.accept()
         with wire:
             while got := len(wire.recv(1 << 18)):
                 taken[0] += got
-                time.sleep(0.05)
+                pace.wait(0.05)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         reader = threading.Thread(target=read, args=(server,))
@@ -86,11 +86,7 @@ def test_a_server_that_reads_a_request_slowly_does_not_get_all_of_it() -> None:
     assert taken[0] < len(body)
 
 
-def _known(found: Addresses):  # type: ignore[no-untyped-def]
-    """A resolver that knows one name; addresses are their own names."""
-    asked = socket.getaddrinfo
-
-    def resolve(host: str, port: int, *words: object, **named: object) -> Addresses:
-        return found if host.endswith(".example") else asked(host, port, *words, **named)  # type: ignore[call-overload,no-any-return]
-
-    return resolve
+def _known(found: Addresses) -> Callable[..., Any]:
+    """A resolver that knows one name; an address is its own name."""
+    asked: Callable[..., Any] = socket.getaddrinfo
+    return lambda host, *words, **named: found if host.endswith(".example") else asked(host, *words, **named)

@@ -194,9 +194,13 @@ def test_a_question_is_not_answered_by_what_was_typed_before_it_was_shown(
         keys = WatchKeys(source, screen, begun, RUN)
         keys.look(state)
         os.write(person, typed.encode())
-        until(lambda: keys.wait(0.01) or screen.shown.asking, PATIENCE, "a question")
-        keys.wait(0.01)
-        assert screen.shown.asking is not None
+
+        def asked_back() -> bool:
+            keys.wait(0.01)
+            return screen.shown.asking is not None
+
+        until(asked_back, PATIENCE, "a question")
+        assert asked_back()
     assert begun.requests(RUN, 0) == ()
     os.close(person)
 
