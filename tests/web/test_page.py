@@ -104,6 +104,15 @@ def test_nothing_is_wider_than_the_window_and_no_label_covers_another(
             a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1] for i, a in enumerate(cells) for b in cells[:i]
         )
         assert apart
+        page.evaluate(
+            "document.querySelectorAll('main *:not(option)').forEach(e => { if (!e.children.length && e.textContent.trim()) e.textContent = 'n'.repeat(250) })"
+        )
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, "names and messages of any length"
+
+
+def test_the_sections_are_in_the_order_in_which_an_operator_needs_them(browser: Browser, fleet: Serving) -> None:
+    with opened(browser, fleet) as page:
         titles = page.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert titles[0] == "Racks and zones"
         assert titles[-1] == "Waits for you"
