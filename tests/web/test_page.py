@@ -262,7 +262,7 @@ def test_what_an_operator_holds_stays_while_the_page_changes(browser: Browser, t
 
 
 def test_a_page_finds_its_server_again_and_keeps_what_was_typed(browser: Browser, tmp_path: Path) -> None:
-    """The server is started again, with another secret; the page is left, and the browser's way back shows it as it was."""
+    """The server is started again, with another secret; the page is left, and the browser's back button shows it as it was."""
     plan, play = journals.stopped(lambda state: state.wave == 2)
     journal = keep(tmp_path, RUN, plan, play, len(play.journal))
     context = browser.new_context()

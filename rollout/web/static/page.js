@@ -38,7 +38,7 @@
 
   connect();
   addEventListener("pagehide", () => { stream.close(); stream = null; });
-  addEventListener("pageshow", (event) => { if (event.persisted) connect(); }); // the browser's way back shows the page as it was left
+  addEventListener("pageshow", (event) => { if (event.persisted) connect(); }); // the browser's back button shows the page as it was left
 
   function take(found) {
     if (found.layout && !laid) layout(found.layout); // a run has one layout, whichever server sends it
