@@ -7,11 +7,13 @@ environment are not used, answers are not decompressed.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import httpcore
@@ -158,7 +160,15 @@ class _Stream(httpcore.NetworkStream):
         return self._inner.read(max_bytes, _DEADLINE.left())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - httpcore's signature
-        self._inner.write(buffer, _DEADLINE.left())
+        wire, rest = self._inner.get_extra_info("socket"), memoryview(buffer)
+        try:
+            while rest:  # one deadline for all of it: a server may read a byte a second
+                wire.settimeout(_DEADLINE.left())
+                rest = rest[wire.send(rest) :]
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout from error
+        except OSError as error:
+            raise httpcore.WriteError from error
 
     def close(self) -> None:
         self._inner.close()
@@ -187,7 +197,35 @@ class _Backend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        return _Stream(self._inner.connect_tcp(host, port, _DEADLINE.left(), local_address, socket_options))
+        addresses = _addresses(host, port)
+        for number, (address, at) in enumerate(addresses, 1):
+            share = _DEADLINE.left() / (len(addresses) + 1 - number)
+            try:
+                return _Stream(self._inner.connect_tcp(address, at, share, local_address, socket_options))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if number == len(addresses):
+                    raise
+        raise httpcore.ConnectError(f"{host} has no address")
+
+
+def _addresses(host: str, port: int) -> list[tuple[str, int]]:
+    """Of a name. getaddrinfo has no deadline, so it runs on a thread that may be abandoned."""
+    box: SimpleQueue[list[Any] | Exception] = SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            box.put(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            box.put(error)
+
+    threading.Thread(target=look_up, name="name look-up", daemon=True).start()
+    try:
+        found = box.get(timeout=_DEADLINE.left())
+    except Empty:
+        raise httpcore.ConnectTimeout from None
+    if isinstance(found, Exception):
+        raise found
+    return [entry[4][:2] for entry in found]
 
 
 # Strict decoding of JSON from back ends. The reader of the answer limits its size.

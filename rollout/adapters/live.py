@@ -211,9 +211,9 @@ class _Fitted:
         self._body, self._foot = body, foot
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        foot = console.render_lines(self._foot, options, pad=False)
+        foot = console.render_lines(self._foot, options, pad=False)[: console.height - 1]
         body = console.render_lines(self._body, options, pad=False)
-        room = max(1, console.height - len(foot) - 1)
+        room = console.height - 1 - len(foot)
         for line in (*body[:room], *foot):
             yield from line
             yield Segment.line()
@@ -222,8 +222,8 @@ class _Fitted:
 def _foot(keyboard: Keyboard, state: RunState) -> Text:
     if keyboard.asking is not None:
         return Text(question(keyboard.asking, state), "bold yellow")
-    said = Text(f"{printable(keyboard.said, 300)}\n", "yellow") if keyboard.said else Text()
-    return said.append(key_list(state), "dim")
+    said = f"\n{printable(keyboard.said, 300)}" if keyboard.said else ""
+    return Text(key_list(state), "dim").append(said, "not dim yellow")
 
 
 def _panel(keyboard: Keyboard, state: RunState, readings: Mapping[str, GateReading]) -> Iterator[RenderableType]:
@@ -267,6 +267,10 @@ class LiveDisplay:
 
     def show(self, state: RunState, now: float, readings: Mapping[str, GateReading] | None = None) -> None:
         """Draw a state at time ``now`` (in the seconds of its events)."""
+        with suppress(OSError, ValueError):
+            self._live.update(self.region(state, now, readings), refresh=True)
+
+    def region(self, state: RunState, now: float, readings: Mapping[str, GateReading] | None = None) -> RenderableType:
         if self._began is None:
             self._began = now
         whole = screen(view(state, now), now - self._began)
@@ -274,9 +278,8 @@ class LiveDisplay:
             whole = Group(whole, *(Text(line) for line in region_lines(self.regions)))
         if self.keyboard is not None:
             below = Group(whole, *_panel(self.keyboard, state, readings or {}))
-            whole = _Fitted(below, _foot(self.keyboard, state))
-        with suppress(OSError, ValueError):
-            self._live.update(whole, refresh=True)
+            return _Fitted(below, _foot(self.keyboard, state))
+        return whole
 
     def log(self, line: LogLine, at: float) -> None:
         """Print a line of the log above the region, and the day where it changes."""
@@ -308,11 +311,18 @@ def watch(states: Iterable[tuple[RunState, float]], console: Console) -> RunStat
     return last
 
 
+class _Visible(Console):
+    """Never hides the cursor: a process that Ctrl-Z stops, or that is killed, could not show it again."""
+
+    def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002, FBT001, FBT002 - rich's signature
+        return False
+
+
 class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
     def __init__(self, out: TextIO) -> None:
-        self._display = LiveDisplay(Console(file=out, highlight=False))
+        self._display = LiveDisplay(_Visible(file=out, highlight=False))
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()
         self._readings: Mapping[str, GateReading] = {}

@@ -16,6 +16,9 @@ from rollout.errors import RemoteError
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_SAMPLES = 50_000
+LATEST = 1e12
+"""More seconds since 1970 than any clock shows."""
+
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|Inf)|NaN")
 
 
@@ -61,7 +64,7 @@ def _age(answer: HttpAnswer, data: Any) -> float:
     """
     kept = answer.headers.get("age", "")
     cached = float(kept) if re.fullmatch(r"[0-9]{1,9}", kept) else 0.0
-    times = [time for time in _times(data) if time is not None]
+    times = tuple(_times(data))
     try:
         now = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
@@ -69,17 +72,21 @@ def _age(answer: HttpAnswer, data: Any) -> float:
     return max(cached, now + cached - max(times)) if times else cached
 
 
-def _times(data: Any) -> Iterator[float | None]:
+def _times(data: Any) -> Iterator[float]:
     result = data.get("result")
     if data.get("resultType") == "scalar":
         yield _time(result)
     elif isinstance(result, list):
         for entry in result:
-            yield _time(entry.get("value")) if isinstance(entry, dict) else None
+            yield _time(mapping(entry, "a sample").get("value"))
 
 
-def _time(pair: object) -> float | None:
-    return float(pair[0]) if isinstance(pair, list) and pair and isinstance(pair[0], (int, float)) else None
+def _time(pair: object) -> float:
+    """A number that no clock can show would make an old sample look fresh."""
+    found = pair[0] if isinstance(pair, list) and pair else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < LATEST:
+        raise RemoteError("bad-answer", "a sample has no time")
+    return float(found)
 
 
 def _samples(data: Any) -> tuple[Sample, ...]:

@@ -8,9 +8,10 @@ from typing import NoReturn
 
 from rollout.app.following import Follower, attendance, is_at_work
 from rollout.app.freezes import check_not_frozen
+from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal
 from rollout.core.presentation.summary_text import last_heartbeat
-from rollout.core.run.events import RequestWord
+from rollout.core.run.events import Asked, RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError
 
@@ -23,40 +24,61 @@ ALREADY_PAUSED = "paused-already"
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """The state of the run when the request was handled, or else the last one seen. ``heard`` false: it still waits."""
+    """The last state of the run that was seen. ``heard`` false: the request still waits.
+
+    ``undone``: it was done, and a later request or a halt has changed that already.
+    """
 
     state: RunState
     heard: bool
+    undone: bool = False
 
 
 def ask(
     journal: Journal, run: str, word: RequestWord, who: str, reason: str, revert: str, wait: Callable[[float], None]
 ) -> RequestStatus:
-    """Record a request for the controller of ``run`` and wait until it is handled. Raises if none can handle it."""
+    """Record a request for the controller of ``run`` and wait until it is handled. Raises if none can handle it.
+
+    Whether it took effect is decided by the state that it met: others may have been handled right before and after it.
+    """
     follower = Follower(journal, run)
     follower.catch_up()
     _check(journal, follower.state, word)
     number = journal.ask(run, word, who, reason, revert)
-    waited = 0.0
-    while follower.state.heard < number and waited < PATIENCE and follower.state.phase is not Phase.ENDED:
+    waited, met = 0.0, None
+    while met is None and waited < PATIENCE and follower.state.phase is not Phase.ENDED:
         wait(STEP)
         waited += STEP
-        follower.catch_up()
-    found = RequestStatus(follower.state, follower.state.heard >= number)
-    if not found.heard and found.state.phase is Phase.ENDED:
+        met = _met(follower, number)
+    state = follower.state
+    if met is None and state.phase is Phase.ENDED:
         journal.withdraw(number)  # a later resume must not do what is reported here as not done
-        _too_late(found.state, word)
-    if found.heard and _in_vain(found.state, word):
-        _too_late(found.state, word)
-    return found
+        _too_late(state, word)
+    if met is None:
+        return RequestStatus(state, heard=False)
+    if met.phase in (Phase.CLOSING, Phase.ENDED):
+        _too_late(state, word)
+    _check_state(met, word)
+    return RequestStatus(state, heard=True, undone=_undone(state, word))
 
 
-def _in_vain(state: RunState, word: RequestWord) -> bool:
-    """Whether the run was already ending by itself, so that it has not done the request."""
+def _met(follower: Follower, number: int) -> RunState | None:
+    """The state before the controller handled the request, once it has. The request is recorded: an outage changes nothing."""
+    met = None
+    try:
+        for event, before, _ in follower.steps():
+            if isinstance(event, Asked) and event.request == number:
+                met = before
+    except StateError as error:
+        if error.reference != AWAY:
+            raise
+    return met
+
+
+def _undone(state: RunState, word: RequestWord) -> bool:
     if word is RequestWord.ABORT:
-        return state.halt is None
-    over = state.halt is not None or state.phase in (Phase.CLOSING, Phase.ENDED)
-    return word is RequestWord.PAUSE and state.paused is None and over
+        return False
+    return state.halt is not None or (state.paused is None) is (word is RequestWord.PAUSE)
 
 
 def _too_late(state: RunState, word: RequestWord) -> NoReturn:
@@ -77,10 +99,16 @@ def _check(journal: Journal, state: RunState, word: RequestWord) -> None:
         raise StateError("no-controller", f"no controller is at work on run {run}{last}", hint=hint)
     if word is RequestWord.CONTINUE:
         check_not_frozen(journal, state.order.cluster)
+    _check_state(state, word)
+
+
+def _check_state(state: RunState, word: RequestWord) -> None:
+    """Whether a controller would do it in this state."""
+    run = state.order.run
+    if state.halt is not None:
+        raise StateError("halting-already", f"run {run} is already halting: {state.halt.message}")
     if word is RequestWord.CONTINUE and state.paused is None:
         window = f"; its change window is closed: {state.closed.why}" if state.closed else ""
         raise StateError("not-paused", f"run {run} is neither paused nor held{window}")
     if word is RequestWord.PAUSE and state.paused is not None:
         raise StateError(ALREADY_PAUSED, f"run {run} is already paused: {state.paused.reason or 'no reason given'}")
-    if state.halt is not None:
-        raise StateError("halting-already", f"run {run} is already halting: {state.halt.message}")

@@ -56,6 +56,7 @@ class LiveRun:
         self._records: Mapping[str, NodeRecord] = {}
         self._searched: tuple[float, Afterwards] = (float("-inf"), NOTHING_SINCE)
         self._look: Look | None = None
+        self._shown = 0  # events in the last look
 
     def look(self) -> Look:
         """The run now, at most ``LOOK_EVERY`` seconds old. ``StateError``: the journal cannot be read."""
@@ -66,15 +67,16 @@ class LiveRun:
             return self._look
 
     def _looked(self, before: Look | None, now: float) -> Look:
-        events = self._journal.events(self._run, self._fold.events)
         try:
-            for text in events:
+            for text in self._journal.events(self._run, self._fold.events):
                 self._fold.take(decode_event(text))
         except IllegalMoveError as exc:
             message = f"event {self._fold.events} of {self._run} cannot be followed: {exc}"
             raise StateError("journal-unreadable", message) from exc
-        after = self._afterwards(now, anew=bool(events))
-        if before is not None and not events:
+        news = self._fold.events != self._shown  # an earlier look may have read them, and then lost the journal
+        after = self._afterwards(now, anew=news)
+        self._shown = self._fold.events
+        if before is not None and not news:
             return Look(self._source, before.number, now, before.story, after, before.changed)
         number = before.number + 1 if before else 1
         records, known = self._fold.state.nodes, self._records

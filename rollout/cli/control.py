@@ -101,5 +101,6 @@ def _told(session: Session, word: RequestWord, asked: RequestStatus, words: str)
             f"run {run}: request recorded, but its controller has not handled it yet; see `rollout status`", err=True
         )
         return 5
-    click.echo(f"run {run} {words}")
+    since = f"; since then it has changed again: `rollout status {run}`" if asked.undone else ""
+    click.echo(f"run {run} {words}{since}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -118,7 +118,8 @@ class WatchKeys:
         self._state = state
         self._display.show_keys(self._keyboard)
         if state is not None:
-            self._display.show_regions(attendance(self._journal, state.order.cluster, self._run).regions)
+            with suppress(StateError):  # ``follow`` retries an unreachable journal, and reports it
+                self._display.show_regions(attendance(self._journal, state.order.cluster, self._run).regions)
         return self.left
 
     def wait(self, seconds: float) -> None:
@@ -132,6 +133,9 @@ class WatchKeys:
                 return
             for key in keys:
                 self._press(key)
+                if self._keyboard.asking is not None:
+                    self._source.forget()  # what was typed before the question was shown does not answer it
+                    break
 
     def _press(self, key: str) -> None:
         if self._state is None:
@@ -149,4 +153,6 @@ class WatchKeys:
             asked = ask(self._journal, self._run, word, operator(), "", "", time.sleep)
         except StateError as error:
             return f"{word.value}: {error}"
-        return f"{word.value}: {'done' if asked.heard else 'recorded, but the controller has not handled it yet'}"
+        if not asked.heard:
+            return f"{word.value}: recorded, but the controller has not handled it yet"
+        return f"{word.value}: done{', but since then the run has changed again' if asked.undone else ''}"

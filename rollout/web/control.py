@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from rollout.app.control import ask
 from rollout.app.live_run import LiveRuns
 from rollout.core.model.playbook import RevertScope
+from rollout.core.presentation.pages.controls import pause_shown
 from rollout.core.presentation.pages.markup import tag
 from rollout.core.presentation.pages.shell import whole_page
 from rollout.core.run.events import RequestWord
@@ -41,7 +42,8 @@ class RunControl:
         given = await _fields(request)
         if given is None or not secrets.compare_digest(given.get("proof", "").encode(), self.secret.encode()):
             return _page(run, HTTPStatus.FORBIDDEN, "This form is not of this page: open the run again.")
-        cluster = (await run_in_threadpool(self.runs.get, run)).past.order.cluster
+        live = await run_in_threadpool(self.runs.get, run)
+        cluster = live.past.order.cluster
         word = RequestWord(named)
         revert = given.get("revert", "")
         if word is RequestWord.ABORT and given.get("cluster", "").strip() != cluster:
@@ -49,6 +51,10 @@ class RunControl:
             return _page(run, HTTPStatus.BAD_REQUEST, f"{typed!r} is not {cluster!r}; nothing was done.")
         if revert and (word is not RequestWord.ABORT or revert not in set(RevertScope)):
             return _page(run, HTTPStatus.BAD_REQUEST, "There is no such scope to revert; nothing was done.")
+        if word is RequestWord.CONTINUE:
+            paused = pause_shown((await run_in_threadpool(live.look)).story.state)
+            if paused and given.get("pause", "") != paused:
+                return _page(run, HTTPStatus.CONFLICT, "This form is of an earlier pause; nothing was done.")
         return await run_in_threadpool(self._ask, run, word, given.get("reason", "")[:LONGEST_REASON], revert)
 
     def _ask(self, run: str, word: RequestWord, reason: str, revert: str) -> Response:
@@ -58,7 +64,8 @@ class RunControl:
             return _page(run, HTTPStatus.CONFLICT, str(error))
         if not asked.heard:
             return _page(run, HTTPStatus.ACCEPTED, "Request recorded, but the controller has not handled it yet.")
-        return _page(run, HTTPStatus.OK, f"The controller has handled the request: {word.value}.")
+        since = " Since then the run has changed again." if asked.undone else ""
+        return _page(run, HTTPStatus.OK, f"The controller has handled the request: {word.value}.{since}")
 
 
 async def _fields(request: Request) -> dict[str, str] | None:

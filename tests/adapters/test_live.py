@@ -14,6 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from rollout.adapters.live import LiveDisplay, LiveProgress, bar, counts, log_texts, screen, watch
@@ -22,13 +25,21 @@ from rollout.core.model.playbook import Cause
 from rollout.core.presentation.event_log import LogLine, Tone
 from rollout.core.presentation.view import view
 from rollout.core.presentation.watch_keys import Keyboard, Panel
-from rollout.core.run.events import Ticked
+from rollout.core.run.events import RequestWord, Ticked
 from rollout.core.run.state import NodeRecord, NodeState, RunState
 from tests.core.presentation import test_view as states
 from tests.cost import calls
 from tests.story.conftest import Site, served
 
 S = NodeState
+
+
+STATES = (states.applying(), states.halted(), states.held(), states.paused())
+KEYBOARDS = (
+    Keyboard(),
+    Keyboard(panel=Panel.NODES, said="abort: the journal cannot be read: " + "a long reason " * 30),
+    *(Keyboard(panel=Panel.GATES, asking=word) for word in RequestWord),
+)
 
 
 def frame(state: RunState, width: int = 110, elapsed: float | None = 75.0) -> str:
@@ -98,6 +109,30 @@ def test_the_keys_are_on_a_screen_that_is_too_small_for_the_rest() -> None:
     assert "q leave" in out.getvalue()
 
 
+@settings(deadline=None)
+@given(
+    width=st.integers(20, 120),
+    height=st.integers(5, 40),
+    keyboard=st.sampled_from(KEYBOARDS),
+    state=st.sampled_from(STATES),
+)
+def test_what_a_key_does_is_on_a_screen_of_any_size(
+    width: int, height: int, keyboard: Keyboard, state: RunState
+) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=width, height=height, highlight=False, no_color=True)
+    display = LiveDisplay(console)
+    display.keyboard = keyboard
+    with console.capture() as captured:
+        console.print(display.region(state, 0.0))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", captured.get()).splitlines()
+    assert len(lines) < height
+    assert all(cell_len(line) <= width for line in lines)
+    words = " ".join(" ".join(lines).split())
+    asking = keyboard.asking
+    assert ("q leave" if asking is None else f"{asking.value} run r1 on test? y: yes, any other key: no") in words
+
+
 def test_a_narrow_screen_shows_everything_without_longer_lines() -> None:
     lines = frame(states.halted(), width=60).splitlines()
     assert all(len(line) <= 60 for line in lines)
@@ -130,7 +165,6 @@ def test_watching_ends_with_the_summary() -> None:
     assert last is played[-1]
     tail = out.getvalue().rsplit("\x1b", 1)[-1]
     assert "run r1 on test: done, exit code 0" in out.getvalue()
-    assert "\x1b[?25h" in out.getvalue(), "the cursor is restored"
     assert "all: 40 confirmed" in tail
 
 
@@ -190,15 +224,15 @@ def test_apply_on_a_terminal_is_shown_live_and_leaves_the_summary_and_a_pipe_get
     assert code == 0, said
     assert "waits for" in said
     assert re.search(r"▶.*canary", said)
-    assert "\x1b[?25l" in said, "the cursor is hidden while it draws"
-    summary = said.rsplit("\x1b[?25h", 1)[1]
+    assert "\x1b[?25l" not in said, "a process that is stopped or killed could not show the cursor again"
+    summary = said.rsplit("\x1b[2K", 1)[1]
     assert "done, exit code 0" in summary
     assert "all: 4 confirmed" in summary
     assert "waits for" not in summary
 
     watched, seen = on_terminal(few, "watch")
     assert watched == 0, seen
-    assert "all: 4 confirmed" in seen.rsplit("\x1b[?25h", 1)[1]
+    assert "all: 4 confirmed" in seen.rsplit("\x1b[2K", 1)[1]
 
     run = few.rollout("status", "-o", "json").json()["run"]
     piped = few.rollout("rollback", run, "--yes")

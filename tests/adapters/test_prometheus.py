@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 from urllib.parse import parse_qs
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rollout.adapters.endpoints import HttpEndpoint
+from rollout.adapters.http import HttpAnswer
+from rollout.adapters.prometheus import Prometheus
+from rollout.core.health_gates.prometheus import doubt
 from rollout.core.model.gates import Gate, GateKind, GateScope, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
+from rollout.errors import RemoteError
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, NOW, Reply, Seen, Web, nobody, web
 
@@ -278,3 +287,47 @@ def test_a_token_that_was_rotated_is_read_again_when_it_is_refused(stack: ExitSt
     assert one(asked.judge())[0] is UNKNOWN
     token.write_text("new")
     assert one(asked.judge())[0] is PASS
+
+
+class Answering:
+    """A back end that has sent these bytes."""
+
+    def __init__(self, body: str, **headers: str) -> None:
+        self.answer = HttpAnswer(200, headers, body.encode())
+
+    def ask(self, *_words: object, **_named: object) -> HttpAnswer:
+        return self.answer
+
+
+NUMBERS = st.one_of(
+    st.sampled_from(("1" + "0" * 400, "1e999", "-1e999", "null", "true", '"x"', "[]", "NaN", "-Infinity")),
+    st.integers().map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+)
+VALUES = st.sampled_from(('"NaN"', '"Inf"', '"-Inf"', '"1"', '"1e999"', '"0x1"', "1", '""', "null", '"1_0"'))
+PAIRS = st.one_of(st.builds("[{},{}]".format, NUMBERS, VALUES), st.sampled_from(("null", "{}", "[]", "[1]")))
+SAMPLES = st.one_of(PAIRS.map('{{"metric":{{}},"value":{}}}'.format), st.sampled_from(("null", "1", '{"metric":[]}')))
+RESULTS = st.one_of(
+    st.lists(SAMPLES, max_size=3).map(lambda found: '"vector","result":[' + ",".join(found) + "]"),
+    PAIRS.map('"scalar","result":{}'.format),
+    st.sampled_from(('"matrix","result":[]', '["vector"]', '"vector"', '"scalar","result":{}')),
+)
+DATES = st.one_of(
+    st.text(max_size=40),
+    st.from_regex(r"[A-Z][a-z]{2}, \d{1,3} [A-Z][a-z]{2} \d{1,6} \d\d:\d\d:\d{1,3} [+-]?[\dA-Z]{1,9}", fullmatch=True),
+)
+
+
+@settings(deadline=None)
+@given(result=RESULTS, date=DATES, age=st.text("0123456789.-e", max_size=12))
+def test_an_answer_of_any_form_has_samples_with_a_time_or_is_an_error_of_the_back_end(
+    result: str, date: str, age: str
+) -> None:
+    body = f'{{"status":"success","data":{{"resultType":{result}}}}}'
+    endpoint = cast("HttpEndpoint", Answering(body, date=date, age=age))
+    try:
+        found = Prometheus(endpoint).query("", "up", 1.0)
+    except RemoteError:
+        return
+    assert math.isfinite(found.age)
+    assert isinstance(doubt(found), str)

@@ -102,6 +102,69 @@ def test_a_request_that_is_recorded_after_the_runs_end_is_too_late(tmp_path: Pat
     assert at_work.journal.requests("r1", 0) == ()
 
 
+@pytest.mark.parametrize(
+    ("first", "word", "others", "reference"),
+    [
+        ((), RequestWord.ABORT, RequestWord.ABORT, "halting-already"),
+        ((), RequestWord.PAUSE, RequestWord.PAUSE, "paused-already"),
+        ((), RequestWord.PAUSE, RequestWord.ABORT, "halting-already"),
+        ((RequestWord.PAUSE,), RequestWord.CONTINUE, RequestWord.CONTINUE, "not-paused"),
+        ((RequestWord.PAUSE,), RequestWord.CONTINUE, RequestWord.ABORT, "halting-already"),
+    ],
+)
+def test_of_two_requests_at_once_only_the_one_that_took_effect_is_reported_as_done(
+    tmp_path: Path, first: tuple[RequestWord, ...], word: RequestWord, others: RequestWord, reference: str
+) -> None:
+    """Somebody else's is recorded after our check and before ours. An abort of another scope would not be ours."""
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+    for each in first:
+        at_work.word(each)
+
+    class Raced(SqlJournal):
+        def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
+            super().ask(run, others.value, "ann@there", "", "")
+            return super().ask(run, word, who, reason, revert)
+
+    with pytest.raises(StateError) as raised:
+        ask(Raced(tmp_path), "r1", word, "me@here", "", "run" if word is RequestWord.ABORT else "", at_work.hears)
+    assert raised.value.reference == reference
+
+
+def test_a_request_that_somebody_undoes_at_once_was_done(tmp_path: Path) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+
+    def hears(seconds: float) -> None:
+        at_work.journal.ask("r1", "continue", "ann@there", "", "")
+        at_work.hears(seconds)
+
+    asked_for = ask(at_work.journal, "r1", RequestWord.PAUSE, "me@here", "", "", hears)
+    assert asked_for.heard
+    assert asked_for.undone
+
+
+def test_a_journal_that_is_lost_after_a_request_was_recorded_is_not_reported_as_a_refusal(tmp_path: Path) -> None:
+    at_work = Controller(tmp_path)
+    at_work.until(lambda s: s.phase is Phase.RUNNING)
+
+    class Lost(SqlJournal):
+        away = False
+
+        def events(self, run: str, after: int = 0) -> tuple[str, ...]:
+            if self.away:
+                raise StateError("journal-away", "the server is starting up")
+            return super().events(run, after)
+
+    journal = Lost(tmp_path)
+
+    def goes(_seconds: float) -> None:
+        journal.away = True
+
+    assert not ask(journal, "r1", RequestWord.ABORT, "me@here", "", "", goes).heard
+    assert [each.word for each in at_work.journal.requests("r1", 0)] == ["abort"]
+
+
 def test_a_request_that_no_controller_handles_is_reported(tmp_path: Path) -> None:
     at_work = Controller(tmp_path)
     at_work.until(lambda s: s.phase is Phase.RUNNING)

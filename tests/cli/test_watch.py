@@ -14,13 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.keyboard import has_keys
+from rollout.adapters.keyboard import TerminalKeys, has_keys
+from rollout.app.following import replay
+from rollout.app.ports import Holder
+from rollout.cli.watch import WatchKeys
+from rollout.core.model.regions import RegionStanding
+from rollout.core.presentation.watch_keys import Keyboard
 from rollout.core.run.state import Phase
+from rollout.errors import StateError
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.web.serving import keep
@@ -58,7 +64,7 @@ class Watching:
     def ends(self) -> int:
         code = self.process.wait(PATIENCE)
         assert termios.tcgetattr(self.terminal) == self.before, "the terminal is as it was"
-        assert self.said.rfind(b"\x1b[?25h") > self.said.rfind(b"\x1b[?25l"), "the cursor is shown"
+        assert b"\x1b[?25l" not in self.said, "the cursor was never hidden"
         return code
 
 
@@ -105,7 +111,15 @@ def test_keys_list_gates_and_nodes_and_a_request_is_asked_back(begun: SqlJournal
         found.press("n")
         found.shows("pause: nothing was done")
         assert begun.requests(RUN, 0) == ()
-        found.press("py")
+        found.press("ay")  # pasted: no answer to a question that nobody has seen
+        found.shows(f"abort run {RUN} on ")
+        found.press("n")
+        found.shows("abort: nothing was done")
+        assert begun.requests(RUN, 0) == ()
+        del found.said[:]
+        found.press("p")
+        found.shows(f"pause run {RUN} on ")
+        found.press("y")
         until(lambda: begun.requests(RUN, 0), PATIENCE, "the request")
         assert [each.word for each in begun.requests(RUN, 0)] == ["pause"]
         found.shows("pause: recorded")
@@ -133,6 +147,62 @@ def test_a_journal_that_breaks_leaves_the_terminal_as_it_was(begun: SqlJournal, 
         found.shows("q leave")
         begun.append(RUN, ['{"event": "none"}'])
         assert found.ends() != 0
+
+
+@dataclass
+class Screen:
+    """A display of keys; ``shown``: the newest."""
+
+    shown: Keyboard = field(default_factory=Keyboard)
+
+    def show_keys(self, keyboard: Keyboard) -> None:
+        self.shown = keyboard
+
+    def show_regions(self, regions: tuple[RegionStanding, ...]) -> None:
+        """Nothing."""
+
+
+class Away(SqlJournal):
+    """A journal that cannot be reached."""
+
+    def holder(self, cluster: str) -> Holder | None:
+        raise StateError("journal-away", f"the lease of {cluster} cannot be read")
+
+
+def test_keys_are_read_while_the_journal_is_away(begun: SqlJournal, tmp_path: Path) -> None:
+    """`follow` waits for the journal, and says so when it gives up."""
+    person, terminal = pty.openpty()
+    screen, state = Screen(), replay(begun, RUN)
+    journal = Away(tmp_path / "state")
+    with os.fdopen(terminal, "r+b", buffering=0) as inside, TerminalKeys(cast("TextIO", inside)) as source:
+        keys = WatchKeys(source, screen, journal, RUN)
+        assert not keys.look(state)
+        os.write(person, b"q")
+        keys.wait(PATIENCE)
+        assert keys.look(state)
+    os.close(person)
+    journal.close()
+
+
+@pytest.mark.parametrize("typed", ["ay", "okay, it is today", "pyay"])
+def test_a_question_is_not_answered_by_what_was_typed_before_it_was_shown(
+    begun: SqlJournal, tmp_path: Path, typed: str
+) -> None:
+    person, terminal = pty.openpty()
+    screen, state = Screen(), replay(begun, RUN)
+    with os.fdopen(terminal, "r+b", buffering=0) as inside, TerminalKeys(cast("TextIO", inside)) as source:
+        keys = WatchKeys(source, screen, begun, RUN)
+        keys.look(state)
+        os.write(person, typed.encode())
+
+        def asked_back() -> bool:
+            keys.wait(0.01)
+            return screen.shown.asking is not None
+
+        until(asked_back, PATIENCE, "a question")
+        assert asked_back()
+    assert begun.requests(RUN, 0) == ()
+    os.close(person)
 
 
 def test_input_that_is_no_terminal_has_no_keys(tmp_path: Path) -> None:

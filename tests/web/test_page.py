@@ -104,6 +104,15 @@ def test_nothing_is_wider_than_the_window_and_no_label_covers_another(
             a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1] for i, a in enumerate(cells) for b in cells[:i]
         )
         assert apart
+        page.evaluate(
+            "document.querySelectorAll('main *:not(option)').forEach(e => { if (!e.children.length && e.textContent.trim()) e.textContent = 'n'.repeat(250) })"
+        )
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, "names and messages of any length"
+
+
+def test_the_sections_are_in_the_order_in_which_an_operator_needs_them(browser: Browser, fleet: Serving) -> None:
+    with opened(browser, fleet) as page:
         titles = page.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert titles[0] == "Racks and zones"
         assert titles[-1] == "Waits for you"
@@ -225,3 +234,65 @@ def test_what_is_typed_into_a_form_stays_while_the_run_goes_on_and_while_its_con
         assert typed.input_value() == "rn"
         assert page.locator("form[action$='/abort'] [name=revert]").input_value() == "node"
     journal.close()
+
+
+def test_what_an_operator_holds_stays_while_the_page_changes(browser: Browser, tmp_path: Path) -> None:
+    """The focus, a selection and a click that has begun: the run goes on, and somebody else pauses it, in between."""
+    plan, play = journals.stopped(lambda state: state.wave == 3)
+    half = len(play.journal) // 2
+    journal = keep(tmp_path, RUN, plan, play, half)
+    with serving(tmp_path, "--control") as served, opened(browser, served) as page:
+        page.focus("#now a")
+        page.evaluate("getSelection().selectAllChildren(document.querySelector('#control code'))")
+        page.evaluate("window.held = document.querySelectorAll('#rows a')[5]")
+        shown, now = text(page, "#rows"), text(page, "#now")
+        events = [encode_event(event) for event in play.journal[half:]]
+        journal.append(RUN, [*events, encode_event(PauseAsked(journals.BEGAN + 3600, "ann@ops", "lunch", 1))])
+        becomes(page, "document.querySelector('#control').textContent.includes('Continue the run')")
+        until(lambda: text(page, "#rows") != shown and text(page, "#now") != now, PATIENCE, "all has changed")
+        assert page.evaluate("document.activeElement.textContent") == "The whole plan"
+        assert page.evaluate("getSelection().toString()") == "rollout rollback --cluster rno --emergency"
+        assert page.evaluate("window.held.isConnected"), "a click on it would still be one"
+        page.evaluate("window.held.focus()")
+        page.evaluate("document.getElementById('search').value = 'no node'")
+        page.evaluate("document.getElementById('search').dispatchEvent(new Event('input'))")
+        becomes(page, "!window.held.isConnected")
+        assert page.evaluate("document.activeElement.id") == "window", "the keyboard goes on from the table"
+    journal.close()
+
+
+def test_a_page_finds_its_server_again_and_keeps_what_was_typed(browser: Browser, tmp_path: Path) -> None:
+    """The server is started again, with another secret; the page is left, and the browser's back button shows it as it was."""
+    plan, play = journals.stopped(lambda state: state.wave == 2)
+    journal = keep(tmp_path, RUN, plan, play, len(play.journal))
+    context = browser.new_context()
+    page, other = context.new_page(), context.new_page()
+    page.set_default_timeout(PATIENCE * 1000)
+    with serving(tmp_path, "--control") as served:
+        page.goto(f"http://127.0.0.1:{served.port}/runs/{RUN}?token={served.token}")
+        becomes(page, "document.getElementById('standing').textContent !== 'reading the journal'")
+        standing = text(page, "#standing")
+        page.fill("form[action$='/abort'] [name=cluster]", "rn")
+        old = page.input_value("form[action$='/abort'] [name=proof]")
+    becomes(page, "document.getElementById('standing').textContent.startsWith('connection lost')")
+    with serving(tmp_path, "--control", "--port", str(served.port)) as again:
+        becomes(page, "document.getElementById('standing').textContent.includes('open the address that it printed')")
+        other.goto(f"http://127.0.0.1:{again.port}/?token={again.token}")
+        becomes(page, f"document.getElementById('standing').textContent === {standing!r}")
+        assert page.input_value("form[action$='/abort'] [name=cluster]") == "rn"
+        becomes(page, f"document.querySelector('form[action$=\\'/abort\\'] [name=proof]').value !== {old!r}")
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+        journal.append(RUN, [encode_event(PauseAsked(journals.BEGAN + 3600, "ann@ops", "lunch", 1))])
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+        becomes(page, "document.querySelector('#control').textContent.includes('Continue the run')")
+    context.close()
+    journal.close()
+
+
+def test_without_scripts_a_page_says_that_it_must_be_loaded_again(browser: Browser, fleet: Serving) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"http://127.0.0.1:{fleet.port}/runs/{RUN}?token={fleet.token}")
+    assert "reading the journal" not in text(page, "main")
+    assert "load it again" in text(page, "main")
+    assert "Halted" in text(page, "#now")
+    page.close()

@@ -44,8 +44,7 @@ class Database:
             due = schema.is_due(connection, revisions)
         if due:
             with self.writing(_UNUSABLE, "the journal cannot be created or upgraded") as connection:
-                if self._store.alone:
-                    connection.exec_driver_sql(self._store.alone)
+                self.alone(connection)
                 schema.bring_up(connection, revisions, self.now(), self._store.keep)
 
     def close(self) -> None:
@@ -75,6 +74,11 @@ class Database:
                     connection.exec_driver_sql("ROLLBACK")
                 raise
             connection.exec_driver_sql("COMMIT")
+
+    def alone(self, connection: sa.Connection) -> None:
+        """Let no other transaction that calls this go on until this one ends."""
+        if self._store.alone:
+            connection.exec_driver_sql(self._store.alone)
 
     @contextmanager
     def reading(

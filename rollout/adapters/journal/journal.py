@@ -126,6 +126,7 @@ class SqlJournal(Reads):
     def ask(self, run: str, word: str, who: str, reason: str, revert: str) -> int:
         values = {"run": run, "word": word, "who": who, "reason": reason, "revert": revert, "at": time.time()}
         with self._database.writing("journal-unusable", "the request could not be recorded") as connection:
+            self._database.alone(connection)  # a request is visible before any with a higher number is
             key = connection.execute(sa.insert(REQUESTS).values(values)).inserted_primary_key
         return int(key[0]) if key else 0
 

@@ -68,14 +68,14 @@ def pressed(keyboard: Keyboard, key: str, state: RunState) -> Pressed:
 
 
 def question(word: RequestWord, state: RunState) -> str:
-    """The request in words, with what it would do."""
+    """The request in words, with what it would do: last, because a small screen shows only the beginning."""
     order = state.order
     effect = {
         RequestWord.PAUSE: "no more nodes are started, nodes in flight finish",
         RequestWord.CONTINUE: "more nodes are started",
         RequestWord.ABORT: f"the run ends, revert: {order.on_failure.value}",
     }[word]
-    return f"{word.value} run {order.run} on {order.cluster}: {effect}? y: yes, any other key: no"
+    return f"{word.value} run {order.run} on {order.cluster}? y: yes, any other key: no ({effect})"
 
 
 def key_list(state: RunState) -> str:

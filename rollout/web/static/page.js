@@ -11,18 +11,37 @@
   const nodes = new Map(); // name -> {name, rack, wave, state, message, charged, owed, low}
   const racks = new Map(); // key -> {key, label, names, button, counts, canvas, stale}
   const filter = { rack: "", text: "", state: "" };
-  let states = {}, charged = "", waves = [], order = [], shown = [], queued = false;
+  const order = [];
+  let states = {}, charged = "", waves = [], shown = [], queued = false;
 
-  // The stream.
+  // The stream. A browser connects again by itself only while the server does not answer: after a refusal the page does.
 
-  const stream = new EventSource(`/runs/${encodeURIComponent(run)}/stream`);
-  stream.onmessage = (event) => take(JSON.parse(event.data));
-  stream.addEventListener("trouble", (event) => standing(`the journal cannot be read: ${event.data}`, true));
-  stream.onerror = () => standing("connection lost: this page is not up to date; it connects again by itself", true);
-  addEventListener("pagehide", () => stream.close());
+  const AGAIN = 3000; // milliseconds
+  let stream = null, laid = false;
+
+  function connect() {
+    const mine = stream = new EventSource(`/runs/${encodeURIComponent(run)}/stream`);
+    mine.onmessage = (event) => take(JSON.parse(event.data));
+    mine.addEventListener("trouble", (event) => standing(`the journal cannot be read: ${event.data}`, true));
+    mine.onerror = () => {
+      const refused = mine.readyState === EventSource.CLOSED;
+      standing("connection lost: this page is not up to date; it connects again by itself", true);
+      if (!refused) return;
+      setTimeout(() => { if (mine === stream) connect(); }, AGAIN);
+      fetch("/static/icon.svg", { method: "HEAD" }).then((answer) => {
+        if (mine !== stream) return;
+        const why = answer.status === 401 ? "was started again: open the address that it printed" : "does not show the run now: this page tries again";
+        standing(`this page is not up to date: the server ${why}`, true);
+      }, () => {});
+    };
+  }
+
+  connect();
+  addEventListener("pagehide", () => { stream.close(); stream = null; });
+  addEventListener("pageshow", (event) => { if (event.persisted) connect(); }); // the browser's back button shows the page as it was left
 
   function take(found) {
-    if (found.layout) layout(found.layout);
+    if (found.layout && !laid) layout(found.layout); // a run has one layout, whichever server sends it
     if (found.nodes) update(found.nodes);
     for (const [name, text] of Object.entries(found.parts || {})) soon(() => replace(name, text));
     soon(() => standing(found.standing, found.standing === "no controller"));
@@ -52,34 +71,68 @@
     place.classList.toggle("broken", broken);
   }
 
-  const forms = new Map(); // markup -> the form that a person may have typed into, on the page or not
+  // What is rendered anew. An element that is still wanted stays the same one: with its focus, what is typed into it and
+  // what is selected in it, and a click on it that has begun.
+
+  const forms = new Map(); // action -> the form that a person may have typed into, on the page or not
 
   function replace(name, text) {
     const place = document.querySelector(`[data-part="${name}"]`);
     if (!place) return;
     const fresh = document.createElement("template");
     fresh.innerHTML = text;
-    if (fresh.innerHTML === place.innerHTML) return;
-    const open = [...place.querySelectorAll("details")].map((each) => each.open);
-    for (const form of place.querySelectorAll("form")) forms.set(form.outerHTML, form);
-    const wanted = [...fresh.content.childNodes].map((each) => forms.get(each.outerHTML) || each);
+    for (const form of place.querySelectorAll("form")) forms.set(action(form), form);
+    merge(place, fresh.content);
+  }
+
+  function action(each) {
+    return each.nodeName === "FORM" ? each.getAttribute("action") : undefined;
+  }
+
+  function merge(place, fresh) {
+    const old = new Map([...place.childNodes].map((each) => [each, each.outerHTML || each.data]));
+    const claim = (fits) => {
+      const found = [...old.keys()].find(fits);
+      old.delete(found);
+      return found;
+    };
+    const wanted = [...fresh.childNodes];
+    const same = wanted.map((each) => claim((other) => old.get(other) === (each.outerHTML || each.data) && other.nodeType === each.nodeType));
+    settle(place, wanted.map((each, at) => {
+      const kept = same[at] || claim((other) => other.nodeName === each.nodeName && action(other) === action(each)) || forms.get(action(each));
+      return kept ? become(kept, each) : each;
+    }));
+  }
+
+  function become(old, fresh) {
+    if (old.isEqualNode(fresh)) return old;
+    if (old.nodeType !== Node.ELEMENT_NODE) {
+      old.data = fresh.data;
+      return old;
+    }
+    if (old instanceof SVGElement) return fresh;
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    merge(old, fresh);
+    return old;
+  }
+
+  // The element that has the focus is never moved: that would take the focus from it.
+  function settle(place, wanted) {
     for (const each of [...place.childNodes]) if (!wanted.includes(each)) each.remove();
-    // a form that stays is never moved: that would take the focus from it, and a click that has begun
-    wanted.forEach((each, at) => { if (place.childNodes[at] !== each) place.insertBefore(each, place.childNodes[at] || null); });
-    place.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
+    if (!wanted.length) return;
+    const still = Math.max(0, wanted.findIndex((each) => each.contains(document.activeElement)));
+    if (wanted[still].parentNode !== place) place.prepend(wanted[still]);
+    for (let at = still - 1; at >= 0; at--) if (wanted[at].nextSibling !== wanted[at + 1]) place.insertBefore(wanted[at], wanted[at + 1]);
+    for (let at = still + 1; at < wanted.length; at++) if (wanted[at - 1].nextSibling !== wanted[at]) place.insertBefore(wanted[at], wanted[at - 1].nextSibling);
   }
 
   // The map: a button for each rack, a square for each node.
 
   function layout(found) {
     const place = byId("racks");
-    soon(() => {
-      ({ states, charged, waves } = found);
-      nodes.clear();
-      racks.clear();
-      order = [];
-      place.replaceChildren();
-    });
+    laid = true;
+    soon(() => ({ states, charged, waves } = found));
     let last = null;
     for (const [zone, name, names] of found.racks) {
       const title = zone !== last ? zone : "";
@@ -204,7 +257,7 @@
 
   // The table: all nodes can be searched, only those in its window are drawn.
 
-  const view = byId("window"), rows = byId("rows");
+  const view = byId("window"), rows = byId("rows"), above = room(), below = room();
   view.addEventListener("scroll", later);
   byId("search").addEventListener("input", (event) => only({ ...filter, text: event.target.value.trim() }));
   byId("state").addEventListener("change", (event) => only({ ...filter, state: event.target.value }));
@@ -247,25 +300,35 @@
     }
     const first = Math.max(0, Math.floor(view.scrollTop / ROW) - SPARE);
     const last = Math.min(shown.length, first + Math.ceil(view.clientHeight / ROW) + 2 * SPARE);
-    const focused = rows.contains(document.activeElement) ? document.activeElement.textContent : null;
+    const focused = rows.contains(document.activeElement);
+    const drawn = new Map([...rows.children].map((row) => [row.dataset.node, row]));
+    const lines = shown.slice(first, last).map((name, at) => {
+      const row = line(nodes.get(name), first + at);
+      return drawn.has(name) ? become(drawn.get(name), row) : row;
+    });
     rows.parentElement.setAttribute("aria-rowcount", String(shown.length + 1));
-    rows.replaceChildren(room(first), ...shown.slice(first, last).map((name, at) => line(nodes.get(name), first + at)), room(shown.length - last));
-    if (focused) [...rows.querySelectorAll("a")].find((each) => each.textContent === focused)?.focus({ preventScroll: true });
+    settle(rows, [fit(above, first), ...lines, fit(below, shown.length - last)]);
+    if (focused && !rows.contains(document.activeElement)) view.focus({ preventScroll: true });
   }
 
-  function room(count) {
+  function room() {
     const row = document.createElement("tr"), inside = document.createElement("td");
     row.setAttribute("aria-hidden", "true");
     inside.colSpan = 5;
     inside.className = "room";
-    inside.style.height = `${count * ROW}px`;
-    row.hidden = count === 0;
     row.append(inside);
+    return row;
+  }
+
+  function fit(row, count) {
+    row.firstChild.style.height = `${count * ROW}px`;
+    row.hidden = count === 0;
     return row;
   }
 
   function line(node, at) {
     const row = document.createElement("tr"), link = document.createElement("a");
+    row.dataset.node = node.name;
     row.setAttribute("aria-rowindex", String(at + 2));
     link.href = `/runs/${encodeURIComponent(run)}/nodes/${encodeURIComponent(node.name)}`;
     link.textContent = node.name;
@@ -274,7 +337,7 @@
     for (const part of [link, node.rack.name, node.wave, state, node.message]) {
       const inside = document.createElement("td");
       inside.append(part);
-      if (typeof part === "string") inside.title = part;
+      inside.title = typeof part === "string" ? part : node.name;
       row.append(inside);
     }
     return row;

@@ -8,8 +8,10 @@ import threading
 from collections import Counter
 
 import pytest
+import sqlalchemy as sa
 
 from rollout.adapters.journal import PostgresUrl, SqlJournal
+from rollout.core.run.events import Request
 from rollout.errors import StateError
 from tests.adapters.journal.conftest import Change, Place, name_of
 from tests.adapters.journal.server import Server
@@ -153,3 +155,33 @@ def test_the_age_of_a_lease_uses_the_databases_clock(server: Server) -> None:
     journal.renew("rno", "r1")
     assert 0 <= silent() <= now() - renewed
     journal.close()
+
+
+def test_no_request_becomes_visible_after_one_with_a_higher_number(server: Server) -> None:
+    """A controller that has handled a number asks only for higher ones: the request of a slow commit would be lost."""
+    place = server.database()
+    first, second, controller = SqlJournal(place), SqlJournal(place), SqlJournal(place)
+    first.begin(header())
+    done = threading.Event()
+
+    def ask() -> None:
+        second.ask("r1", "abort", "ann@there", "", "")
+        done.set()
+
+    thread = threading.Thread(target=ask)
+    seen: list[tuple[Request, ...]] = []
+
+    def commit(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if statement == "COMMIT":
+            thread.start()
+            waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            until(lambda: done.is_set() or server.query(waits, name_of(place)), PATIENCE, "the other waits")
+            seen.append(controller.requests("r1", 0))
+
+    sa.event.listen(first._database._store.engine, "before_cursor_execute", commit)  # noqa: SLF001 - a slow commit
+    first.ask("r1", "pause", "me@here", "", "")
+    thread.join()
+    assert seen == [()]
+    assert [each.word for each in controller.requests("r1", 0)] == ["pause", "abort"]
+    for each in (first, second, controller):
+        each.close()

@@ -61,7 +61,7 @@ def test_a_held_run_can_be_continued_and_a_halting_one_nothing() -> None:
 def test_the_question_names_the_run_its_cluster_and_what_is_reverted() -> None:
     state = states.applying()
     assert question(RequestWord.ABORT, state) == (
-        f"abort run r1 on test: the run ends, revert: {state.order.on_failure.value}? y: yes, any other key: no"
+        f"abort run r1 on test? y: yes, any other key: no (the run ends, revert: {state.order.on_failure.value})"
     )
 
 

@@ -30,13 +30,20 @@ def controls(state: RunState, after: Afterwards, secret: str) -> Html:
     return raw(*(_form(state, word, secret) for word in words), emergency)
 
 
+def pause_shown(state: RunState) -> str:
+    """Which pause a form continues. One that is sent again, or from an old page, must not promote a later wave."""
+    return f"{state.paused.at:.6f}" if state.paused else ""
+
+
 def _form(state: RunState, word: RequestWord, secret: str) -> Html:
-    abort = _abort_fields(state) if word is RequestWord.ABORT else NONE
+    more = _abort_fields(state) if word is RequestWord.ABORT else NONE
+    if word is RequestWord.CONTINUE:
+        more = tag("input", type="hidden", name="pause", value=pause_shown(state))
     return tag(
         "form",
         tag("input", type="hidden", name="proof", value=secret),
         tag("label", "Reason", tag("input", name="reason", maxlength=300, autocomplete="off")),
-        abort,
+        more,
         tag("button", f"{word.value.capitalize()} the run", type="submit"),
         method="post",
         action=f"/runs/{state.order.run}/{word.value}",

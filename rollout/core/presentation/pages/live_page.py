@@ -130,10 +130,13 @@ def _which(state: RunState, command: str) -> str:
 def live_head(run: str, cluster: str, goal: str) -> str:
     """The document up to what must be read first."""
     what = "Rollback" if goal is Goal.REVERT else "Rollout"
+    still = tag("noscript", "without JavaScript this page does not follow the run: load it again")
     return html_page(
         f"{what} {run} on {cluster}",
         tag("h1", f"{what} on {cluster}"),
-        tag("p", f"run {run} · ", tag("span", "reading the journal", id="standing", role="status"), class_="dim"),
+        tag(
+            "p", f"run {run} · ", tag("span", "reading the journal", id="standing", role="status"), still, class_="dim"
+        ),
         data_run=run,
     )
 
