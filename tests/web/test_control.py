@@ -103,18 +103,16 @@ def test_a_run_without_a_controller_takes_no_request(tmp_path: Path, journal: Sq
 
 def test_a_form_of_an_earlier_pause_continues_nothing(tmp_path: Path, journal: SqlJournal) -> None:
     """The browser's button to load the answer again sends the form again; meanwhile the next wave may hold."""
-    asked = [
-        PauseAsked(journals.BEGAN + 3600, "ann@ops", "", 1),
-        ContinueAsked(journals.BEGAN + 3601, "ann@ops", "", 2),
-    ]
+    first = PauseAsked(journals.BEGAN + 3600, "ann@ops", "", 1)
+    over = ContinueAsked(journals.BEGAN + 3601, "ann@ops", "", 2)
     again = PauseAsked(journals.BEGAN + 3602, "bob@ops", "look first", 3)
     with serving(tmp_path, "--control") as served:
         good = proof(served)
-        journal.append(RUN, [encode_event(asked[0])])
+        journal.append(RUN, [encode_event(first)])
         until(lambda: 'name="pause"' in served.ask(f"/runs/{RUN}").text, PATIENCE, "the form")
         shown = re.search(r'name="pause" value="([\d.]+)"', served.ask(f"/runs/{RUN}").text)
         assert shown
-        journal.append(RUN, [encode_event(asked[1]), encode_event(again)])
+        journal.append(RUN, [encode_event(over), encode_event(again)])
         until(lambda: "look first" in served.ask(f"/runs/{RUN}").text, PATIENCE, "the other pause")
         found = send(served, "continue", proof=good, pause=shown[1])
         assert (found.status, "nothing was done" in found.text) == (409, True)
