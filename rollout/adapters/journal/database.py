@@ -15,10 +15,11 @@ from rollout.adapters.journal import schema
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.reads import Select
 from rollout.adapters.journal.schema import SHIPPED, Revisions
-from rollout.adapters.journal.sqlite_file import CLOCK, may_pass
+from rollout.adapters.journal.sqlite_file import CLOCK, NEXT, may_pass
 from rollout.adapters.journal.store import Store
 from rollout.adapters.journal_file import FILE, has_journal
 from rollout.app.journal_away import AWAY
+from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
 
 _UNUSABLE = "journal-unusable"
@@ -107,14 +108,14 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
     try:
         yield
     except sa.exc.SQLAlchemyError as exc:
-        text = " ".join(f"{message}: {exc.__cause__ or exc}".split())
+        text = " ".join(f"{message}: {exc.__cause__ or exc} ({store.place})".split())
         if reference != AWAY and store.denied(
             exc
         ):  # after a successful write, wait: the password was right a moment ago
             raise StateError(_UNUSABLE, text, hint=_ADDRESS) from exc
         if reference != _UNUSABLE:
             reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference
-        raise StateError(reference, text) from exc
+        raise StateError(reference, text, hint=store.next) from exc
 
 
 def is_there(place: Path | PostgresUrl) -> bool:
@@ -158,7 +159,10 @@ def sqlite_store(folder: Path) -> Store:
     def keep(name: str) -> None:
         _copy(engine, folder / name)
 
-    return Store(engine, begin="BEGIN IMMEDIATE", alone="", clock=CLOCK, away=_away, keep=keep)
+    return Store(
+        engine, printable(str(folder / FILE), 300), NEXT, begin="BEGIN IMMEDIATE", alone="", clock=CLOCK, away=_away,
+        keep=keep,
+    )  # fmt: skip
 
 
 def _copy(engine: sa.Engine, aside: Path) -> None:

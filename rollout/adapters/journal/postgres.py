@@ -82,7 +82,14 @@ def postgres_store(address: PostgresUrl) -> Store:
         "postgresql+psycopg://", creator=connect, isolation_level="AUTOCOMMIT", pool_pre_ping=True, pool_size=1
     )
     return Store(
-        engine, begin="BEGIN", alone=f"SELECT pg_advisory_xact_lock({_LOCK})", clock=_CLOCK, away=_away, denied=_denied
+        engine,
+        str(address),
+        "check that the server runs and takes writes, and its free space",
+        begin="BEGIN",
+        alone=f"SELECT pg_advisory_xact_lock({_LOCK})",
+        clock=_CLOCK,
+        away=_away,
+        denied=_denied,
     )
 
 

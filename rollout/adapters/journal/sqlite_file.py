@@ -12,7 +12,10 @@ from rollout.adapters.journal.heads import Heads
 from rollout.adapters.journal.reads import Reads, Select
 from rollout.adapters.journal_file import FILE, REVISIONS
 from rollout.app.journal_away import AWAY
+from rollout.core.text.terminal import printable
 from rollout.errors import StateError
+
+NEXT = "check its mode, the free space beside it, and which other process has it open"
 
 CLOCK = "(julianday('now') - 2440587.5) * 86400.0"
 """SQL for this machine's time in epoch seconds."""
@@ -32,6 +35,7 @@ class FileReader(Reads):
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         super().__init__(self._of_connection, Heads(folder), CLOCK)
         self._connection = connection
+        self._file = folder / FILE
 
     @contextmanager
     def _of_connection(self) -> Iterator[Select]:
@@ -39,7 +43,8 @@ class FileReader(Reads):
             yield self._select
         except sqlite3.Error as exc:
             reference = AWAY if may_pass(exc) else "journal-unreadable"
-            raise StateError(reference, f"the journal cannot be read: {exc}") from exc
+            said = f"the journal cannot be read: {exc} ({printable(str(self._file), 300)})"
+            raise StateError(reference, said, hint=NEXT) from exc
 
     def _select(self, statement: str, values: Mapping[str, object]) -> Sequence[Any]:
         return self._connection.execute(statement, values).fetchall()

@@ -18,7 +18,9 @@ def _never(_error: sa.exc.SQLAlchemyError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``begin`` opens a writing transaction; ``alone`` then blocks other schema changes.
+    """``place`` names the database in errors, and ``next`` what to do then.
+
+    ``begin`` opens a writing transaction; ``alone`` then blocks others that use it too.
 
     ``clock`` is SQL for epoch seconds by the database's own clock. ``away``: a retry after this error may succeed.
     ``denied``: whether the error means a wrong address (user, password or database). ``keep`` copies all committed data
@@ -26,6 +28,8 @@ class Store:
     """
 
     engine: sa.Engine
+    place: str
+    next: str
     begin: str
     alone: str
     clock: str

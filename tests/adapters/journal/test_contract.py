@@ -172,10 +172,14 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
         SqlJournal(tmp_path)
 
 
-def test_a_write_that_fails_is_an_error_and_leaves_nothing(journal: SqlJournal) -> None:
+def test_a_write_that_fails_is_an_error_that_names_the_journal_and_leaves_nothing(
+    journal: SqlJournal, place: Place
+) -> None:
     journal.begin(header())
-    with pytest.raises(StateError, match="nothing was done"):
+    with pytest.raises(StateError, match="nothing was done") as raised:
         journal.begin(header())
+    assert raised.value.message.endswith(f"({place if isinstance(place, PostgresUrl) else place / 'journal.db'})")
+    assert "free space" in raised.value.hint
     assert len(journal.runs()) == 1
 
 

@@ -111,6 +111,8 @@ def test_a_file_that_another_process_has_locked_is_away(journal: SqlJournal, tmp
         with pytest.raises(StateError, match="locked") as raised:
             reader.notes("rno")
     assert raised.value.reference == "journal-away"
+    assert str(tmp_path / "journal.db") in raised.value.message
+    assert "which other process" in raised.value.hint
 
 
 def test_a_journal_of_another_revision_is_left_to_the_upgrade(journal: SqlJournal, tmp_path: Path) -> None:
