@@ -52,6 +52,8 @@ tell_measured() { # for the gates: what this apply has just seen of the kubelet 
   list=''
   each path note_path
   show_files without
+  clock
+  say "took $((now - asked_at))"
 }
 
 in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
@@ -99,6 +101,7 @@ apply_locked() {
 verb_apply() {
   need tx run counter
   allow 60
+  asked_at=$now
   lock
   unwatched=0 seen=0
   apply_locked 9>&-

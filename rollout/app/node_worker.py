@@ -45,12 +45,12 @@ APPLY_MARGIN = 30.0
 
 
 FRESH = 5.0
-"""Seconds for which the measurement in an apply's answer counts as that of the gates."""
+"""Seconds for which the measurement in an apply's answer counts as that of the gates, its way to here included."""
 
 
 @dataclass(frozen=True, slots=True)
 class JustMeasured:
-    """The answer to the apply of ``tx``, with a measurement. ``at``: when it came, by the run's clock."""
+    """The answer to the apply of ``tx``, with a measurement. ``at``: the earliest time at which it can have been made."""
 
     tx: str
     at: float
@@ -197,8 +197,9 @@ class NodeWorker:
         pulls = images_of(report) or ()
         if self._waits_for_pulls(ask, report):
             return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, Trigger.PULLING, pulls=pulls)
-        if report.outcome is Outcome.DONE and report.measurement is not None:
-            self.just_measured[ask.node] = JustMeasured(ask.tx, self.clock.now(), report)
+        if report.outcome is Outcome.DONE and report.took is not None:
+            at = self.clock.now() - max(0.0, report.seconds - report.took)
+            self.just_measured[ask.node] = JustMeasured(ask.tx, at, report)
         return replace(self._event(ask, report), baseline=baseline, pulls=pulls)
 
     def _answered(self, ask: Ask) -> Answered:
@@ -207,8 +208,9 @@ class NodeWorker:
     def _measured(self, ask: Ask) -> Answered:
         """From the answer to the apply, if that has just come with a measurement; else the node measures again."""
         found = self.just_measured.pop(ask.node, None)
-        fresh = found is not None and found.tx == ask.tx and self.clock.now() - found.at <= FRESH
-        return self._event(ask, replace(found.report, seconds=0.0) if found and fresh else self._ask(ask))
+        if found is None or found.tx != ask.tx or self.clock.now() - found.at > FRESH:
+            return self._event(ask, self._ask(ask))
+        return self._event(ask, replace(found.report, seconds=0.0))
 
     def _read(self, ask: Ask) -> Report:
         """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""

@@ -18,13 +18,16 @@ MEASURED = replace(order(), measured=PATHS)
 def test_an_apply_measures_what_a_status_measures(node: Node, runtime: str) -> None:
     if runtime:
         node.serve(runtime, "/usr/bin/containerd")
-    applied = node.apply(MEASURED).measurement
+    report = node.apply(MEASURED)
+    applied, took = report.measurement, report.took
     asked = node.status(measure=Measure("kubelet.service", 10248, PATHS)).measurement
     assert applied is not None
     assert asked is not None
     assert applied.files.keys() == set(PATHS)
     assert (applied.lenient, applied.healthz, set(applied.services)) == (0, "ok", {runtime} - {""})
     assert applied == replace(asked, pulls=None)
+    assert took is not None
+    assert took >= 0.2, "it waited for longer than the unit's RestartSec"
 
 
 def test_several_units_are_measured_once_each(node: Node) -> None:
@@ -43,7 +46,8 @@ def test_a_kubelet_without_healthz_is_measured_as_off(node: Node) -> None:
 
 
 def test_nothing_is_measured_unless_it_is_asked_for(node: Node) -> None:
-    assert node.apply().measurement is None
+    found = node.apply()
+    assert (found.measurement, found.took) == (None, None)
 
 
 def test_a_kubelet_that_the_apply_does_not_restart_is_not_measured(node: Node) -> None:

@@ -57,12 +57,13 @@ class Outside:
         self.sent: list[RemoteCommand] = []
         self.released = 0
         self.environment: Mapping[str, str] = {}
-        self.time = 7.0
+        self.time, self.slow = 7.0, 0.0
 
     def run(self, *words: object) -> object:
         if isinstance(words[0], Target):
             assert isinstance(words[1], RemoteCommand)
             self.sent.append(words[1])
+            self.time += self.slow
             return self.answers.pop(0)
         command, environment, _ = words
         assert isinstance(command, tuple)
@@ -424,8 +425,8 @@ def measuring(outside: Outside, plan: Plan) -> list[Trigger]:
 
 
 def measured(**changes: str) -> RemoteAnswer:
-    """The answer to an apply, with a measurement."""
-    return replace(ARMED, stdout=reading(**changes).stdout.replace(b"end status", b"end apply"))
+    """The answer to an apply that took the node 20 seconds, with a measurement."""
+    return replace(ARMED, stdout=reading(**changes).stdout.replace(b"end status", b"took 20000\nend apply"))
 
 
 def test_the_gates_take_the_measurement_in_the_answer_to_the_apply() -> None:
@@ -454,6 +455,14 @@ def test_a_node_without_a_fresh_measurement_measures_again(first: RemoteAnswer, 
     assert isinstance(found, Answered)
     assert found.trigger is Trigger.GATES_FAILED
     assert outside.answers == []
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(21.0, True), (24.0, True), (26.0, False), (80.0, False)])
+def test_a_measurement_is_as_old_as_its_answer_was_on_its_way(seconds: float, *, counts: bool) -> None:
+    """A link that was cut delivers an answer when it is whole again."""
+    outside = Outside([measured(), reading(healthz="healthz timeout")])
+    outside.slow = seconds
+    assert measuring(outside, OF_THE_AGENT)[1] is (Trigger.GATES_PASSED if counts else Trigger.GATES_FAILED)
 
 
 def test_a_measurement_counts_once_and_only_for_its_own_transaction() -> None:

@@ -88,6 +88,7 @@ class Report:
     ``reference`` with ``DONE``: why a revert cannot complete; ``message`` is the text.
     ``log`` (apply, revert) is the log before a revert; ``None``: not reverted, not requested, or not readable.
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
+    ``seconds``: until the answer came; ``took`` (apply with a measurement): how many of them the node needed, by its own clock.
     ``frozen``: the freeze of the node, in answers to ``status`` and the two verbs for it, and in a refusal because of it.
     """
 
@@ -104,6 +105,7 @@ class Report:
     log: LastLog | None = None
     leftovers: tuple[str, ...] = ()
     seconds: float = 0.0
+    took: float | None = None
     frozen: NodeFreeze | None = None
 
 

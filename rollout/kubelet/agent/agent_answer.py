@@ -106,6 +106,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         log=reading.log,
         leftovers=tuple(reading.left),
         seconds=seconds,
+        took=reading.took,
         frozen=of_fact(reading.facts),
     )
 

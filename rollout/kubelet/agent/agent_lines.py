@@ -219,6 +219,10 @@ def _lenient(reading: AgentReading, rest: str) -> None:
     reading.lenient = _number(rest)
 
 
+def _took(reading: AgentReading, rest: str) -> None:
+    reading.took = _number(rest) / 1000
+
+
 def _expected(reading: AgentReading, rest: str) -> None:
     tx, state, digest, mode, owner, path = _words(rest, 6)
     found = ReceiptState(state)
@@ -326,6 +330,7 @@ READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
     "pulls": _pulls,
     "healthz": _healthz,
     "lenient": _lenient,
+    "took": _took,
     "file": _file,
     "content": _content,
     "command": _command,

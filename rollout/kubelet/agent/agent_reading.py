@@ -40,6 +40,7 @@ class AgentReading:
     pulls: tuple[str, ...] | None = None
     healthz: str | None = None
     lenient: int | None = None
+    took: float | None = None
     files: dict[str, FileState] = field(default_factory=dict)
     promised: list[FileState] = field(default_factory=list)
     commands: dict[str, int] = field(default_factory=dict)
