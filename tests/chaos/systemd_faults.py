@@ -34,7 +34,10 @@ class StopSystemd(Fault):
 
 
 class Isolate(Fault):
-    """Every service that the target does not want is stopped. Then the usual ones are started again."""
+    """Every service that the target does not want is stopped, the kubelet too. Then the usual ones are started again."""
+
+    def makes_unhealthy(self) -> bool:
+        return True
 
     def strike(self) -> None:
         for node in self.nodes:

@@ -66,7 +66,8 @@ def test_a_reference_that_the_fault_does_not_explain_is_a_finding(kind: Kind, sa
 
 
 @pytest.mark.parametrize(
-    ("kind", "sick"), [(Kind.MANAGER, True), (Kind.MASKED, True), (Kind.SYNC, False), (Kind.DISK, False)]
+    ("kind", "sick"),
+    [(Kind.MANAGER, True), (Kind.MASKED, True), (Kind.ISOLATE, True), (Kind.SYNC, False), (Kind.DISK, False)],
 )
 def test_only_a_fault_that_the_health_checks_see_may_exceed_the_limits(kind: Kind, sick: bool) -> None:
     assert fault(kind).makes_unhealthy() == sick
