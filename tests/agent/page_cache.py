@@ -107,7 +107,7 @@ class Disk:
 
     # -- doing
 
-    def do(self, step: Step) -> None:  # noqa: C901  (one arm a kind of step)
+    def do(self, step: Step) -> None:
         match step.what:
             case "make":
                 if self.find(step.path) is None:

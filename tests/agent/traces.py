@@ -105,7 +105,7 @@ def _at(path: str, base: str) -> str:
     return path if path.startswith("/") else f"{base.rstrip('/')}/{path}"
 
 
-def _step(call: str, words: list[str], cwd: str, rest: str) -> Iterator[Step]:  # noqa: C901  (one arm a call)
+def _step(call: str, words: list[str], cwd: str, rest: str) -> Iterator[Step]:
     def at(path: str, base: str = cwd) -> str:
         return _at(path, base)
 
