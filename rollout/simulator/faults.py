@@ -65,11 +65,21 @@ def _lose_command(link: ModelLink, fault: Fault) -> None:
     link.lost_commands.add(int(fault.at))
 
 
+def _lose_applies(link: ModelLink, fault: Fault) -> None:
+    link.lost_applies = int(fault.amount)
+
+
+def _delay_applies(link: ModelLink, fault: Fault) -> None:
+    link.late_applies.append(fault.amount)
+
+
 _OF_LINKS: Mapping[FaultKind, Callable[[ModelLink, Fault], None]] = {
     FaultKind.CUT: _cut,
     FaultKind.LATENT: _latent,
     FaultKind.ANSWER_LOST: _lose_answer,
     FaultKind.COMMAND_LOST: _lose_command,
+    FaultKind.APPLY_LOST: _lose_applies,
+    FaultKind.APPLY_LATE: _delay_applies,
     FaultKind.ANSWER_LATE: _answers_late,
 }
 

@@ -32,7 +32,8 @@ SILENCE_SECONDS = 15.0
 class ModelLink:
     """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are request numbers, from 1.
 
-    For each verb in ``loses`` the next answer is lost. ``queue``: seconds from an answer, with its time, until the driver
+    For each verb in ``loses`` the next answer is lost. ``lost_applies``: so many next applies never arrive; ``late_applies``:
+    the next ones arrive after so many seconds, when nobody waits for them any more. ``queue``: seconds from an answer, with its time, until the driver
     reads it; ticks come in between.
     """
 
@@ -42,7 +43,14 @@ class ModelLink:
     lost_answers: set[int] = field(default_factory=set)
     lost_commands: set[int] = field(default_factory=set)
     loses: set[Verb] = field(default_factory=set)
+    lost_applies: int = 0
+    late_applies: list[float] = field(default_factory=list)
     asks: int = 0
+
+    def loses_apply(self) -> bool:
+        """Whether the next apply never arrives."""
+        self.lost_applies -= 1
+        return self.lost_applies >= 0
 
     def drops(self, verb: Verb) -> bool:
         """Whether this answer to a verb is lost; the next one is delivered."""
@@ -135,6 +143,11 @@ class Errand:
         self.number = self.link.asks
         if self.number in self.link.lost_commands:
             self.timeline.after(SILENCE_SECONDS, self._lose)
+        elif self.ask.verb is Verb.APPLY and self.link.late_applies:
+            self.timeline.after(self.link.late_applies.pop(0), self._arrive_late)
+            self.timeline.after(SILENCE_SECONDS, self._lose)
+        elif self.ask.verb is Verb.APPLY and self.link.loses_apply():
+            self.timeline.after(SILENCE_SECONDS, self._lose)
         else:
             self._connect(self.timeline.now + CONNECT_SECONDS)
 
@@ -182,6 +195,11 @@ class Errand:
             return
         self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
 
+    def _arrive_late(self) -> None:
+        """The node carries it out if it may; the answer reaches nobody."""
+        if self.node.powered:
+            self.node.begin(self.ask.verb, self._work(), lambda _report: None, self.asked_at)
+
     def _is_refused_or_pulls(self) -> bool:
         """The checks right before an apply, while nothing was touched."""
         ask, policy = self.ask, self.sender.order.pulls
@@ -210,7 +228,7 @@ class Errand:
         by = Token(ask.counter, self.sender.run, live=True)
         match ask.verb:
             case Verb.READ:
-                return node.status(ask.tx, by, force=self.sender.take_over)
+                return node.status(ask.tx, by, force=self.sender.take_over, void=ask.void)
             case Verb.APPLY:
                 return node.apply(ask.tx, by, self.sender.order.guard)
             case Verb.CONFIRM:
@@ -254,7 +272,8 @@ class Errand:
 
     def _event(self, report: Report) -> Answered:
         """Same text as in ``NodeWorker``."""
-        ask, trigger = self.ask, trigger_of(report)
+        ask = self.ask
+        trigger = trigger_of(report, ask.tx if ask.void else "")
         reference, message, left = reference_of(report, trigger), report.message, report.leftovers
         if ask.verb is Verb.MEASURE:
             trigger = self._judged(report)

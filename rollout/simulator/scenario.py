@@ -31,6 +31,8 @@ class FaultKind(StrEnum):
     LATENT = "link-slow"
     ANSWER_LOST = "answer-lost"
     COMMAND_LOST = "command-lost"
+    APPLY_LOST = "apply-lost"
+    APPLY_LATE = "apply-late"
     ANSWER_LATE = "answer-taken-late"
     # gates
     NODE_GATE = "node-gate"

@@ -21,6 +21,7 @@ class Trigger(StrEnum):
 
     RELEASED = "released"  # our decision: go
     UNTOUCHED = "untouched"  # the node has no such transaction: it has its old files
+    VOIDED = "voided"  # the same, and from now on it refuses that transaction: a late apply changes nothing
     BUSY = "busy"  # the transaction is still running on the node
     ARMED = "armed"  # new files in force, local health good, guard armed
     CONFIRMED = "confirmed"
@@ -272,8 +273,8 @@ NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable"})
 _TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
 
 
-def trigger_of(report: Report) -> Trigger:
-    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
+def trigger_of(report: Report, void: str = "") -> Trigger:
+    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``. ``void``: the transaction that a read was to void.
 
     A refusal means that nothing was changed. If the node still has a receipt (``too-late``, ``not-durable``), the receipt
     counts: what is on the node is the outcome. A revert that cannot complete has a reference
@@ -286,7 +287,7 @@ def trigger_of(report: Report) -> Trigger:
     if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference not in _TOLD_BY_THE_RECEIPT):
         return Trigger.REFUSED
     if report.receipt is None:
-        return Trigger.UNTOUCHED
+        return Trigger.VOIDED if void and report.voided == void else Trigger.UNTOUCHED
     if report.outcome is Outcome.DONE and report.reference and report.receipt.state is ReceiptState.REVERTING:
         return Trigger.STUCK
     return _of_receipt(report.receipt, healthy=report.healthy)

@@ -212,7 +212,7 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
 
 _GOOD_NEWS = frozenset(
     {
-        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
+        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.VOIDED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
         Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
         Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
     }
