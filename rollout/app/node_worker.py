@@ -133,7 +133,7 @@ class NodeWorker:
             return None
         report = self._ask(replace(ask, verb=Verb.READ))
         event = self._event(ask, report)
-        if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
+        if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST, Trigger.AWAY):
             trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
             return self._of_drain(ask, DrainRound(trigger, f"it no longer answers: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:

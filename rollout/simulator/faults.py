@@ -187,6 +187,11 @@ def _api_away(world: World, fault: Fault) -> None:
     world.fleet.api_away.append((fault.at, fault.at + fault.lasting))
 
 
+def _engine_away(world: World, fault: Fault) -> None:
+    world.fleet.engine_away.append((fault.at, fault.at + fault.lasting))
+    world.tell("engine", f"is away for {fault.lasting:g} s")
+
+
 def _lease_clock(world: World, fault: Fault) -> None:
     world.journal.clock_ahead += fault.amount
     world.tell("store", f"its clock steps by {fault.amount:g} s")
@@ -198,6 +203,7 @@ _OF_THE_WORLD: Mapping[FaultKind, Callable[[World, Fault], None]] = {
     FaultKind.STORE_SLOW: _store_slow,
     FaultKind.STORE_AWAY: _store_away,
     FaultKind.API_AWAY: _api_away,
+    FaultKind.ENGINE_AWAY: _engine_away,
     FaultKind.LEASE_CLOCK: _lease_clock,
     FaultKind.PAUSED: lambda world, _: world.ask("pause", ""),
     FaultKind.ABORTED: lambda world, fault: world.ask("abort", fault.words),

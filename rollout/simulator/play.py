@@ -339,6 +339,7 @@ class Play:
             link.latency, link.queue = min(link.latency, 0.5), 0.0
         self.fleet.spells.clear()
         self.fleet.api_away.clear()
+        self.fleet.engine_away.clear()
         self.journal.away_until = self.journal.slow_until = 0.0
         self.journal.fails = self.journal.swallows = 0
 

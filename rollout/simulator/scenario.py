@@ -40,6 +40,7 @@ class FaultKind(StrEnum):
     WAVE_GATE = "wave-gate"
     WAVE_BASELINE = "wave-baseline"
     API_AWAY = known_faults.API_DOWN.name
+    ENGINE_AWAY = "engine-away"
     # the store
     WRITE_FAILS = "write-fails"
     WRITE_UNSURE = "write-kept-answer-lost"

@@ -32,6 +32,7 @@ class Trigger(StrEnum):
     STUCK = "stuck"  # its revert is not complete, and cannot complete yet
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
+    AWAY = "away"  # what carries commands to nodes was away itself: nothing is known of the node
     LOST = "lost"  # a command was started, but its end was not seen
     GATES_PASSED = "gates-passed"
     GATES_FAILED = "gates-failed"
@@ -47,6 +48,9 @@ class Trigger(StrEnum):
     CLEANED = "cleaned"
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
 
+
+AWAY = "region-away"
+"""The reference with which an engine reports that it is away itself: it has no worker that reaches the node."""
 
 FENCES = frozenset({"claimed", "fenced"})
 """References with which a node reports that another run has it."""
@@ -281,7 +285,7 @@ def trigger_of(report: Report, void: str = "") -> Trigger:
     (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard continues by itself.
     """
     if report.outcome is Outcome.UNREACHED:
-        return Trigger.UNREACHED
+        return Trigger.AWAY if report.reference == AWAY else Trigger.UNREACHED
     if report.outcome is Outcome.LOST:
         return Trigger.LOST
     if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference not in _TOLD_BY_THE_RECEIPT):

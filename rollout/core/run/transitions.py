@@ -4,7 +4,7 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. A pair that is not in the table is
 impossible and raises: to ignore it would hide a bug. Everything that changes a node's state is in this file.
 
-Nine rules shape the table:
+Ten rules shape the table:
 
 * An answer with the state of the transaction (``armed``, ``confirmed``, ``reverted``, ``untouched``) is believed over
   our own record: it was read from the node.
@@ -12,6 +12,7 @@ Nine rules shape the table:
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
 * An apply that did not arrive is nobody's fault. The node is pending again, without a charge, once a read has found it untouched
   and has made the node refuse that apply (``voided``): it may still arrive. After ``MOST_ATTEMPTS`` the node is charged.
+* An engine that is away says nothing of its nodes: for ``ENGINE_PATIENCE`` seconds its answer charges none of them.
 * No node stays armed: one that reports so long after its guard must have fired is ``failed`` with a pending recovery. So is
   a node that answers each revert as if nobody had asked for one.
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
@@ -229,6 +230,8 @@ class IllegalMoveError(Exception):
 
 def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
     """The trigger as the table knows it, given the node's record."""
+    if trigger is On.AWAY:
+        return On.UNREACHED
     if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
         return ResolvedTrigger.OTHERS_AT_WORK
     if record.state is S.APPLYING and trigger is On.REFUSED and reference == FROZEN:
