@@ -251,7 +251,7 @@ class Play(Drive):
     def __init__(self, order: Order, dice: Random | None = None, latency: float = 0.5) -> None:
         super().__init__(order, dice, latency)
         self.shadow: ShadowMachine | None = None
-        self.watch = LawWatch(self.fleet, {order.run: order})
+        self.watch = LawWatch(self.fleet, {order.run: order}, state=lambda _run: getattr(self, "state", None))
         self.fleet.cordoned = self.watch.cordoned
         for node in self.nodes.values():
             node.restarted = self.watch.restarted

@@ -65,6 +65,7 @@ apply_locked() {
   fence
   load "$tx" && { show_receipt receipt "$tx" && finish; }
   refuse_frozen
+  refuse_voided
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
   asked=$tx
   flusher=bounded # until a file is renamed: the writes before that have no limit in the kernel either

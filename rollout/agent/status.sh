@@ -1,6 +1,29 @@
 claim_locked() {
   fence
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
+  [ "$void" != 1 ] || load "$tx" || make_void
+}
+
+read_voided() { # the transactions that the run of this token gave up here, into `voided`: an apply that was sent is refused when it comes at last
+  voided=''
+  # an older token is refused by itself, so its transactions are forgotten
+  [ ! -f "$S/voided" ] || { read -r v_counter v_run voided <"$S/voided" && [ "$v_counter $v_run" = "$k_counter $k_run" ]; } || voided=''
+}
+
+make_void() { # `tx` has no receipt, and gets none any more. It is written also if it was before: that may not have reached the disk
+  read_voided
+  case " $voided " in *" $tx "*) ;; *) voided="$voided $tx" ;; esac
+  if printf '%s %s %s\n' "$counter" "$run" "${voided# }" 2>/dev/null 1<>"$S/voided" && flush "$S/voided" "$S"; then
+    say "voided $tx"
+    return
+  fi
+  [ -z "$undurable" ] || refuse not-durable "the disk did not take the voided transaction: sync failed"
+  refuse state-not-writable "the voided transaction could not be stored"
+}
+
+refuse_voided() {
+  read_voided
+  case " $voided " in *" $tx "*) refuse voided "its run was told that this node is untouched: this apply came too late" ;; esac
 }
 
 show_state() { # token, receipts, facts that cost nothing
@@ -27,6 +50,7 @@ verb_status() {
   allow 60
   if [ "$claim" = 1 ]; then
     need run counter
+    [ "$void" != 1 ] || need tx
     lock
     claim_locked 9>&-
     exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock

@@ -133,7 +133,7 @@ class NodeWorker:
             return None
         report = self._ask(replace(ask, verb=Verb.READ))
         event = self._event(ask, report)
-        if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST):
+        if last is not None and event.trigger in (Trigger.UNREACHED, Trigger.LOST, Trigger.AWAY):
             trigger = Trigger.DRAINING if self._may_wait(ask) else Trigger.NOT_DRAINED
             return self._of_drain(ask, DrainRound(trigger, f"it no longer answers: {event.message}", LATER))
         if event.trigger is not Trigger.UNTOUCHED:
@@ -222,7 +222,7 @@ class NodeWorker:
         return report
 
     def _event(self, ask: Ask, report: Report) -> Answered:
-        trigger, message = trigger_of(report), report.message
+        trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message
         reference, pod_starts, pulls_done = reference_of(report, trigger), None, None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)
@@ -293,7 +293,9 @@ class NodeWorker:
         match ask.verb:
             case Verb.READ:
                 claim = Claim(ask.counter, self.run, force=take_over)
-                return agent_call.status(program, tx=ask.tx, claim=claim, sudo=sudo, deadline=READ_SECONDS)
+                return agent_call.status(
+                    program, tx=ask.tx, claim=claim, void=ask.void, sudo=sudo, deadline=READ_SECONDS
+                )
             case Verb.APPLY:
                 order = self._order(ask)
                 return agent_call.apply(program, order, sudo=sudo, deadline=order.guard + APPLY_MARGIN)

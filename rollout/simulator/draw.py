@@ -211,6 +211,10 @@ def _amount(dice: Random, kind: FaultKind) -> float:
         return dice.choice((-86400.0, -60.0, -3.0, 3.0, 60.0, 86400.0))
     if kind is FaultKind.ANSWER_LATE:
         return dice.choice((0.05, 0.3, 2.0))
+    if kind is FaultKind.APPLY_LOST:
+        return float(dice.choice((1, 1, 2, 5)))
+    if kind is FaultKind.APPLY_LATE:
+        return dice.choice((16.0, 20.0, 40.0, 90.0, 200.0))
     if kind is FaultKind.STORE_SLOW:
         return dice.choice((0.3, 2.0, 8.0))
     return float(kind is FaultKind.WRITE_FAILS)
@@ -230,6 +234,8 @@ _FROM_THE_START = frozenset(
         FaultKind.NODE_CLOCK,
         FaultKind.LATENT,
         FaultKind.ANSWER_LATE,
+        FaultKind.APPLY_LOST,
+        FaultKind.APPLY_LATE,
         FaultKind.RESTART_FAILS,
         FaultKind.SLOW,
         FaultKind.SICK_AFTER_CHANGE,

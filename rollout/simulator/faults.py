@@ -65,11 +65,21 @@ def _lose_command(link: ModelLink, fault: Fault) -> None:
     link.lost_commands.add(int(fault.at))
 
 
+def _lose_applies(link: ModelLink, fault: Fault) -> None:
+    link.lost_applies = int(fault.amount)
+
+
+def _delay_applies(link: ModelLink, fault: Fault) -> None:
+    link.late_applies.append(fault.amount)
+
+
 _OF_LINKS: Mapping[FaultKind, Callable[[ModelLink, Fault], None]] = {
     FaultKind.CUT: _cut,
     FaultKind.LATENT: _latent,
     FaultKind.ANSWER_LOST: _lose_answer,
     FaultKind.COMMAND_LOST: _lose_command,
+    FaultKind.APPLY_LOST: _lose_applies,
+    FaultKind.APPLY_LATE: _delay_applies,
     FaultKind.ANSWER_LATE: _answers_late,
 }
 
@@ -177,6 +187,11 @@ def _api_away(world: World, fault: Fault) -> None:
     world.fleet.api_away.append((fault.at, fault.at + fault.lasting))
 
 
+def _engine_away(world: World, fault: Fault) -> None:
+    world.fleet.engine_away.append((fault.at, fault.at + fault.lasting))
+    world.tell("engine", f"is away for {fault.lasting:g} s")
+
+
 def _lease_clock(world: World, fault: Fault) -> None:
     world.journal.clock_ahead += fault.amount
     world.tell("store", f"its clock steps by {fault.amount:g} s")
@@ -188,6 +203,7 @@ _OF_THE_WORLD: Mapping[FaultKind, Callable[[World, Fault], None]] = {
     FaultKind.STORE_SLOW: _store_slow,
     FaultKind.STORE_AWAY: _store_away,
     FaultKind.API_AWAY: _api_away,
+    FaultKind.ENGINE_AWAY: _engine_away,
     FaultKind.LEASE_CLOCK: _lease_clock,
     FaultKind.PAUSED: lambda world, _: world.ask("pause", ""),
     FaultKind.ABORTED: lambda world, fault: world.ask("abort", fault.words),

@@ -12,7 +12,7 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
-from rollout.core.run.events import Answered, Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.events import AWAY, Answered, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.state import Goal, Order, Verb
 from rollout.simulator.machine import NEW, Work
 from rollout.simulator.node import ModelNode
@@ -24,6 +24,9 @@ CONNECT_SECONDS = 10.0
 API_SECONDS, AGAIN_SECONDS = 0.3, 2.0
 """Seconds of a request to the API server, and seconds until a drain is requested again."""
 
+ENGINE_SECONDS = 0.1
+"""Seconds until an engine that is away has refused a request."""
+
 SILENCE_SECONDS = 15.0
 """Seconds of silence after which a connection is dropped."""
 
@@ -32,7 +35,8 @@ SILENCE_SECONDS = 15.0
 class ModelLink:
     """One node's network. ``cuts`` are spans; ``lost_answers`` and ``lost_commands`` are request numbers, from 1.
 
-    For each verb in ``loses`` the next answer is lost. ``queue``: seconds from an answer, with its time, until the driver
+    For each verb in ``loses`` the next answer is lost. ``lost_applies``: so many next applies never arrive; ``late_applies``:
+    the next ones arrive after so many seconds, when nobody waits for them any more. ``queue``: seconds from an answer, with its time, until the driver
     reads it; ticks come in between.
     """
 
@@ -42,7 +46,14 @@ class ModelLink:
     lost_answers: set[int] = field(default_factory=set)
     lost_commands: set[int] = field(default_factory=set)
     loses: set[Verb] = field(default_factory=set)
+    lost_applies: int = 0
+    late_applies: list[float] = field(default_factory=list)
     asks: int = 0
+
+    def loses_apply(self) -> bool:
+        """Whether the next apply never arrives."""
+        self.lost_applies -= 1
+        return self.lost_applies >= 0
 
     def drops(self, verb: Verb) -> bool:
         """Whether this answer to a verb is lost; the next one is delivered."""
@@ -91,6 +102,7 @@ class ModelFleet:
     begun: Callable[[Sender, Ask], None] = lambda _sender, _ask: None
     cordoned: Callable[[Sender, ModelNode], None] = lambda _sender, _node: None
     api_away: list[tuple[float, float]] = field(default_factory=list)
+    engine_away: list[tuple[float, float]] = field(default_factory=list)  # spans without a worker that reaches nodes
     passed: set[tuple[str, str, int]] = field(default_factory=set)  # run, node, serial: measured, and all gates passed
 
     def verdict(self, node: str, *, before: bool = False) -> Verdict:
@@ -103,6 +115,10 @@ class ModelFleet:
     @property
     def api_answers(self) -> bool:
         return not any(begin <= self.timeline.now < end for begin, end in self.api_away)
+
+    @property
+    def engine_answers(self) -> bool:
+        return not any(begin <= self.timeline.now < end for begin, end in self.engine_away)
 
     def carry(self, sender: Sender, ask: Ask, deliver: Callable[[Answered], None]) -> None:
         """Deliver a request to its node, and the answer to the controller if it still listens."""
@@ -133,7 +149,14 @@ class Errand:
     def set_out(self) -> None:
         self.link.asks += 1
         self.number = self.link.asks
-        if self.number in self.link.lost_commands:
+        if not self.fleet.engine_answers:
+            self.timeline.after(ENGINE_SECONDS, lambda: self._end(_without_engine(self.ask)))
+        elif self.number in self.link.lost_commands:
+            self.timeline.after(SILENCE_SECONDS, self._lose)
+        elif self.ask.verb is Verb.APPLY and self.link.late_applies:
+            self.timeline.after(self.link.late_applies.pop(0), self._arrive_late)
+            self.timeline.after(SILENCE_SECONDS, self._lose)
+        elif self.ask.verb is Verb.APPLY and self.link.loses_apply():
             self.timeline.after(SILENCE_SECONDS, self._lose)
         else:
             self._connect(self.timeline.now + CONNECT_SECONDS)
@@ -182,6 +205,11 @@ class Errand:
             return
         self.node.begin(self.ask.verb, self._work(), self._answer, self.asked_at)
 
+    def _arrive_late(self) -> None:
+        """The node carries it out if it may; the answer reaches nobody."""
+        if self.node.powered:
+            self.node.begin(self.ask.verb, self._work(), lambda _report: None, self.asked_at)
+
     def _is_refused_or_pulls(self) -> bool:
         """The checks right before an apply, while nothing was touched."""
         ask, policy = self.ask, self.sender.order.pulls
@@ -210,7 +238,7 @@ class Errand:
         by = Token(ask.counter, self.sender.run, live=True)
         match ask.verb:
             case Verb.READ:
-                return node.status(ask.tx, by, force=self.sender.take_over)
+                return node.status(ask.tx, by, force=self.sender.take_over, void=ask.void)
             case Verb.APPLY:
                 return node.apply(ask.tx, by, self.sender.order.guard)
             case Verb.CONFIRM:
@@ -223,6 +251,9 @@ class Errand:
                 return node.status(ask.tx, None, force=False)
 
     def _answer(self, report: Report | None) -> None:
+        if not self.fleet.engine_answers:
+            self._end(_without_engine(self.ask) if self.ask.verb in (Verb.READ, Verb.MEASURE) else _lost(self.ask))
+            return
         lost = self.number in self.link.lost_answers or self.link.drops(self.ask.verb)
         if report is None or lost or self.link.cut_until(self.timeline.now):
             self.timeline.after(SILENCE_SECONDS, self._lose)
@@ -254,7 +285,8 @@ class Errand:
 
     def _event(self, report: Report) -> Answered:
         """Same text as in ``NodeWorker``."""
-        ask, trigger = self.ask, trigger_of(report)
+        ask = self.ask
+        trigger = trigger_of(report, ask.tx if ask.void else "")
         reference, message, left = reference_of(report, trigger), report.message, report.leftovers
         if ask.verb is Verb.MEASURE:
             trigger = self._judged(report)
@@ -325,6 +357,10 @@ def uncordoned(fleet: ModelFleet, node: ModelNode, counter: int | None = None) -
 
 def _lost(ask: Ask) -> Report:
     return Report(ask.node, ask.verb, Outcome.LOST, "answer-cut-off", "exit status unknown")
+
+
+def _without_engine(ask: Ask) -> Report:
+    return Report(ask.node, ask.verb, Outcome.UNREACHED, AWAY, "no worker answers")
 
 
 def _unreached(ask: Ask) -> Report:

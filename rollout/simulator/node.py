@@ -49,6 +49,7 @@ class ModelNode(ModelMachine):
     files: str = OLD
     transactions: dict[str, Transaction] = field(default_factory=dict)
     token: Token = field(default_factory=Token)
+    voided: set[str] = field(default_factory=set)  # transactions that a read of theirs did not find
     kubelet: Kubelet = field(default_factory=Kubelet)
     pulls: tuple[str, ...] | None = ()  # images, until ``pulls_until``; ``None``: it cannot tell
     pulls_until: float = 0.0
@@ -106,13 +107,15 @@ class ModelNode(ModelMachine):
 
     # ----------------------------------------------------------------------------------------------------------- verbs
 
-    def status(self, tx: str, claim: Token | None, *, force: bool) -> Work:
+    def status(self, tx: str, claim: Token | None, *, force: bool, void: bool = False) -> Work:
         """``status``, with a claim if one is given."""
         try:
             if claim is not None:
                 yield from self._lock(LOCK_PATIENCE)
                 self._fence(claim, force=force)
                 self.token = Token(claim.counter, claim.run, live=True)
+                if void and tx not in self.transactions:
+                    self.voided.add(tx)
                 self._unlock()
             yield 0.02
         except AgentRefusedError as error:
@@ -137,6 +140,8 @@ class ModelNode(ModelMachine):
     def _apply(self, tx: str, by: Token, guard: float, began: float) -> Generator[float, None, None]:
         if self.token.run == by.run and not self.token.live:
             raise AgentRefusedError("fenced", f"run {by.run} has ended here")
+        if tx in self.voided:
+            raise AgentRefusedError("voided", tx)
         if self.under_way:
             raise AgentRefusedError("armed-by-another", self.under_way.tx)
         self._compare()
@@ -351,6 +356,7 @@ class ModelNode(ModelMachine):
             receipts=newest,
             token=self.token,
             healthy=healthy,
+            voided=tx if tx in self.voided else "",
         )
 
     def _refused(self, verb: str, tx: str, error: AgentRefusedError) -> Report:

@@ -85,7 +85,7 @@ class Play:
         nodes = {name: self._node(name) for name in names}
         links = {name: ModelLink(0.05 + self._dice(name).random() * 0.3) for name in names}
         self.fleet = ModelFleet(self.timeline, nodes, links, self._dice("fleet"))
-        self.watch = LawWatch(self.fleet)
+        self.watch = LawWatch(self.fleet, state=self._state_of)
         self.fleet.begun = lambda sender, ask: self.watch.begun(sender, ask, self._journals[sender.run])
         self.fleet.cordoned = self.watch.cordoned
         self._journals: dict[str, ModelJournal] = {}
@@ -105,6 +105,10 @@ class Play:
 
     def tell(self, who: str, words: str) -> None:
         self.story.append(Told(self.timeline.now, who, words))
+
+    def _state_of(self, run: str) -> RunState | None:
+        acting = (each for each in self.controllers if each.order.run == run and each.alive and not each.frozen)
+        return next((each.seen for each in acting), None)
 
     def _restarted(self, node: ModelNode, restart: Restart) -> None:
         self.watch.restarted(node, restart)
@@ -330,9 +334,12 @@ class Play:
             link.cuts.clear()
             link.lost_answers.clear()
             link.lost_commands.clear()
+            link.late_applies.clear()
+            link.lost_applies = 0
             link.latency, link.queue = min(link.latency, 0.5), 0.0
         self.fleet.spells.clear()
         self.fleet.api_away.clear()
+        self.fleet.engine_away.clear()
         self.journal.away_until = self.journal.slow_until = 0.0
         self.journal.fails = self.journal.swallows = 0
 

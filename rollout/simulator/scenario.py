@@ -31,6 +31,8 @@ class FaultKind(StrEnum):
     LATENT = "link-slow"
     ANSWER_LOST = "answer-lost"
     COMMAND_LOST = "command-lost"
+    APPLY_LOST = "apply-lost"
+    APPLY_LATE = "apply-late"
     ANSWER_LATE = "answer-taken-late"
     # gates
     NODE_GATE = "node-gate"
@@ -38,6 +40,7 @@ class FaultKind(StrEnum):
     WAVE_GATE = "wave-gate"
     WAVE_BASELINE = "wave-baseline"
     API_AWAY = known_faults.API_DOWN.name
+    ENGINE_AWAY = "engine-away"
     # the store
     WRITE_FAILS = "write-fails"
     WRITE_UNSURE = "write-kept-answer-lost"

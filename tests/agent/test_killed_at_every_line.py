@@ -59,6 +59,10 @@ SCENES = {
     ),
     "revert": Scene(_armed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)),
     "forget": Scene(_confirmed, agent_call.forget(KILLABLE, run="run-1", counter=1, sudo=False, deadline=60)),
+    "void": Scene(
+        _ready,
+        agent_call.status(KILLABLE, tx="t1", claim=agent_call.Claim(1, "run-1"), void=True, sudo=False, deadline=60),
+    ),
     "revert of confirmed": Scene(
         _confirmed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)
     ),
@@ -85,6 +89,9 @@ def strike(base: Node, folder: Path, scene: str, count: int) -> None:
     answer = node.run(SCENES[scene].command, extra={"KILL_AT": str(count)})
     if not killed(answer):
         assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
+    if scene == "void":
+        check_voided(node, what, said=b"voided t1" in answer.stdout)
+        return
     if count % 2:
         node.reboot()
         assert node.trigger("boot") == 0, what
@@ -109,6 +116,16 @@ def check(node: Node, scene: str, what: str) -> None:
     cleanup = node.cleanup()
     assert (cleanup.outcome, cleanup.leftovers) == (Outcome.DONE, ()), (what, cleanup)
     assert node.strays() == [], what
+
+
+def check_voided(node: Node, what: str, *, said: bool) -> None:
+    """What was said to be void is. Otherwise a late apply of it may arm the node, and the next read finds its receipt."""
+    if said:
+        assert node.apply(CHANGE).reference == "voided", what
+    again = node.run(SCENES["void"].command)
+    assert b"voided t1\n" in again.stdout, (what, again)
+    assert node.apply(CHANGE).reference == "voided", what
+    assert (node.files(), node.receipt(), node.strays()) == (OLD, {}, []), what
 
 
 def check_forgotten(node: Node, what: str) -> None:

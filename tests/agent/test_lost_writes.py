@@ -7,6 +7,7 @@ import pytest
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger, reference_of, trigger_of
+from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.node import NEW, OLD, Node
 
@@ -40,6 +41,13 @@ def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
     lose(node, "*/rollout/token")
     report = node.status(claim=Claim(1, "run-1")) if verb == "claim" else node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+
+
+def test_a_lost_void_is_not_said(node: Node) -> None:
+    lose(node, "*/rollout/voided")
+    command = agent_call.status(node.program, tx="t1", claim=Claim(1, "run-1"), void=True, sudo=False, deadline=60)
+    found = node.report("status", command)
+    assert (found.outcome, found.reference, found.voided) == (Outcome.REFUSED, "not-durable", "")
 
 
 def test_lost_new_files_are_reverted_at_once(node: Node) -> None:

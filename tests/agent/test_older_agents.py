@@ -8,6 +8,7 @@ import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import ReceiptState, Token
+from rollout.kubelet.agent import agent_call
 from tests.agent.node import CONFIG, NEW, OLD, Node, order
 from tests.agent.recorded.trees import COMMITS, STATES, node_as_left
 
@@ -86,6 +87,20 @@ def test_after_a_power_cut_its_boot_unit_reverts(node: Node, commit: str, state:
     assert receipt.state in (ReceiptState.REVERTING, ReceiptState.REVERTED)
     assert node.revert().outcome is Outcome.DONE
     ended(node, OLD)
+
+
+@OF_EVERY_AGENT
+@pytest.mark.parametrize("state", ["confirmed", "reverted"])
+def test_a_lost_apply_is_voided_on_it(node: Node, commit: str, state: str) -> None:
+    """And a transaction with a receipt of an older agent is not."""
+    files = node_as_left(node, commit, state).files()
+    for tx, voided in (("t1", ""), ("t2", "t2")):
+        command = agent_call.status(
+            node.program, tx=tx, claim=agent_call.Claim(1, "run-1"), void=True, sudo=False, deadline=60
+        )
+        assert node.report("status", command).voided == voided
+    assert node.apply(order(tx="t2", counter=1)).reference == "voided"
+    ended(node, files)
 
 
 @OF_EVERY_AGENT

@@ -93,6 +93,8 @@ class Agents:
                 agent.claim = f"{said['counter']} {said['run']} live"
             yield f"token {agent.claim}"
             yield from well() if "measure" in said else ()
+            if "void" in said and agent.tx != said["tx"]:
+                yield f"voided {said['tx']}"
             yield holds(NEW if agent.state in ("armed", "confirmed") else b"")
         elif verb == "cleanup":
             agent.claim = agent.claim.replace("live", "ended")

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from threading import Lock
 
@@ -22,6 +23,7 @@ from rollout.adapters.regions.workers import CallLostError, RegionWorker, Region
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import RegionStanding, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.run.events import AWAY
 from rollout.errors import RemoteError
 
 TRAVEL = 10.0
@@ -31,7 +33,8 @@ RELEASE_WIDTH = 32
 SMOOTH = 10
 """A round trip counts for a tenth."""
 
-NO_WORKER = "region-away"
+LOOKS = ("snapshot", "status", "verify")
+"""Verbs that change no file of a node: if one is lost with its worker, nothing happened there."""
 
 
 class RegionNodes:
@@ -81,6 +84,8 @@ class RegionNodes:
             return self._without_region(target, command)
         except CallLostError as error:
             answer = lost(f"worker {worker.name} did not answer: {error}")
+            if _verb_of(command) in LOOKS and time.time() < call.expires:  # else the node may be what did not answer
+                answer = replace(answer, started=False, reference=AWAY)
         finally:
             self._count(worker.region, -1)
         self._remember(target, worker, answer)
@@ -163,11 +168,11 @@ class RegionNodes:
         way = "are read over this machine's SSH" if target.controller_ssh else "cannot be reached; their guards revert"
         if new:
             self._notice(f"{away}: its nodes {way}")
-        applies = command.request is not None and command.request.words.split(" ", 1)[0] == "apply"
+        applies = _verb_of(command) == "apply"
         if target.controller_ssh and not applies:
             return self._own.run(target, command)
         rest = "nothing is applied there" if applies else "`controllerSsh` of the inventory has no region of this zone"
-        return RemoteAnswer(None, b"", b"", started=False, reference=NO_WORKER, message=f"{away}; {rest}")
+        return RemoteAnswer(None, b"", b"", started=False, reference=AWAY, message=f"{away}; {rest}")
 
     def _exchanges_with(self, worker: RegionWorker) -> WorkerExchanges:
         with self._lock:
@@ -193,7 +198,7 @@ class RegionNodes:
             return tuple(self._released.pop(address, ()))
 
     def _remember(self, target: Target, worker: RegionWorker, answer: RemoteAnswer) -> None:
-        is_lost = answer.status is None and answer.reference == LOST
+        is_lost = answer.status is None and answer.reference in (LOST, AWAY)
         with self._lock:
             if is_lost:
                 self._failed[target.name].add(worker.address)
@@ -203,6 +208,10 @@ class RegionNodes:
                 self._away.discard(target.zone)
                 self._failed.pop(target.name, None)
                 self._of_node[target.name] = worker.address
+
+
+def _verb_of(command: RemoteCommand) -> str:
+    return command.request.words.split(" ", 1)[0] if command.request is not None else ""
 
 
 def rank(node: str, worker: str) -> bytes:

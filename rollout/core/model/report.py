@@ -90,6 +90,7 @@ class Report:
     ``leftovers`` (cleanup, forget) are paths and units of ours that still exist outside ``/var/lib/rollout``.
     ``seconds``: until the answer came; ``took`` (apply with a measurement): how many of them the node needed, by its own clock.
     ``frozen``: the freeze of the node, in answers to ``status`` and the two verbs for it, and in a refusal because of it.
+    ``voided`` (status): the transaction that the node has no receipt of, and refuses from now on.
     """
 
     node: str
@@ -107,6 +108,7 @@ class Report:
     seconds: float = 0.0
     took: float | None = None
     frozen: NodeFreeze | None = None
+    voided: str = ""
 
 
 # How an operator's command ended on one node.

@@ -14,6 +14,7 @@ class Ask:
     ``regardless`` (apply only): the node is changed even if it pulls. ``left`` (drain only): the seconds that its pods
     still have; ``0``: none. ``evidence`` (revert only): the node failed itself, so its log is worth a look.
     ``count_pulls`` (measure only): its wave still waits for image pulls, so those of the node are to be counted.
+    ``void`` (read only): an apply may still be on its way to the node, so the node is to refuse it if it has no receipt of it.
     """
 
     node: str
@@ -27,6 +28,7 @@ class Ask:
     left: float = 0.0
     evidence: bool = False
     count_pulls: bool = False
+    void: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Trigger(StrEnum):
 
     RELEASED = "released"  # our decision: go
     UNTOUCHED = "untouched"  # the node has no such transaction: it has its old files
+    VOIDED = "voided"  # the same, and from now on it refuses that transaction: a late apply changes nothing
     BUSY = "busy"  # the transaction is still running on the node
     ARMED = "armed"  # new files in force, local health good, guard armed
     CONFIRMED = "confirmed"
@@ -31,6 +32,7 @@ class Trigger(StrEnum):
     STUCK = "stuck"  # its revert is not complete, and cannot complete yet
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
+    AWAY = "away"  # what carries commands to nodes was away itself: nothing is known of the node
     LOST = "lost"  # a command was started, but its end was not seen
     GATES_PASSED = "gates-passed"
     GATES_FAILED = "gates-failed"
@@ -46,6 +48,9 @@ class Trigger(StrEnum):
     CLEANED = "cleaned"
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
 
+
+AWAY = "region-away"
+"""The reference with which an engine reports that it is away itself: it has no worker that reaches the node."""
 
 FENCES = frozenset({"claimed", "fenced"})
 """References with which a node reports that another run has it."""
@@ -272,21 +277,21 @@ NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable"})
 _TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
 
 
-def trigger_of(report: Report) -> Trigger:
-    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``.
+def trigger_of(report: Report, void: str = "") -> Trigger:
+    """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``. ``void``: the transaction that a read was to void.
 
     A refusal means that nothing was changed. If the node still has a receipt (``too-late``, ``not-durable``), the receipt
     counts: what is on the node is the outcome. A revert that cannot complete has a reference
     (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard continues by itself.
     """
     if report.outcome is Outcome.UNREACHED:
-        return Trigger.UNREACHED
+        return Trigger.AWAY if report.reference == AWAY else Trigger.UNREACHED
     if report.outcome is Outcome.LOST:
         return Trigger.LOST
     if report.outcome is Outcome.REFUSED and (report.receipt is None or report.reference not in _TOLD_BY_THE_RECEIPT):
         return Trigger.REFUSED
     if report.receipt is None:
-        return Trigger.UNTOUCHED
+        return Trigger.VOIDED if void and report.voided == void else Trigger.UNTOUCHED
     if report.outcome is Outcome.DONE and report.reference and report.receipt.state is ReceiptState.REVERTING:
         return Trigger.STUCK
     return _of_receipt(report.receipt, healthy=report.healthy)

@@ -25,6 +25,9 @@ READ_EVERY = 2.0
 GRACE = 60.0
 """Seconds after the guard's time until a node without an answer is given up: unreachable, pending recovery."""
 
+ENGINE_PATIENCE = 60.0
+"""Seconds for which an engine that is away charges no node: as long as a journal that is away is waited for."""
+
 _ASKS = {
     Next.APPLY: Verb.APPLY, Next.DRAIN: Verb.DRAIN, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM,
     Next.READ: Verb.READ,
@@ -60,7 +63,9 @@ def transition(
         changes["armed_at"] = 0.0
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
-    if trigger in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN:
+    changes["away_at"] = (record.away_at or builder.now) if trigger is Trigger.AWAY else 0.0
+    is_waited_for = trigger is Trigger.AWAY and builder.now - changes["away_at"] < ENGINE_PATIENCE
+    if resolved in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN and not is_waited_for:
         changes["reads"] = record.reads + 1
     builder.put(name, **changes)
     _follow(builder, name, found.then)
@@ -212,7 +217,7 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
 
 _GOOD_NEWS = frozenset(
     {
-        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
+        Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.VOIDED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
         Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
         Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
     }

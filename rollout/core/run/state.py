@@ -12,7 +12,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 
-RULES = 10
+RULES = 11
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
 Raise it with every change after which ``tests/core/run/recorded`` replays to another state.
 """
@@ -185,6 +185,7 @@ class NodeRecord:
     * ``cause``: what the node is charged for (``None``: nothing, it may have been reverted with others).
     * ``want_back``: the change must be reverted as soon as limits allow.
     * ``armed_at``: since when it is armed, whatever it answers in between; 0: not known to be.
+    * ``away_at``: since when each request to it found the engine away; 0: the last one did not.
     * ``orphaned``: its controller died, so a guard that fired is not the node's fault.
     * ``accepted``: an operator resumed after the halt that this node led to.
     * ``apply_seconds``, ``revert_seconds``, ``drained_seconds``: how long its last apply, revert and drain took.
@@ -234,6 +235,7 @@ class NodeRecord:
     pod_starts: int | None = None
     pulls_done: int | None = None
     armed_at: float = 0.0
+    away_at: float = 0.0
 
 
 class Ending(StrEnum):

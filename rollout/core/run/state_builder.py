@@ -9,7 +9,7 @@ from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, Ope
 from rollout.core.run.facts import Count, may_count
 from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records
-from rollout.core.run.state import NodeRecord, NodeState, RunState, Verb, altered, transaction_of
+from rollout.core.run.state import Goal, NodeRecord, NodeState, RunState, Verb, altered, transaction_of
 
 
 class StateBuilder:
@@ -123,10 +123,11 @@ def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = Fal
         drains.left(builder.state.order.nodes[name], builder.record(name), builder.now) if verb is Verb.DRAIN else 0.0
     )
     evidence = verb is Verb.REVERT and record.cause is not None
+    void = verb is Verb.READ and record.state is NodeState.UNKNOWN and builder.state.order.goal is Goal.APPLY
     builder.commands.append(
         Ask(
             name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left,
-            evidence, count_pulls,
+            evidence, count_pulls, void,
         )
     )  # fmt: skip
 

@@ -4,12 +4,15 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. A pair that is not in the table is
 impossible and raises: to ignore it would hide a bug. Everything that changes a node's state is in this file.
 
-Eight rules shape the table:
+Ten rules shape the table:
 
 * An answer with the state of the transaction (``armed``, ``confirmed``, ``reverted``, ``untouched``) is believed over
   our own record: it was read from the node.
 * No answer proves nothing: after ``unreached`` or ``lost`` the node is ``unknown``. It is read until it answers, or until
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
+* An apply that did not arrive is nobody's fault. The node is pending again, without a charge, once a read has found it untouched
+  and has made the node refuse that apply (``voided``): it may still arrive. After ``MOST_ATTEMPTS`` the node is charged.
+* An engine that is away says nothing of its nodes: for ``ENGINE_PATIENCE`` seconds its answer charges none of them.
 * No node stays armed: one that reports so long after its guard must have fired is ``failed`` with a pending recovery. So is
   a node that answers each revert as if nobody had asked for one.
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
@@ -123,7 +126,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.APPLYING, On.TAKEN_BACK_ASKED): Move(S.REVERTED, charge=_FAILED),
     (S.APPLYING, On.STILL_SICK): Move(S.FAILED, charge=_SICK),
     (S.APPLYING, On.STUCK): Move(S.FAILED, charge=_SICK, owed=True),
-    (S.APPLYING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.APPLYING, On.UNREACHED): Move(S.UNKNOWN, Next.READ),
     (S.APPLYING, On.LOST): Move(S.UNKNOWN, Next.READ),
     (S.APPLYING, On.RESUMED): Move(S.UNKNOWN, Next.READ),
     # Armed: the node gates, then confirm.
@@ -189,7 +192,8 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.UNKNOWN, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, ResolvedTrigger.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
-    (S.UNKNOWN, On.UNTOUCHED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, On.VOIDED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, On.UNTOUCHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, ResolvedTrigger.NEVER_TOUCHED): Move(S.SKIPPED),
     (S.UNKNOWN, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
     (S.UNKNOWN, On.TAKEN_BACK_ALONE): Move(S.REVERTED, charge=_GONE),
@@ -226,6 +230,8 @@ class IllegalMoveError(Exception):
 
 def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:
     """The trigger as the table knows it, given the node's record."""
+    if trigger is On.AWAY:
+        return On.UNREACHED
     if record.state is S.REVERTING and trigger is On.REFUSED and reference == "locked":
         return ResolvedTrigger.OTHERS_AT_WORK
     if record.state is S.APPLYING and trigger is On.REFUSED and reference == FROZEN:

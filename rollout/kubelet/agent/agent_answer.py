@@ -108,6 +108,7 @@ def parse_report(node: str, verb: str, answer: RemoteAnswer, seconds: float) -> 
         seconds=seconds,
         took=reading.took,
         frozen=of_fact(reading.facts),
+        voided=reading.voided,
     )
 
 

@@ -107,13 +107,16 @@ def status(
     *,
     tx: str = "",
     claim: Claim | None = None,
+    void: bool = False,
     measure: Measure | None = None,
     sudo: bool,
     deadline: float,
 ) -> RemoteCommand:
+    """``void`` (with a claim): if the node has no such transaction, it refuses a later apply of it."""
     words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
     if claim:
         words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
+        words += ["void=1"] if void and tx else []
     lines: list[str] = []
     if measure:
         words += ["measure=1", f"unit={_name(measure.unit)}", f"healthz={_count(measure.healthz_port)}"]

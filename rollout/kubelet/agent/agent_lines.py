@@ -223,6 +223,10 @@ def _took(reading: AgentReading, rest: str) -> None:
     reading.took = _number(rest) / 1000
 
 
+def _voided(reading: AgentReading, rest: str) -> None:
+    reading.voided = _match(_ID, rest)
+
+
 def _expected(reading: AgentReading, rest: str) -> None:
     tx, state, digest, mode, owner, path = _words(rest, 6)
     found = ReceiptState(state)
@@ -331,6 +335,7 @@ READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
     "healthz": _healthz,
     "lenient": _lenient,
     "took": _took,
+    "voided": _voided,
     "file": _file,
     "content": _content,
     "command": _command,

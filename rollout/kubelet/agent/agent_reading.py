@@ -41,6 +41,7 @@ class AgentReading:
     healthz: str | None = None
     lenient: int | None = None
     took: float | None = None
+    voided: str = ""
     files: dict[str, FileState] = field(default_factory=dict)
     promised: list[FileState] = field(default_factory=list)
     commands: dict[str, int] = field(default_factory=dict)

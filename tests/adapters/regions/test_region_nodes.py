@@ -27,18 +27,20 @@ from rollout.adapters.regions.messages import (
     encode_identity,
     encode_reply,
 )
-from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
+from rollout.adapters.regions.nodes import RegionNodes
 from rollout.adapters.regions.worker import RegionStation
 from rollout.adapters.regions.workers import CallLostError, RegionWorkers, ServedZone, served_zones
 from rollout.app.ports import Target
 from rollout.core.model.regions import RegionStanding, region_of_worker, region_of_zone
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.run.events import AWAY
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import agent_call
 from tests.app.agents import Agents
 
 PROGRAM = agent_program()
 STATUS = agent_call.status(PROGRAM, sudo=True, deadline=30.0)
+CONFIRM = agent_call.confirm(PROGRAM, tx="t1", run="r1", counter=1, keep=3, sudo=True, deadline=30.0)
 NODE = Target("n1", "10.0.0.1", "sre", 22, "eu-a", controller_ssh=True)
 
 
@@ -139,10 +141,22 @@ def test_a_lost_call_is_lost_and_the_node_is_read_by_another_worker(at: RegionFl
     at.nodes.run(NODE, STATUS)
     (first,) = at.carried()
     at.fabric.lose.add(first)
-    answer = at.nodes.run(NODE, STATUS)
+    answer = at.nodes.run(NODE, CONFIRM)
     assert (answer.status, answer.started, answer.reference) == (None, True, LOST)
     assert at.nodes.run(NODE, STATUS).status == 0
     assert at.carried()[-1] in {"eu-1", "eu-2"} - {first}
+
+
+def test_a_look_that_is_lost_with_its_worker_says_nothing_of_the_node(at: RegionFleet) -> None:
+    """It changed nothing, so it is as if it had not been sent: an engine that is away charges no node."""
+    at.nodes.run(NODE, STATUS)
+    (first,) = at.carried()
+    at.fabric.lose.add(first)
+    answer = at.nodes.run(NODE, STATUS)
+    assert (answer.status, answer.started, answer.reference) == (None, False, AWAY)
+    assert first in answer.message
+    assert at.nodes.run(NODE, STATUS).status == 0
+    assert at.carried()[-1] != first
 
 
 def test_a_region_without_a_worker_is_read_from_here_and_nothing_is_applied(at: RegionFleet) -> None:
@@ -152,7 +166,7 @@ def test_a_region_without_a_worker_is_read_from_here_and_nothing_is_applied(at: 
     assert [name for name, _ in at.own.asked] == ["n1"]
     request = replace(STATUS.request, words="apply tx=t") if STATUS.request else None
     applied = at.nodes.run(node, replace(STATUS, request=request))
-    assert (applied.started, applied.reference, len(at.own.asked)) == (False, NO_WORKER, 1)
+    assert (applied.started, applied.reference, len(at.own.asked)) == (False, AWAY, 1)
     assert len(at.said) == 1, "said once"
 
 
@@ -160,11 +174,11 @@ def test_a_region_without_a_worker_is_not_reached_unless_the_inventory_allows_it
     node = replace(NODE, zone="us-b", controller_ssh=False)
     at.nodes.run(node, STATUS)
     at.fabric.lose.add("us-1")
-    assert at.nodes.run(node, STATUS).reference == LOST
-    assert at.nodes.run(node, STATUS).reference == LOST, "the only worker of the region is tried again"
+    assert at.nodes.run(node, CONFIRM).reference == LOST
+    assert at.nodes.run(node, CONFIRM).reference == LOST, "the only worker of the region is tried again"
     del at.fabric.stations["us-1"]
     answer = at.nodes.run(node, STATUS)
-    assert (answer.started, answer.reference, at.own.asked) == (False, NO_WORKER, [])
+    assert (answer.started, answer.reference, at.own.asked) == (False, AWAY, [])
     assert "`controllerSsh`" in answer.message
 
 
@@ -172,9 +186,9 @@ def test_a_zone_whose_own_region_lost_its_workers_is_not_handed_to_a_wider_regio
     at.fabric.stations["eu-a-1"] = RegionStation(at.agents)
     at.nodes.run(NODE, STATUS)
     at.fabric.lose.add("eu-a-1")
-    assert at.nodes.run(NODE, STATUS).reference == LOST
+    assert at.nodes.run(NODE, CONFIRM).reference == LOST
     del at.fabric.stations["eu-a-1"]
-    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == AWAY
     assert set(at.carried()) == {"eu-a-1"}
     at.fabric.stations["eu-a-2"] = RegionStation(at.agents)
     at.nodes._workers.look_again()  # noqa: SLF001 - else the list of workers is a second old
@@ -187,7 +201,7 @@ def test_a_zone_whose_own_region_has_a_worker_that_differs_is_not_served_by_a_wi
     (served,) = served_zones(RegionWorkers(at.fabric).connected(), ["eu-a"])
     assert (served.region, served.workers) == ("eu-a", ())
     assert served.trouble.startswith("eu-a-1: it has rollout 0.0.1")
-    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == NO_WORKER
+    assert at.nodes.run(replace(NODE, controller_ssh=False), STATUS).reference == AWAY
 
 
 def test_a_scheduler_that_is_away_keeps_no_node_from_being_read(at: RegionFleet) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.regions.nodes import NO_WORKER, RegionNodes
+from rollout.adapters.regions.nodes import RegionNodes
 from rollout.adapters.regions.workers import NoScheduler
 from rollout.adapters.ssh import SshNodes
 from rollout.app.reading import access_to
 from rollout.core.model.report import Outcome
 from rollout.core.reading.inventory_file import load_inventory
+from rollout.core.run.events import AWAY
 from rollout.errors import InputError
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report
@@ -51,7 +52,7 @@ def test_only_nodes_of_regions_in_the_inventory_are_reached_and_nothing_is_appli
     ) as nodes:
         assert parse_report("n1", "status", nodes.run(targets["n1"], status), 0.0).outcome is Outcome.DONE
         refused = [nodes.run(targets["n1"], apply), nodes.run(targets["n2"], status), nodes.run(targets["n2"], apply)]
-    assert [(answer.started, answer.reference) for answer in refused] == [(False, NO_WORKER)] * 3
+    assert [(answer.started, answer.reference) for answer in refused] == [(False, AWAY)] * 3
     assert sshd.accepted() == 1
     assert len(said) == 2, "once for each zone"
 

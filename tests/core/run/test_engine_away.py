@@ -1,0 +1,54 @@
+"""An engine that is away says nothing of its nodes: for a minute it charges none, and then it does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
+from rollout.core.run.moving import ENGINE_PATIENCE
+from rollout.core.run.state import Ending, NodeState, Verb
+from tests.orders import make_order
+from tests.plays import Play
+
+STRICT = (Budget(Scope.FLEET, ALL_CAUSES, Share(count=0)),)
+"""The first charge halts."""
+
+STRUCK = (Verb.APPLY, Verb.MEASURE, Verb.CONFIRM)
+
+
+def away_from(verb: Verb, seconds: float, guard: float = 120.0) -> Play:
+    """Four nodes at once; the engine goes away when the first of them has been sent this verb."""
+    limits = Limits(per_rack=Share(count=4), pace=10.0)
+    play = Play(replace(make_order({"a": 4}, budgets=STRICT, limits=limits), guard=guard))
+    play.run(until=lambda s: any(record.asked is verb for record in s.nodes.values()))
+    play.fleet.engine_away.append((play.timeline.now, play.timeline.now + seconds))
+    return play
+
+
+@pytest.mark.parametrize("seconds", [0.5, 5.0, ENGINE_PATIENCE - 5])
+@pytest.mark.parametrize("verb", STRUCK)
+def test_an_engine_that_is_back_within_its_patience_charges_no_node(verb: Verb, seconds: float) -> None:
+    play = away_from(verb, seconds)
+    end = play.go_on()
+    assert end.ending is Ending.DONE, end.halt
+    assert {(record.state, record.cause) for record in end.nodes.values()} == {(NodeState.CONFIRMED, None)}
+
+
+@pytest.mark.parametrize("verb", STRUCK)
+def test_an_engine_that_stays_away_ends_the_run(verb: Verb) -> None:
+    play = away_from(verb, 10_000.0)
+    play.go_on(until=lambda s: s.halt is not None)
+    assert ENGINE_PATIENCE < play.now < 2 * ENGINE_PATIENCE + 60
+    end = play.go_on()
+    assert end.ending is Ending.HALTED
+    assert all(record.owed for record in end.nodes.values() if record.state is NodeState.UNREACHABLE)
+
+
+def test_an_engine_that_comes_and_goes_is_waited_for_each_time() -> None:
+    play = away_from(Verb.APPLY, 40.0)
+    for begin in (60.0, 120.0):
+        play.fleet.engine_away.append((play.timeline.now + begin, play.timeline.now + begin + 40.0))
+    end = play.go_on()
+    assert end.ending is Ending.DONE, end.halt
