@@ -108,10 +108,13 @@ def status(
     tx: str = "",
     claim: Claim | None = None,
     measure: Measure | None = None,
+    strays: bool = False,
     sudo: bool,
     deadline: float,
 ) -> RemoteCommand:
+    """``strays``: the answer names the files of ours outside ``/var/lib/rollout``, as a cleanup's does."""
     words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
+    words += ["strays=1"] if strays else []
     if claim:
         words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
     lines: list[str] = []
