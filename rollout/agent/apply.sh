@@ -28,7 +28,7 @@ arm() {
     refuse state-not-writable "the receipt could not be stored"
   }
   start_strings
-  guard_is_proven || { abandon; refuse guard-not-proven "systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"; }
+  guard_is_proven || { because=$why && abandon; refuse guard-not-proven "$because"; }
 }
 
 refuse_staging() {

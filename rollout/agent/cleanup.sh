@@ -6,7 +6,8 @@ left() { # PATH OR UNIT of ours
 list_left() { # our things outside $S, if any
   lefts=0
   set +f
-  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN"; do
+  for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN" \
+    "$RUNTIME"/rollout-[gw]*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do
@@ -16,7 +17,7 @@ list_left() { # our things outside $S, if any
     while [ -e "$T/file.$n" ]; do
       load_file "$n" || f_path=/none f_made=""
       near "$n"
-      for path in "$near.old" "$near.new"; do [ ! -e "$R$path" ] || left "$path"; done
+      for path in "$near.old" "$near.new" "$near.try" "$near.tried" "${f_path%/*}/.rollout-$tx.$n.try"; do [ ! -e "$R$path" ] || left "$path"; done
       n=$((n + 1))
     done
   done
@@ -34,22 +35,34 @@ list_guards() { # timers and services of ours that systemd knows, into `guards`
   unset IFS
 }
 
-forget_guards() { # forget units of finished transactions in systemd's memory: a confirm may have died before it disarmed
+forget_guards() { # of finished transactions: a confirm may have died before it disarmed. Units in systemd's memory, and the files where systemd
+  # keeps them: after a reload that came between, it may have a file without a unit
   list_guards
-  idle=''
-  for name in $guards; do
-    case $name in
+  idle='' files_of_idle=''
+  set +f
+  set -- "$RUNTIME"/rollout-[gw]*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*
+  set -f
+  for entry in $guards "$@"; do
+    name=${entry##*/}
+    case ${name%.d} in
       "$BOOT_UNIT") continue ;;
-      rollout-guard-*) other=${name#rollout-guard-} ;;
-      rollout-watch-*.service) other=${name#rollout-watch-} ;;
+      rollout-guard-*.*) other=${name#rollout-guard-} ;;
+      rollout-watch-*.service*) other=${name#rollout-watch-} ;;
       *) continue ;;
     esac
+    other=${other%.d}
     load_known "${other%.*}"
-    case $r_state in armed | reverting) ;; *) idle="$idle $name" ;; esac
+    case $r_state,$entry in
+      armed,* | reverting,*) ;;
+      *,/*) [ ! -e "$entry" ] || files_of_idle="$files_of_idle $entry" ;;
+      *) idle="$idle $name" ;;
+    esac
   done
   # a stopped timer may remove its service, and systemctl then does not know it: that is no error
   # shellcheck disable=SC2086 # a list of units
   [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$files_of_idle" ] || rm -rf $files_of_idle
   case $busy,$guards in
     0,*"$BOOT_UNIT"*) forget_boot_unit ;;
     *) [ -n "$idle" ] || return 0 ;;

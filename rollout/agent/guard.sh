@@ -1,14 +1,72 @@
 # -------------------------------------------------------------------------------------------------------------- guard
 
+# A drop-in for all services may take from ours what a revert needs. So each unit of a guard has a drop-in of its own, which sorts last and
+# resets what others can set. It is there before systemd first loads the unit: no reload is needed. A key that a systemd does not know is
+# skipped with a warning. Nothing resets a dependency: guard_is_proven looks at those.
+RUNTIME=$R/run/systemd/system
+TRANSIENT=$R/run/systemd/transient
+SHIELD='~~~~~~~~-rollout.conf'
+
+shield() { # FOLDER RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a service that runs COMMAND, with so many seconds to start
+  defaults=yes # dependencies of its own has only the boot unit
+  [ "$3" = simple ] || defaults=no
+  printf '%s\n' '[Unit]' "DefaultDependencies=$defaults" ConditionPathExists= AssertPathExists= \
+    StartLimitIntervalSec=0 StartLimitAction=none FailureAction=none \
+    SuccessAction=none JobTimeoutSec=infinity JobRunningTimeoutSec=infinity JobTimeoutAction=none StopWhenUnneeded=no \
+    RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Service]' "Type=$3" "Restart=$2" RestartSec=5 \
+    RemainAfterExit=no ExitType=main PIDFile= RestartPreventExitStatus= RestartForceExitStatus= SuccessExitStatus= "TimeoutStartSec=$4" \
+    TimeoutStartFailureMode=terminate RuntimeMaxSec=infinity RuntimeRandomizedExtraSec=0 WatchdogSec=0 ExecCondition= ExecStartPre= \
+    ${6:+"ExecStartPre=-$6"} ExecStart= "ExecStart=$5" ExecStartPost= ExecStop= ExecStopPost= RootDirectoryStartOnly=no \
+    KillMode=control-group KillSignal=SIGTERM SendSIGKILL=yes SendSIGHUP=no OOMPolicy=continue OOMScoreAdjust=0 \
+    User= Group= SupplementaryGroups= DynamicUser=no PAMName= WorkingDirectory= RootDirectory= RootImage= RootHash= RootVerity= \
+    MountAPIVFS=no BindPaths= BindReadOnlyPaths= MountImages= ExtensionImages= ExtensionDirectories= TemporaryFileSystem= \
+    ReadWritePaths= ReadOnlyPaths= InaccessiblePaths= ExecPaths= NoExecPaths= ProtectSystem=no ProtectHome=no PrivateTmp=no \
+    PrivateDevices=no PrivateNetwork=no PrivateUsers=no PrivateMounts=no PrivateIPC=no PrivatePIDs=no ProtectHostname=no ProtectClock=no \
+    ProtectKernelTunables=no ProtectKernelModules=no ProtectKernelLogs=no ProtectControlGroups=no ProtectProc=default ProcSubset=all \
+    NetworkNamespacePath= IPCNamespacePath= MountFlags= CapabilityBoundingSet=~ AmbientCapabilities= NoNewPrivileges=no SecureBits= \
+    SELinuxContext= AppArmorProfile= SmackProcessLabel= SystemCallFilter= SystemCallErrorNumber= SystemCallArchitectures= SystemCallLog= \
+    RestrictAddressFamilies= RestrictNamespaces=no RestrictFileSystems= RestrictSUIDSGID=no RestrictRealtime=no LockPersonality=no \
+    MemoryDenyWriteExecute=no RemoveIPC=no Personality= IgnoreSIGPIPE=yes UMask=0022 LimitCPU=infinity LimitFSIZE=infinity \
+    LimitDATA=infinity LimitSTACK=8M:infinity LimitRSS=infinity LimitNOFILE=1024:524288 LimitAS=infinity LimitNPROC=infinity \
+    LimitLOCKS=infinity LimitRTTIME=infinity Nice=0 CPUSchedulingPolicy=other CPUAffinity= NUMAPolicy=default IOSchedulingClass= \
+    StandardInput=null StandardInputText= StandardInputData= StandardOutput=journal StandardError=inherit TTYPath= LogNamespace= \
+    Environment= EnvironmentFile= PassEnvironment= "UnsetEnvironment=LD_PRELOAD LD_LIBRARY_PATH" LoadCredential= LoadCredentialEncrypted= \
+    SetCredential= SetCredentialEncrypted= RuntimeDirectory= StateDirectory= CacheDirectory= LogsDirectory= \
+    ConfigurationDirectory= Slice=system.slice Delegate=no MemoryHigh=infinity MemoryMax=infinity MemorySwapMax=infinity \
+    TasksMax=infinity CPUQuota= CPUWeight= AllowedCPUs= AllowedMemoryNodes= \
+    IOWeight= IODeviceWeight= IOReadBandwidthMax= IOWriteBandwidthMax= IOReadIOPSMax= IOWriteIOPSMax= DevicePolicy=auto DeviceAllow= \
+    IPAddressAllow= IPAddressDeny= IPIngressFilterPath= IPEgressFilterPath= BPFProgram= SocketBindAllow= SocketBindDeny= \
+    RestrictNetworkInterfaces= ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto >"$1/$SHIELD"
+}
+
+shield_strings() { # SECONDS: of the timer, which fires after so many, of its service and of the watch
+  umask 022
+  runtime_folders
+  # shellcheck disable=SC2086 # a list of paths
+  mkdir -p $runtime_folders 2>/dev/null &&
+    shield "$RUNTIME/rollout-guard-$tx.service.d" on-failure simple infinity "/bin/sh $T/agent guard $tx" &&
+    shield "$RUNTIME/rollout-watch-$tx.service.d" on-failure simple 25 "$watch_command" "/bin/sh $T/agent try $tx" &&
+    printf '%s\n' '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
+      RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Timer]' OnActiveSec= "OnActiveSec=$1" AccuracySec=100ms \
+      RandomizedDelaySec=0 FixedRandomDelay=no OnClockChange=no OnTimezoneChange=no WakeSystem=no Persistent=no RemainAfterElapse=no \
+      >"$RUNTIME/rollout-guard-$tx.timer.d/$SHIELD"
+  umask 077
+}
+
+runtime_folders() { # of the loaded transaction's drop-ins
+  runtime_folders="$RUNTIME/rollout-guard-$tx.timer.d $RUNTIME/rollout-guard-$tx.service.d $RUNTIME/rollout-watch-$tx.service.d"
+}
+
 write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or a link that leads the write elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
   # no default dependencies: they would order it after the target that wants it
-  printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
-    "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
-    "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
-    "TimeoutStartSec=60" "[Install]" "WantedBy=basic.target" >"$SYSTEM/$BOOT_UNIT"
+  mkdir -p "$SYSTEM/$BOOT_UNIT.d" && shield "$SYSTEM/$BOOT_UNIT.d" no oneshot 60 "/bin/sh $T/agent boot" &&
+    printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
+      "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
+      "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
+      "TimeoutStartSec=60" "[Install]" "WantedBy=basic.target" >"$SYSTEM/$BOOT_UNIT"
   written=$?
   umask 077
   [ "$written" -eq 0 ] || return 1
@@ -16,8 +74,14 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { drop "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
-remove_boot_unit() {
-  drop "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT"
+remove_boot_unit() { # FOLDER…: and these folders of ours
+  gone=''
+  for entry in "$@" "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD"; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then gone="$gone $entry"; fi
+  done
+  # shellcheck disable=SC2086 # a list of paths
+  [ -z "$gone" ] || rm -rf $gone
+  [ ! -d "$SYSTEM/$BOOT_UNIT.d" ] || rmdir "$SYSTEM/$BOOT_UNIT.d" 2>/dev/null || : # others have files there
   [ ! -e "$HIDDEN" ] || show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }
@@ -26,13 +90,17 @@ disarm() { # what is already gone is no error; a watch does not stop itself
   strings="rollout-guard-$tx.timer"
   [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
   # shellcheck disable=SC2086 # a list of units
-  bounded 10 systemctl stop $strings >/dev/null 2>&1 || :
-  remove_boot_unit
+  bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in 5 | 124 | 137) ;; *) nap && bounded 10 systemctl stop $strings >/dev/null 2>&1 ;; esac # 5: gone
+  runtime_folders
+  # shellcheck disable=SC2086 # a list of paths
+  remove_boot_unit $runtime_folders
 }
 
 start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
   delay=$1
   shift
+  watch_command="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
+  shield_strings "$delay"
   # `systemctl isolate rescue.target` stops timers and services in the same boot
   bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
     --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --timer-property=IgnoreOnIsolate=yes --collect \
@@ -40,13 +108,15 @@ start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction
     /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
 }
 
-start_strings() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer
+start_strings() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer. Before
+  # it sleeps, the watch's unit runs `try`, and without --no-block this waits for that
   clock
   delay=$(((r_deadline - now + 999) / 1000))
   [ "$delay" -ge 1 ] || delay=1
   start_timer "$delay" "$@"
-  bounded 10 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
-    --property=Restart=on-failure --property=RestartSec=5 /bin/sh "$T/agent" watch "$tx" $(((r_deadline + 10999) / 1000)) >/dev/null 2>&1
+  # shellcheck disable=SC2086 # split into words
+  bounded 25 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
+    --property=Restart=on-failure --property=RestartSec=5 $watch_command >/dev/null 2>&1
 }
 
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
@@ -55,19 +125,76 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
   case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
 }
 
-guard_is_proven() { # by what systemd shows, whatever systemd-run returned
-  asked_units="rollout-guard-$tx.timer rollout-watch-$tx.service $BOOT_UNIT default.target multi-user.target"
+guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
+  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"
+  strings="rollout-guard-$tx.timer rollout-guard-$tx.service rollout-watch-$tx.service $BOOT_UNIT"
+  asked_units="$strings default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p MainPID -p UnitFileState -p Requires -p Wants $asked_units 2>/dev/null)$NL
+  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
+    -p Requires -p Requisite -p BindsTo -p PartOf -p StopPropagatedFrom -p Conflicts -p Wants -p RuntimeMaxUSec -p TimeoutStartUSec -p WatchdogUSec \
+    -p MemoryMax -p MemoryHigh -p MemoryLimit -p TasksMax -p LimitCPU -p LimitFSIZE -p LimitAS -p LimitDATA -p CPUQuotaPerSecUSec \
+    $asked_units 2>/dev/null)$NL
   name_blocks
   find_block "rollout-guard-$tx.timer"
   case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
   next=${block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
-  look_up "rollout-watch-$tx.service" && [ "$u_active" = active ] && [ "$u_pid" != 0 ] || return 1
   look_up "$BOOT_UNIT"
   [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
-  is_reached
+  is_reached || return 1
+  for name in $strings; do has_its_own "$name" || return 1; done
+  look_up "rollout-watch-$tx.service"
+  case $u_active/$u_pid in active/[1-9]*) is_tried ;; *) why="systemd shows no watch" && return 1 ;; esac
+}
+
+has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
+  # `why`, which names the drop-ins of others, as `foreign` does
+  find_block "$1"
+  foreign='' last='' odd=''
+  IFS=$NL
+  for line in $block; do
+    unset IFS
+    value=${line#*=}
+    case $line in
+      DropInPaths=*)
+        for path in $value; do
+          last=$path
+          case $path in *"/$SHIELD") ;; *) foreign="$foreign $path" ;; esac
+        done
+        ;;
+      Unit=*) [ "$value" = "rollout-guard-$tx.service" ] || odd=$line ;;
+      Requires=*) for needed in $value; do
+        case $needed in sysinit.target | system.slice | *.mount) ;; *) odd=Requires=$needed ;; esac
+      done ;;
+      Conflicts=*) [ "$value" = shutdown.target ] || odd=$line ;;
+      Requisite=* | BindsTo=* | PartOf=* | StopPropagatedFrom=*) [ -z "$value" ] || odd=$line ;;
+      TimeoutStartUSec=*) case $1/$value in "$BOOT_UNIT/1min" | rollout-[gw]*-"$tx".service/*) ;; *) odd=$line ;; esac ;;
+      WatchdogUSec=*) case $value in 0 | infinity) ;; *) odd=$line ;; esac ;;
+      RuntimeMaxUSec=* | Memory*=* | TasksMax=* | Limit*=* | CPUQuotaPerSecUSec=*)
+        case $value in infinity | 18446744073709551615) ;; *) odd=$line ;; esac
+        ;;
+    esac
+    IFS=$NL
+  done
+  unset IFS
+  foreign="${foreign:+; drop-ins of others:$foreign}"
+  case $last in *"/$SHIELD") ;; *) why="$1 does not have our drop-in last$foreign" && return 1 ;; esac
+  [ -z "$odd" ] || { why="$1 has $odd$foreign" && return 1; }
+}
+
+is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
+  outcome_there='' invocation=''
+  read -r outcome_there invocation 2>/dev/null <"$T/tried"
+  why="rollout-watch-$tx.service cannot revert the change: ${outcome_there:-nothing was tried}$foreign"
+  [ "$outcome_there" = complete ] || return 1
+  case $NL$block$NL in
+    *"${NL}InvocationID=$NL"* | *"${NL}InvocationID=$invocation$NL"*) ;;
+    *InvocationID=*) why="another start of rollout-watch-$tx.service has tried it" && return 1 ;;
+  esac
+  for folder in $S $dirs; do
+    # shellcheck disable=SC3013 # dash, bash and busybox have -ef
+    [ "$R/proc/$u_pid/root${folder#"$R"}" -ef "$folder" ] || { why="rollout-watch-$tx.service sees another ${folder#"$R"}$foreign" && return 1; }
+  done
 }
 
 is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew

@@ -4,7 +4,7 @@ main() { # VERB ARGUMENT…
   [ "$#" -eq 0 ] || shift
   until=0 flusher=let_go
   case $verb in
-    guard | watch | boot)
+    guard | watch | boot | try)
       tx=${1--} force=0
       trap tell EXIT # to the node's journal
       "verb_$verb"

@@ -17,7 +17,7 @@ rearm_boot_unit() { # a confirmed transaction has no guard; its revert must surv
   targets
   folders
   # shellcheck disable=SC2086 # a list of paths
-  if ! { write_boot_unit "$concerned" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"; }; then
+  if ! { write_boot_unit "$concerned" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"; }; then
     say "say boot-unit-not-armed a reboot before the end leaves the rest to the next revert"
   fi
 }

@@ -58,7 +58,9 @@ unstage() { # remove the copies that are outside the transaction's folder, or we
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
-      nears="$nears $R$near.new $R$near.old"
+      nears="$nears $R$near.new $R$near.old $R$near.try $R$near.tried"
+      tried=$R${f_path%/*}/.rollout-$tx.$n.try
+      [ ! -d "$tried" ] || rmdir "$tried" || : # of a `try` that was killed
     fi
     n=$((n + 1))
   done
@@ -184,6 +186,6 @@ tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   remove_all_made # those that held a copy until now
   [ -e "$T/next" ] || return 0 # removed last
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T/next"
+  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T"/tried* "$T/next"
   set -f
 }

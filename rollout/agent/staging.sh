@@ -227,13 +227,13 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
   common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$files
-units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program"
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program${NL}proof=tried"
   lay_receipts || return 1
   folders
   true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
   set +f
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "${WANTED%/*}" "$SYSTEM"
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
   [ "$flushed" -eq 0 ] && each file reach

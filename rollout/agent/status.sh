@@ -56,6 +56,7 @@ verb_status() {
     exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock
   fi
   show_state "$tx"
+  [ "$strays" != 1 ] || { guards='' && list_left; }
   if [ "$measure" != 1 ]; then
     { [ -z "$asked" ] || ! load "$asked"; } || { keep_strings && tell_taken_back && tell_stuck && tell_guards_log; }
     return

@@ -33,6 +33,53 @@ verb_watch() { # TX: sleep until the timer must have fired and started its guard
   verb_guard
 }
 
+verb_try() { # TX: in the sandbox of a guard, before the first rename: every operation of a revert, with names of our own that match no
+  # reader's pattern. The result into `tried`, which the receipt names: `complete`, or what failed first; and the unit's invocation
+  load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
+  allow 20
+  targets
+  folders
+  failed=$(try_all 2>&1)
+  printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"
+  # shellcheck disable=SC2086 # a list of paths
+  flush "$T/tried" "$T" $dirs || echo sync >"$T/tried"
+}
+
+try_all() { # print what fails first
+  asked=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
+  case $asked in *ActiveState=active*) ;; *) echo systemctl && return ;; esac
+  n=1 seen='' names='' empty=''
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" || { echo "reading-the-notes" && return; }
+    near "$n"
+    folder=${f_path%/*} from=$f_old
+    [ "$f_before" != absent ] || from=$f_new
+    case "$seen " in
+      *" ${near%/*} "*) ;;
+      *)
+        seen="$seen ${near%/*}" names="$names $R$near.try $R$near.tried"
+        if [ -e "$T/beside.$n" ]; then # no link reaches it from here, and none is needed
+          true >"$R$near.try" || { echo "make-in-${near%/*}" && break; }
+        else
+          ln "$R$from" "$R$near.try" 2>/dev/null || { echo "link-in-${near%/*}" && break; }
+        fi
+        mv -f "$R$near.try" "$R$near.tried" 2>/dev/null || { echo "rename-in-${near%/*}" && break; }
+        ;;
+    esac
+    case "$seen " in
+      *" $folder "*) ;;
+      *) [ ! -d "$R$folder" ] || seen="$seen $folder" empty="$empty $R$folder/.rollout-$tx.$n.try" ;;
+    esac
+    n=$((n + 1))
+  done
+  # shellcheck disable=SC2086 # lists of paths
+  {
+    rm -f $names 2>/dev/null || echo "unlink"
+    # where a reader may read any name, it reads no folder
+    [ -z "$empty" ] || { mkdir $empty && rmdir $empty; } 2>/dev/null || echo "a-name-in-a-folder-of-drop-ins"
+  }
+}
+
 boot_locked() {
   transactions
   boot_id

@@ -98,7 +98,7 @@ is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
 is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
 
 arguments() { # KEY=VALUE…
-  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 pulls=''
+  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 pulls=''
   for word in "$@"; do
     case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
     value=${word#*=}
@@ -117,6 +117,7 @@ arguments() { # KEY=VALUE…
       unread=*) unread=$value ;;
       evidence=*) evidence=$value ;;
       void=*) void=$value ;;
+      strays=*) strays=$value ;;
       pulls=*) pulls=$value ;;
       *) refuse bad-argument "$word" ;;
     esac

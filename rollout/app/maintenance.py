@@ -139,7 +139,7 @@ def set_free(
     counter: int,
     keep: Keep = keep_nothing,
 ) -> tuple[Freed, ...]:
-    """End the claims of other runs (``held``: node → run) on nodes. An armed change is left to its guard.
+    """End the claims of other runs (``held``: node → run) on nodes, and clean these up. An armed change is left to its guard.
 
     The claim of a run that is ``known`` to our journal is ended in the run's own name. The run can then be resumed with
     its next token. All other claims are taken over as run ``new``.
@@ -171,6 +171,16 @@ def held_by(reports: Mapping[str, Report], run: str) -> Mapping[str, str]:
 def holders(reports: Mapping[str, Report]) -> Mapping[str, str]:
     """Node → the run that has a live claim on it."""
     return {name: report.token.run for name, report in reports.items() if report.token and report.token.live}
+
+
+def littered(reports: Mapping[str, Report]) -> Mapping[str, str]:
+    """Node → the run of its newest claim, where something is left behind and no guard needs it."""
+    moving = under_way(reports)
+    return {
+        name: report.token.run
+        for name, report in reports.items()
+        if report.token and report.leftovers and name not in moving
+    }
 
 
 def under_way(reports: Mapping[str, Report]) -> tuple[str, ...]:

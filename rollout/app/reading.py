@@ -77,14 +77,18 @@ def read_receipts(
     width: int = WIDTH,
     heard: Callable[[str], None] = lambda _: None,
     keep: Keep = keep_nothing,
+    *,
+    strays: bool = False,
 ) -> Mapping[str, Report]:
     """The transactions and the token that every node reports. Claims and changes nothing; the connections are kept.
 
-    ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``.
+    ``heard`` is called with each node as it answers; ``keep`` as in ``snapshot_fleet``. ``strays``: also what a cleanup would remove.
     """
 
     def read(target: Target) -> Report:
-        command: RemoteCommand = agent_call.status(access.program, sudo=access.sudo[target.name], deadline=READ_SECONDS)
+        command: RemoteCommand = agent_call.status(
+            access.program, strays=strays, sudo=access.sudo[target.name], deadline=READ_SECONDS
+        )
         report = run_verb(nodes, target, "status", command, keep)
         if report.outcome is Outcome.DONE:
             heard(target.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import click
 
@@ -12,6 +12,7 @@ from rollout.app.maintenance import (
     forget_fleet,
     holders,
     last_confirmed,
+    littered,
     set_free,
     under_way,
     verify_fleet,
@@ -71,6 +72,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     """Release a cluster from a run without a controller: the journal's lease and the claims on its nodes.
 
     A change that is armed on a node is left to its guard. Every node refuses a controller that comes back.
+    Files that a finished run left behind on a node are removed.
 
     Example: `rollout unlock --cluster rno --reason 'controller is gone'`
     """
@@ -83,16 +85,17 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     access = _access(session, cluster, limit)
     nodes = session.nodes()
     try:
-        reports = read_receipts(access, nodes, keep=session.traces.keep)
-        held = holders(reports)
-        for line in _what_is_held(journal, cluster, reports, held):
+        reports = read_receipts(access, nodes, keep=session.traces.keep, strays=True)
+        held, dirty = holders(reports), littered(reports)
+        both = {**dirty, **held}
+        for line in _what_is_held(journal, cluster, reports, held, dirty):
             click.echo(line, err=session.output == "json")
-        typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(held), 'node')} released", yes=yes)
+        typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(both), 'node')} released", yes=yes)
         _check_holder(journal, cluster, force=force)  # a run may have started before the confirmation
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
         counter = max(highest_token(reports), highest_counter(journal, cluster)) + 1
         known = {header.run for header in journal.runs(cluster)}
-        freed = set_free(only(access, tuple(held)), nodes, held, known, new_run_id(), counter, session.traces.keep)
+        freed = set_free(only(access, tuple(both)), nodes, both, known, new_run_id(), counter, session.traces.keep)
     finally:
         nodes.close()
     found = UnlockDocument(cluster, *released(freed), _not_done(reports))
@@ -151,7 +154,7 @@ def _check_holder(journal: Journal, cluster: str, *, force: bool) -> None:
 
 
 def _what_is_held(
-    journal: Journal, cluster: str, reports: Mapping[str, Report], held: Mapping[str, str]
+    journal: Journal, cluster: str, reports: Mapping[str, Report], held: Mapping[str, str], dirty: Collection[str]
 ) -> Sequence[str]:
     holder = journal.holder(cluster)
     lines = [f"lease: run {holder.run} on {holder.host}, last heartbeat {holder.silent:.0f} s ago"] if holder else []
@@ -161,7 +164,11 @@ def _what_is_held(
     armed = under_way(reports)
     if armed:
         lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")
-    return lines or ["no lease and no claim"]
+    lines = lines or ["no lease and no claim"]
+    for name, report in reports.items():
+        if name in dirty:
+            lines.append(f"left behind on {name}, to be removed: {printable('; '.join(report.leftovers), 300)}")
+    return lines
 
 
 @click.command()

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before the output."""
+    """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before the output.
+    ``first``: a command that really runs, and ends, before the output.
+    """
 
     out: tuple[str, ...] = ()
     err: tuple[str, ...] = ()
@@ -15,6 +17,7 @@ class ToolOutput:
     bare: str = ""
     delay: float = 0.0
     after_boot: bool = False
+    first: tuple[str, ...] = ()
 
 
 def failed(status: int, *lines: str) -> ToolOutput:

@@ -30,7 +30,7 @@ class Host(Protocol):
         """A pid that no real process has."""
 
     def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
-        """A simulated process started."""
+        """A process with this simulated number started."""
 
     def vanish(self, pid: int) -> None:
         """… and ended."""
@@ -157,10 +157,9 @@ class LabMachine:
             return
         if service.phase in {UnitPhase.RUNNING, UnitPhase.WAITING}:
             self.say(now, 1, "systemd", f"Stopped {self.title(service)}.")
-        if name in DAEMONS:
-            self._vanish(service, now)
-        else:
+        if name not in DAEMONS:
             self.host.kill(name)
+        self._vanish(service, now)
         service.stop()
         if self.transient(name):
             self._forget(name)
@@ -177,8 +176,7 @@ class LabMachine:
             return False
         self.timers[name] = timer
         entries = {**timer.entries, "ExecStart": (shlex.join(timer.arguments),)}
-        unit = Unit(timer.service, "loaded", f"/run/systemd/transient/{timer.service}", entries=entries)
-        self.services[timer.service] = LabService(unit)
+        self.services[timer.service] = LabService(units.transient(self.tree, timer.service, entries))
         self.say(now, 1, "systemd", f"Started {' '.join(timer.arguments)[:80]}.")
         return True
 
@@ -187,6 +185,7 @@ class LabMachine:
         service = self.services.get(name)
         self.booting.discard(name)
         if service is not None:
+            self._vanish(service, now)
             service.end(now, status)
             stays = service.unit.last("RemainAfterExit") in {"yes", "true"} and not status
             service.phase = UnitPhase.EXITED if stays else service.phase
@@ -291,6 +290,7 @@ class LabMachine:
         service = self.services[name]
         oneshot = service.unit.last("Type") == "oneshot"
         service.begin(now, self.host.pid(), arguments, kubelet.ProgramStart())
+        self.host.appear(service.pid, arguments, now)
         service.phase = UnitPhase.ONESHOT if oneshot else UnitPhase.RUNNING
         self.host.run(name, arguments, variables)
 
@@ -343,6 +343,7 @@ class LabMachine:
     def _vanish(self, service: LabService, now: float) -> None:
         if service.pid and service.unit.name in DAEMONS:
             self._cancel_pull(now)
+        if service.pid:
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:
             self.pods.kubelet_ended(now)

@@ -73,6 +73,7 @@ class LabNode:
         stat = f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194560 {'0 ' * 12}{round(started * 100)} 0 0\n"
         _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
         _write(f"{folder}/stat", stat.encode())
+        os.symlink(self.root, f"{folder}/root")  # noqa: PTH211 (2,000 at once)
 
     def vanish(self, pid: int) -> None:
         shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)
@@ -268,6 +269,10 @@ class LabNode:
             self._parked.append(partial(self._ask, tool, words, reply))
         elif answer.delay:
             self.loop.at(now + answer.delay, partial(reply, answer))
+        elif answer.first:
+            child = children.spawn(self._watched(answer.first), self._environment, piped=False)
+            StateLine(self.loop, child.line, self._ask, self._lines)
+            children.on_end(self.loop, child.pid, lambda _: reply(answer))
         else:
             reply(answer)
         self.settle()

@@ -95,7 +95,7 @@ def _timer(machine: LabMachine, name: str) -> dict[str, str]:
         "ActiveState": "active",
         "SubState": "running" if timer.fired else "waiting",
         "FragmentPath": f"/run/systemd/transient/{name}",
-        "DropInPaths": "",
+        "DropInPaths": " ".join(units.drop_ins(machine.tree, name)),
         "UnitFileState": "transient",
         "NeedDaemonReload": "no",
         "Transient": "yes",

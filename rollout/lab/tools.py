@@ -143,7 +143,8 @@ def _arm(
         )
     if not timed:
         machine.advance(now)
-        return ToolOutput(err=(f"Running as unit: {name}.service",))
+        first = machine.unit(f"{name}.service").last("ExecStartPre").removeprefix("-")
+        return ToolOutput(err=(f"Running as unit: {name}.service",), first=tuple(first.split()))
     return ToolOutput(err=(f"Running timer as unit: {name}.timer", f"Will run service as unit: {name}.service"))
 
 

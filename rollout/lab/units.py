@@ -129,19 +129,30 @@ def load(tree: Tree, name: str) -> Unit:
         return Unit(name)
     if tree.target(fragment) == "/dev/null":
         return Unit(name, "masked", fragment)
-    paths = _drop_ins(tree, name)
-    entries: dict[str, tuple[str, ...]] = {}
-    for path in (fragment, *paths):
+    paths = drop_ins(tree, name)
+    entries = _merged(tree, (fragment, *paths), {})
+    return Unit(name, "loaded", fragment, paths, _stamps(tree, (fragment, *paths)), entries)
+
+
+def transient(tree: Tree, name: str, entries: Mapping[str, tuple[str, ...]]) -> Unit:
+    """A unit without a file, with the drop-ins that exist for its name."""
+    paths = drop_ins(tree, name)
+    return Unit(name, "loaded", f"/run/systemd/transient/{name}", paths, entries=_merged(tree, paths, entries))
+
+
+def _merged(tree: Tree, paths: tuple[str, ...], before: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    entries = dict(before)
+    for path in paths:
         for key, value in _assignments((tree.read(path) or b"").decode("utf-8", "replace")):
             entries[key] = (*entries.get(key, ()), value) if value else ()
-    return Unit(name, "loaded", fragment, paths, _stamps(tree, (fragment, *paths)), entries)
+    return entries
 
 
 def changed(tree: Tree, unit: Unit) -> bool:
     """Whether the files on disk differ from the loaded ones (``NeedDaemonReload``)."""
     if unit.load_state != "loaded":
         return False
-    return _stamps(tree, (unit.fragment, *_drop_ins(tree, unit.name))) != unit.stamps
+    return _stamps(tree, (unit.fragment, *drop_ins(tree, unit.name))) != unit.stamps
 
 
 def enablement(tree: Tree, unit: Unit) -> str:
@@ -192,7 +203,7 @@ def _stamps(tree: Tree, paths: tuple[str, ...]) -> tuple[tuple[str, int | None],
     return tuple((path, tree.stamp(path)) for path in paths)
 
 
-def _drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
+def drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
     """``*.conf`` of every ``NAME.d``, by file name; the first directory wins for a name in two directories."""
     found: dict[str, str] = {}
     for folder in SEARCH:

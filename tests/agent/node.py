@@ -161,6 +161,7 @@ class Node:
         self.at("/proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
         for unit in self.at("/run/standin").glob("rollout-*"):
             unit.unlink()
+        shutil.rmtree(self.at("/run/systemd/system"), ignore_errors=True)
         for unit in self.at("/run/standin").glob("*.[0-9]*.*"):
             unit.rename(unit.with_suffix(".dead"))
 

@@ -351,7 +351,7 @@ def test_cleanup_finishes_what_a_killed_confirm_began(node: Node) -> None:
     """Its receipt was durable; timer, watch and boot unit are still there."""
     applied(node)
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
-    assert len(node.strays()) == 4
+    assert len(node.strays()) == 12, "two units, the link and unit of a third, and a folder of drop-ins for each unit and the timer"
     assert node.cleanup().leftovers == ()
     assert node.strays() == []
     assert node.files() == NEW
@@ -360,7 +360,9 @@ def test_cleanup_finishes_what_a_killed_confirm_began(node: Node) -> None:
 def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None:
     left = applied(node).cleanup().leftovers
     wanted = "/etc/systemd/system/basic.target.wants/rollout-guard-boot.service"
-    assert sorted(left) == [wanted, BOOT_UNIT, "rollout-guard-t1.timer", "rollout-watch-t1.service"]
+    units = ["rollout-guard-t1.timer", "rollout-watch-t1.service"]
+    drop_ins = [f"/run/systemd/system/{unit}.d" for unit in ("rollout-guard-t1.service", *units)]
+    assert sorted(left) == [wanted, BOOT_UNIT, f"{BOOT_UNIT}.d", *drop_ins, *units]
     assert node.trigger("guard") == 0
     assert node.cleanup().leftovers == ()
 

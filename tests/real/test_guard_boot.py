@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.snapshot import ReceiptState
+from tests.bed.drop_ins import LATE
 from tests.bed.node import CONFIG
 from tests.real.agent_calls import CONFIG_PATH, OnNode, armed_before_its_guard, eventually, kubelets, moments, receipt
 
@@ -28,8 +29,7 @@ def _shown(hand: OnNode, name: str) -> set[str]:
 @contextmanager
 def _booted_with(hand: OnNode, setting: str) -> Iterator[None]:
     """After a power cut, with this setting of the boot unit."""
-    drop_in = Path(hand.node.root, f"etc/systemd/system/{BOOT_UNIT}.d/test.conf")
-    drop_in.parent.mkdir()
+    drop_in = Path(hand.node.root, f"etc/systemd/system/{BOOT_UNIT}.d", LATE)
     drop_in.write_text(f"[Service]\n{setting}\n", encoding="utf-8")
     hand.node.exec("sync")
     try:

@@ -130,6 +130,8 @@ def _not_done(summary: Summary) -> Iterator[str]:
         yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts the cordon, or run `{BY_HAND}`"
     for leftover in summary.leftovers[:20]:
         yield f"  left behind: {printable(str(leftover), 200)}"
+    if any(leftover.node for leftover in summary.leftovers):
+        yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
 
 
 def _how_to_go_on(summary: Summary) -> Iterator[str]:

@@ -109,11 +109,16 @@ def status(
     claim: Claim | None = None,
     void: bool = False,
     measure: Measure | None = None,
+    strays: bool = False,
     sudo: bool,
     deadline: float,
 ) -> RemoteCommand:
-    """``void`` (with a claim): if the node has no such transaction, it refuses a later apply of it."""
+    """``void`` (with a claim): if the node has no such transaction, it refuses a later apply of it.
+
+    ``strays``: the answer names the files of ours outside ``/var/lib/rollout``, as a cleanup's does.
+    """
     words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
+    words += ["strays=1"] if strays else []
     if claim:
         words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
         words += ["void=1"] if void and tx else []

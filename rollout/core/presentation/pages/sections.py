@@ -69,8 +69,8 @@ def _left_behind(state: RunState) -> Iterator[tuple[str, str]]:
     if kept and state.phase is Phase.ENDED:
         names = fold(kept)
         yield (
-            f"rollout forget --cluster {summary.cluster} --limit {shlex.quote(names)}",
-            f"remove what is left behind on {counted(len(kept), 'node')}, with the receipts: a rollback then cannot revert them",
+            f"rollout unlock --cluster {summary.cluster} --limit {shlex.quote(names)} --reason …",
+            f"remove what is left behind on {counted(len(kept), 'node')}, and keep the receipts",
         )
 
 
