@@ -112,9 +112,13 @@ answers() { # /healthz, while there is time; off (port 0) and no program to send
   health=off
   [ "$healthz" != 0 ] || return 0
   while :; do
-    probe "$healthz"
-    case $health in ok | '') return 0 ;; esac
-    why="healthz: $health"
+    probe "$healthz" "$pid"
+    case $health in
+      ok | '') return 0 ;;
+      not-its-own) why="healthz: another process than $pid, the main process of $unit, listens on port $healthz" ;;
+      not-observed) why="healthz: this node does not show which process listens on port $healthz" ;;
+      *) why="healthz: $health" ;;
+    esac
     clock
     [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
     nap
@@ -122,11 +126,12 @@ answers() { # /healthz, while there is time; off (port 0) and no program to send
 }
 
 knows_its_fields() { # the process `pid`, by its log. A log that cannot be read counts as a failure; klog writes its files every 5 s
+  look_up "$unit"
   clock
   patience=$((now + 20000))
-  while count_lenient "$pid" "$was_started" && [ -z "$lenient" ]; do
+  while count_lenient "$u_id" "$pid" "$was_started" && [ -z "$lenient" ]; do
     [ "$unread" = 0 ] || return 0 # the order accepts an unread log
-    why="not a line of its log can be read"
+    why="not a line of its log can be read, or none that shows that it has read its configuration"
     clock
     [ "$now" -lt "$patience" ] && [ $((now + 2000)) -lt "$until" ] && [ -e "$R/proc/$pid/cmdline" ] || return 1
     nap

@@ -59,7 +59,7 @@ measure_unit() { # the units, healthz, lenient, pulls
   read_kubelet_log
   [ -z "$lenient" ] || say "lenient $lenient"
   show_pulls
-  if [ "$healthz" = 0 ]; then health=off; else probe "$healthz"; fi
+  if [ "$healthz" = 0 ]; then health=off; else probe "$healthz" "$main_pid"; fi
   [ -z "$health" ] || say "healthz $health"
 }
 
@@ -69,6 +69,7 @@ show_unit() { # WORD: the lines of `block`, the unit named `served`; its files a
   for line in $block; do
     value=${line#*=}
     case $line in
+      Id=*) continue ;;
       ExecMainStartTimestamp=*) dated=$value && continue ;;
       EnvironmentFiles=*) unit_files="$unit_files ${value%% (*}" && continue ;;
       FragmentPath=* | DropInPaths=*) unit_files="$unit_files $value" ;;
@@ -91,7 +92,8 @@ show_process() { # WORDS: the command line of `pid`
 read_kubelet_log() { # into `lenient`, wherever the log is; empty if no line of it can be read
   [ "$main_pid" != 0 ] || return 0
   if [ -z "$lenient" ] && [ "$readable" = 1 ] && ! is_thrown_away "$main_pid"; then # a runtime that logs much may have displaced it
-    [ -z "$(bounded 8 journalctl -q -b --no-pager -o cat -n 1 "_PID=$main_pid" 2>/dev/null)" ] || lenient=0
+    line=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 1 "_PID=$main_pid" _UID=0 2>/dev/null)
+    if logged_at "$line" && [ "$moment" -ge "$since" ]; then lenient=0; fi
   fi
   find_logs "$main_pid"
   read_logs "$main_pid" "$main_started"

@@ -14,7 +14,7 @@ find_runtimes() { # the runtimes' units that exist here, into `runtimes`: system
 
 ask_units() { # UNIT…: the properties of all of them, in one request
   asked_units=$*
-  blocks=$(export TZ=UTC && lastly 10 systemctl show -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
   name_blocks
@@ -61,7 +61,7 @@ look() { # UNIT: its properties into u_…
 }
 
 look_up() { # UNIT: as look, in the last answer
-  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file=''
+  u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_id=$1
   find_block "$1" || return 1
   IFS=$NL
   for line in $block; do
@@ -76,25 +76,77 @@ look_up() { # UNIT: as look, in the last answer
       ExecMainStartTimestampMonotonic=*) u_started=$value ;;
       NeedDaemonReload=*) u_reload=$value ;;
       UnitFileState=*) u_file=$value ;;
+      Id=*) u_id=$value ;;
     esac
   done
   unset IFS
   [ -n "$u_active" ]
 }
 
+find_listener() { # PORT PID: into `host` the address at which this process listens for requests of this node; else `health` is why it is not known:
+  # refused, not-its-own (another process listens), or not-observed. Any user may listen on a free port. So the kernel's table names the
+  # listening sockets (address and port in hexadecimal, state 0A, inode), and the descriptors of the process show which are its own
+  host='' health=not-observed
+  [ -r "$R/proc/net/tcp" ] || return
+  hex=$(printf %04X "$1")
+  sockets=$(grep -h -e ": [0-9A-F]*:$hex 0*:0000 0A " "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null)
+  health=refused
+  [ -n "$sockets" ] || return
+  held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL health=not-observed
+  case $held in *' -> '*) ;; *) return 1 ;; esac
+  exact='' wide='' foreign=0
+  IFS=$NL
+  for line in $sockets; do
+    unset IFS
+    # shellcheck disable=SC2086 # split into words
+    set -- $line
+    case $held in
+      *" socket:[${10}]$NL"*) case ${2%:*} in *[!0]*) exact=${2%:*} ;; *) wide=${2%:*} ;; esac ;;
+      *) foreign=1 ;;
+    esac
+  done
+  unset IFS
+  # a request to an address reaches the socket of just that address; the one of all addresses gets what no other takes
+  health=not-its-own
+  if [ -n "$exact" ]; then
+    spell "$exact"
+  elif [ -n "$wide" ] && [ "$foreign" = 0 ]; then
+    host=127.0.0.1
+  else
+    return 1
+  fi
+}
+
+spell() { # HEX: an address of the kernel's table, which has the bytes of each 32 bits in the machine's order, into `host`
+  case $1 in 0100007F | 7F000001) host=127.0.0.1 && return ;; esac
+  rest=$1 host=''
+  while [ -n "$rest" ]; do
+    byte=${rest%"${rest#????????}"} rest=${rest#????????}
+    high=${byte#????} low=${byte%????}
+    if [ "${#1}" -eq 8 ]; then
+      host=$((0x${high#??})).$((0x${high%??})).$((0x${low#??})).$((0x${low%??}))
+    else
+      host=$host:${high#??}${high%??}:${low#??}${low%??}
+    fi
+  done
+  host=${host#:}
+}
+
 directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
   unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
-  export no_proxy=127.0.0.1 NO_PROXY=127.0.0.1 # whatever a wgetrc contains
+  export no_proxy="$host" NO_PROXY="$host" # whatever a wgetrc contains
   "$@"
 }
 
-probe() { # PORT: `health` is ok, refused, timeout or status NNN; empty when no program here can send the request
+probe() { # PORT PID: `health` is ok, timeout, status NNN or what `find_listener` found; empty when no program here can send the request
+  find_listener "$1" "$2" || return 0
   # bash, which opens the connection itself: a third of the cost of curl. Not every bash can, and Alpine and busybox have none: then
   # curl or wget. A refused connection looks the same, so they may ask once more
-  url=http://127.0.0.1:$1/healthz health='' answer=''
+  url=http://$host:$1/healthz health='' answer=''
+  case $host in *:*) url="http://[$host]:$1/healthz" ;; esac
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$1" 2>/dev/null)
+    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$host" "$1" 2>/dev/null)
     weigh "$?" "$answer"
     case $health in '' | refused) ;; *) return ;; esac
   fi
@@ -137,25 +189,87 @@ find_logs() { # PID: the files that its log is written to, into `logs`; none for
   case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
 }
 
-is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output, and not its log
+is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output. A warning about its
+  # configuration is text in every version: the format of `logging` is in force only after the configuration is read
   [ -c "$R/proc/$1/fd/2" ] && [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
 }
 
-is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
-  case $3 in
-    [IWEF][0-9][0-9][0-9][0-9]' '*)
-      pid_said=${3#* }
-      pid_said=${pid_said#"${pid_said%%[! ]*}"}
-      pid_said=${pid_said#* }
-      pid_said=${pid_said#"${pid_said%%[! ]*}"}
-      [ "${pid_said%% *}" = "$1" ]
+take_apart() { # LINE of a log: into `source`, the file that logged it, and `message`, whose quotes may have a backslash: klog's text, also
+  # when logrus wraps it (k3s), klog's JSON, logrus' text and JSON (without a source). Only the beginning of a line decides: what a pod's
+  # author can write stands in quotes behind it. Other lines have neither
+  source='' message='' writer='' wrapped=$1
+  unset IFS
+  case $wrapped in
+    'time="'*)
+      source=${wrapped%%'" level='*}
+      message=${wrapped#"$source\" level="} source=''
+      level=${message%%' msg='*}
+      case $level in '' | *[!a-z]*) message='' && return ;; esac
+      message=${message#"$level msg="}
+      message=${message#'"'}
+      wrapped=$message
       ;;
+  esac
+  case $wrapped in
+    [IWEF][01][0-9][0-3][0-9]' '[0-2][0-9]:[0-5][0-9]:[0-6][0-9].[0-9]*' '[0-9]*.go:[0-9]*'] '*)
+      source=${wrapped%%'] '*}
+      message=${wrapped#"$source] "}
+      # shellcheck disable=SC2086 # date, time, process, file
+      set -- $source
+      source=''
+      [ "$#" -eq 4 ] || { message='' && return; }
+      case $3 in *[!0-9]*) message='' && return ;; esac
+      source=${4##*/} writer=$3
+      message=${message#\\}
+      message=${message#'"'}
+      ;;
+    '{"'*'"msg":"'*)
+      source=${wrapped%%[{,]'"msg":"'*}
+      message=${wrapped#"$source"?'"msg":"'}
+      case $source in
+        '{"ts":'*',"caller":"'*.go:[0-9]*'"'*) source=${source#*',"caller":"'} && source=${source%%'"'*} && source=${source##*/} ;;
+        *) source='' ;;
+      esac
+      ;;
+  esac
+}
+
+notice() { # LINE of a kubelet: into `noticed`: `ignored` if it ignores a part of its configuration, `loaded` if it has read it. codec.go
+  # logs the first, in words up to 1.20, and server.go then its version, before the kubelet knows any pod (1.17 to 1.37)
+  noticed=''
+  take_apart "$1"
+  case $source/$message in
+    codec.go:[0-9]*/[uU]'sing lenient decoding as strict decoding failed'*) noticed=ignored ;;
+    server.go:[0-9]*/'Version: v'[0-9]* | server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) noticed=loaded ;;
+  esac
+}
+
+count_notice() { # LINE: into `ignored` and `loaded`. After the version's line there are texts of pods in a log, with their line ends up to 1.30: nothing counts
+  [ "$loaded" = 0 ] || return 0
+  notice "$1"
+  case $noticed in
+    ignored) ignored=$((ignored + 1)) ;;
+    loaded) loaded=1 ;;
+  esac
+}
+
+logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TEXT`: into `moment`, the second since boot
+  moment=${1#[}
+  moment=${moment%%.*}
+  moment=${moment##* }
+  is_number "$moment"
+}
+
+is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
+  take_apart "$3"
+  [ -n "$source" ] || return
+  case $3 in
     '{"ts":'*)
       moment=${3#'{"ts":'}
       moment=${moment%%[!0-9]*}
       is_number "$moment" && [ "$moment" -ge "$2" ]
       ;;
-    *) return 1 ;;
+    *) [ "$writer" = "$1" ] ;;
   esac
 }
 
@@ -164,14 +278,16 @@ read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the jo
   date_boot
   first=$((booted + $2 / 1000 - 2000))
   for log in $logs; do
-    said=0
+    ignored=0 loaded=0
     IFS=$NL
-    for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | grep -e 'lenient decoding'); do
-      ! is_said_by "$1" "$first" "$line" || said=$((said + 1))
+    for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' \
+      -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p); do
+      ! is_said_by "$1" "$first" "$line" || count_notice "$line"
     done
     unset IFS
-    [ "$said" -gt 0 ] || is_read "$1" "$first" "$log" || continue
-    lenient=$((${lenient:-0} + said))
+    [ "$ignored$loaded" != 00 ] || is_read "$1" "$first" "$log" || continue
+    lenient=$((${lenient:-0} + ignored))
+    [ "$loaded" = 0 ] || configured=1
   done
 }
 
@@ -184,24 +300,23 @@ is_read() { # PID SINCE FILE: this process wrote one of its last lines
   return 1
 }
 
-count_lenient() { # PID STARTED: the number of "lenient decoding" lines of this process; empty while no line of it can be read
-  lenient='' its_log='^'
-  ! is_thrown_away "$1" || its_log='^{"ts":'
-  lines=$({ bounded 8 journalctl -q -b --no-pager -o cat -n 50000 "_PID=$1" 2>/dev/null || echo '!unreadable'; } |
-    sed -n -e '/^!unreadable$/{p;q;}' -e "/$its_log/{x;/^\$/{s/^/!read/;p;};x;}" -e '/lenient decoding/p')
-  case $lines in
-    *'!unreadable') ;;
-    *)
-      IFS=$NL
-      for line in $lines; do
-        case $line in '!read') lenient=${lenient:-0} ;; *) lenient=$((${lenient:-0} + 1)) ;; esac
-      done
+count_lenient() { # UNIT PID STARTED: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
+  lenient='' configured=0 ignored=0 loaded=0
+  is_number "$3" || return 0
+  if ! is_thrown_away "$2"; then
+    lines=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
+      sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p)
+    IFS=$NL
+    for line in $lines; do
       unset IFS
-      ;;
-  esac
-  find_logs "$1"
-  read_logs "$1" "$2"
-  return 0
+      ! logged_at "$line" || [ "$moment" -lt $(($3 / 1000000)) ] || count_notice "${line#*]: }"
+    done
+    unset IFS
+    [ "$loaded" = 0 ] || { configured=1 lenient=$ignored; }
+  fi
+  find_logs "$2"
+  read_logs "$2" "$3"
+  [ "$configured" = 1 ] || [ "${lenient:-0}" -gt 0 ] || lenient=''
 }
 
 escape() { # BASE64: its bytes into `escaped`, for printf: without a program

@@ -1,75 +1,89 @@
-read_journal() { # of the running processes: the number of the kubelet's "lenient decoding" lines; the pulls under way, as NAME#REQUEST,
-  # into `pulling`. A pull ends with the kubelet that requested it: lines since its start count, by a clock that
-  # never steps
-  lenient='' pulling='' readable=0 sources='' since=999999999999 main_lines='^$'
+read_journal() { # of the running processes, by the journal's own fields: how often the kubelet warned that it ignores a part of its
+  # configuration, into `lenient` (empty if not a line of it can be read); the pulls under way, as NAME#REQUEST, into `pulling`. A pull
+  # ends with the kubelet that requested it: lines since its start count, by a clock that never steps
+  lenient='' pulling='' readable=0 sources='' since=999999999999 main_line='^$' ignored=0 loaded=0
+  [ "$main_pid" = 0 ] || ! is_number "$main_started" || since=$((main_started / 1000000))
   if [ "$main_pid" != 0 ]; then
-    sources="_PID=$main_pid" main_lines="\\[$main_pid\\]: "
-    ! is_thrown_away "$main_pid" || main_lines="$main_lines{\"ts\":"
-    ! is_number "$main_started" || since=$((main_started / 1000000))
+    sources="_PID=$main_pid"
+    is_thrown_away "$main_pid" || main_line="^[^]]*] [^ ]* [^ ]*\\[$main_pid]: "
   fi
   for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
   [ -n "$sources" ] || return 0
   # `!read` marks the first line of the kubelet itself, whatever it contains
   # shellcheck disable=SC2086 # a list of matches
-  lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 $sources 2>/dev/null || echo '!unreadable'; } |
-    sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_lines/{x;/^$/{s/^/!read/;p;};x;}" -e '/lenient decoding/b say' \
-      -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' -e d -e ': say' -e p)
+  lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 $sources 2>/dev/null || echo '!unreadable'; } |
+    sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_line/{x;/^$/{s/^/!/;x;s/^/!read/p;s/^!read//;x;};x;}" -e '/lenient decoding/b cut' \
+      -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' \
+      -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e ': say' -e p)
   case $lines in *!unreadable) return ;; esac
   readable=1
   IFS=$NL
   for line in $lines; do
     unset IFS
-    moment=${line#[} request=''
-    moment=${moment%%.*}
-    moment=${moment##* }
-    case $line in
-      '!read') lenient=${lenient:-0} ;;
-      *"[$main_pid]: "*'lenient decoding'*) lenient=$((${lenient:-0} + 1)) ;;
-      *) ! is_number "$moment" || [ "$moment" -lt "$since" ] || follow ;;
+    request=''
+    logged_at "${line#'!read'}" || continue
+    [ "$moment" -ge "$since" ] || continue
+    teller=${line%%']: '*}
+    text=${line#"$teller]: "}
+    take_apart "$text"
+    case $teller in
+      '!read'*) lenient=0 ;;
+      *"[$main_pid")
+        # its first lines; of a long log they may be gone
+        [ -z "$lenient" ] || [ "$moment" -gt $((since + 60)) ] || count_notice "$text"
+        follow_kubelet
+        ;;
+      *) follow ;;
     esac
   done
   unset IFS
+  [ -z "$lenient" ] || lenient=$ignored
 }
 
-follow() { # `line`: a pull that begins or ends. Of containerd 1.5 to 2.3, CRI-O, cri-dockerd and kubelets: failed calls,
-  # which CRI-O does not log, and dockershim's progress, every 10 s if it runs with -v=2
-  case $line in
-    *'msg":"PullImage \"'* | *'msg="PullImage \"'*)
-      image=${line#*'PullImage \"'}
-      text=${image#*'\"'} image=${image%%'\"'*}
-      case $text in '"'*) began ;; ' returns image reference '* | ' failed'*) ended "$image#" ;; esac
+follow() { # `message`: a pull that begins or ends, of containerd 1.5 to 2.3, CRI-O or cri-dockerd
+  [ -z "$source" ] || return 0
+  case $message in
+    'PullImage \"'*)
+      image=${message#'PullImage \"'}
+      rest=${image#*'\"'} image=${image%%'\"'*}
+      case $rest in '"'*) began ;; ' returns image reference '* | ' failed'*) ended "$image#" ;; esac
       ;;
-    *'] PullImage "'*'" from image service failed: '*)
-      image=${line#*'] PullImage "'}
-      ended "${image%%'"'*}#*"
-      ;;
-    *'"PullImage from image service failed"'*' image="'*)
-      image=${line##*' image="'}
-      ended "${image%%'"'*}#*"
-      ;;
-    *'msg="Pulling image: '*' id='*) # CRI-O; its requests have numbers
-      image=${line#*'msg="Pulling image: '} request=${line##*' id='}
+    'Pulling image: '*' id='*) # CRI-O; its requests have numbers
+      image=${message#'Pulling image: '} request=${message##*' id='}
       image=${image%%'"'*} request=${request%% *}
       began
       ;;
-    *'msg="Pulled image: '*' id='*)
-      request=${line##*' id='}
+    'Pulled image: '*' id='*)
+      request=${message##*' id='}
       ended "*#${request%% *}"
       ;;
-    *kube_docker_client.go:*'ulling image'* | *'msg="Pulling image '* | *'msg="Stop pulling image '* | \
-      *'msg="Cancel pulling image '*) follow_docker ;;
+    'Pulling image '* | 'Stop pulling image '* | 'Cancel pulling image '*) follow_docker ;;
   esac
 }
 
-follow_docker() { # `line` of dockershim, old or new, or of cri-dockerd
-  image=${line#*'ulling image'}
+follow_kubelet() { # `source`, `message` of a kubelet: a call that failed, which CRI-O does not log; dockershim's progress, every 10 s if it runs with -v=2
+  case $source/$message in
+    remote_image.go:*/'PullImage "'*'" from image service failed: '*)
+      image=${message#'PullImage "'}
+      ended "${image%%'"'*}#*"
+      ;;
+    *.go:*/'PullImage from image service failed"'*' image="'*)
+      image=${message##*' image="'}
+      ended "${image%%'"'*}#*"
+      ;;
+    kube_docker_client.go:*/'Pulling image'* | kube_docker_client.go:*/'Stop pulling image'* | kube_docker_client.go:*/'Cancel pulling image'*) follow_docker ;;
+  esac
+}
+
+follow_docker() { # `message` of dockershim, old or new, or of cri-dockerd
+  image=${message#*'ulling image'}
   case $image in
     ' "'*) image=${image#' "'} && image=${image%%'"'*} ;;
     *' image="'*) image=${image#*' image="'} && image=${image%%'"'*} ;;
     *) image=${image#' '} && image=${image%%': '*} && image=${image%%' because '*} ;;
   esac
   ended "$image#"
-  case $line in *'] Pulling image "'* | *'] "Pulling image" '* | *'msg="Pulling image '*) began ;; esac
+  case $message in 'Pulling image '* | 'Pulling image" '*) began ;; esac
 }
 
 began() { # `image`, `request`

@@ -29,8 +29,8 @@ class Host(Protocol):
     def pid(self) -> int:
         """A pid that no real process has."""
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
-        """A process with this simulated number started."""
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
+        """A simulated process started. It listens on ``port`` of 127.0.0.1, unless that is 0."""
 
     def vanish(self, pid: int) -> None:
         """… and ended."""
@@ -312,8 +312,9 @@ class LabMachine:
             start = runtime_start.start(name, self.runtime_version, arguments, self.tree)
         pid = self.host.pid()
         service.begin(now, pid, arguments, start)
-        self.host.appear(pid, arguments, now)
-        if name == KUBELET and (start.status is None or start.life > kubelet.START_UP):
+        stays = start.status is None or start.life > kubelet.START_UP
+        self.host.appear(pid, arguments, now, start.healthz_port if stays else 0)
+        if name == KUBELET and stays:
             self.pods.kubelet_started(start.fingerprint, now)
         self.say(now, 1, "systemd", f"Started {self.title(service)}.")
         for text in start.journal:

@@ -47,6 +47,7 @@ class LabNode:
         self._rubbish = directory / "garbage" / spec.name
         self._ahead, self._mark = ahead, f"{mark}/{spec.name}/"
         self._running: dict[str, int] = {}
+        self._listens: dict[int, int] = {}
         self._lines: set[StateLine] = set()
         self._parked: list[Callable[[], None]] = []
         self._scheduled: float | None = None
@@ -66,7 +67,7 @@ class LabNode:
     def pid(self) -> int:
         return next(_PIDS)
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
         folder = f"{self.root}/proc/{pid}"
         os.mkdir(folder)  # noqa: PTH102 (2,000 at once)
         name = os.path.basename(arguments[0]) if arguments else ""  # noqa: PTH119 (a node's path, not ours)
@@ -74,9 +75,25 @@ class LabNode:
         _write(f"{folder}/cmdline", "".join(f"{word}\0" for word in arguments).encode())
         _write(f"{folder}/stat", stat.encode())
         os.symlink(self.root, f"{folder}/root")  # noqa: PTH211 (2,000 at once)
+        if port:
+            os.mkdir(f"{folder}/fd")  # noqa: PTH102
+            os.symlink(f"socket:[{pid}]", f"{folder}/fd/3")  # noqa: PTH211
+            self._listens[pid] = port
+            self._show_sockets()
 
     def vanish(self, pid: int) -> None:
         shutil.rmtree(f"{self.root}/proc/{pid}", ignore_errors=True)
+        if self._listens.pop(pid, 0):
+            self._show_sockets()
+
+    def _show_sockets(self) -> None:
+        """The kernel's table of TCP sockets; the number of a socket is that of its process."""
+        rows = [
+            f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 {pid} 1 0 100 0 0 10 0\n"
+            for pid, port in self._listens.items()
+        ]
+        os.makedirs(f"{self.root}/proc/net", exist_ok=True)  # noqa: PTH103
+        _write(f"{self.root}/proc/net/tcp", "".join(("  sl  local_address rem_address   st\n", *rows)).encode())
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         try:

@@ -42,6 +42,16 @@ OLD: Mapping[str, bytes | None] = {CONFIG: b"old config\n", FLAGS: b"OLD=1\n", D
 NEW: Mapping[str, bytes | None] = {CONFIG: b"new config\n", FLAGS: b"NEW=1\nMORE=2\n", DROPIN: b"[Service]\n"}
 
 
+SOCKETS = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+"""The first line of the kernel's table of TCP sockets."""
+
+
+def listening(address: str, port: int, inode: int, user: int = 0) -> str:
+    """A line of that table: ``address`` as the kernel writes it, ``0100007F`` for 127.0.0.1."""
+    other = "0" * len(address)
+    return f"   0: {address}:{port:04X} {other}:0000 0A 00000000:00000000 00:00000000 00000000 {user:5}        0 {inode} 1 0 100 0 0 10 0\n"
+
+
 def digest(content: bytes | None) -> str:
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
@@ -93,6 +103,7 @@ class Node:
             "/proc/uptime": f"{BOOTED_FOR:.2f} 0.00\n",
             "/proc/self/mountinfo": "29 1 254:0 / / rw - ext4 /dev/vda rw\n",
             "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
+            "/proc/net/tcp": SOCKETS + listening("0100007F", 10248, 4242),
             "/run/standin/calls": "",
             "/run/standin/pid.100.running": "",
             "/etc/systemd/system/kubelet.service": "[Service]\n",
@@ -100,6 +111,8 @@ class Node:
             target = root / path[1:]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
+        (root / "proc/100/fd").mkdir()
+        (root / "proc/100/fd/3").symlink_to("socket:[4242]")
         (root / "etc/systemd/system/basic.target.wants").mkdir()
         (root / "run/systemd/transient").mkdir(parents=True)
         node = cls(root, shell, tools)

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)"),
 ]
 
-MOST = 80
+MOST = 82
 """For three files, one of them new in a new folder, a reload and a restart: a conversation with apply, confirm and cleanup."""
 
 

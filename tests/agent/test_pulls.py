@@ -266,7 +266,7 @@ def test_a_runtime_that_is_down_pulls_nothing_and_reports_nothing(containerd: No
 
 
 def test_lenient_lines_are_counted_in_the_same_reading(containerd: Node) -> None:
-    lenient = 'I1120 codec.go:102] "Using lenient decoding as strict decoding failed" err="x"'
+    lenient = 'I1120 10:00:00.000000     100 codec.go:102] "Using lenient decoding as strict decoding failed" err="x"'
     journal(
         containerd,
         line(KUBELET, lenient),

@@ -52,7 +52,7 @@ class NotingHost:
     def pid(self) -> int:
         return next(self._pids)
 
-    def appear(self, pid: int, arguments: tuple[str, ...], started: float) -> None:
+    def appear(self, pid: int, arguments: tuple[str, ...], started: float, port: int) -> None:
         self.processes[pid] = arguments
 
     def vanish(self, pid: int) -> None:

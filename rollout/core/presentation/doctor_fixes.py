@@ -105,6 +105,7 @@ _RUN_IT: dict[str, Callable[[ToFix], str]] = {
     "unit-masked": lambda to: to.on_nodes("systemctl unmask kubelet"),
     "kubelet-not-running": lambda to: to.on_nodes("journalctl -u kubelet -n 50 --no-pager"),
     "kubelet-unhealthy": lambda to: to.on_nodes("journalctl -u kubelet -n 50 --no-pager"),
+    "healthz-not-its-own": lambda to: to.on_nodes("ss -ltnp"),
     "config-lenient": lambda to: to.on_nodes("journalctl -u kubelet -n 50 --no-pager"),
     "runtime-not-running": lambda to: to.on_nodes("systemctl --failed --no-pager"),
     "armed-by-another": lambda _: "rollout status",

@@ -29,6 +29,7 @@ from rollout.core.text import json_text
 from rollout.core.text.terminal import counted
 from rollout.kubelet import values
 from rollout.kubelet.node import arguments
+from rollout.kubelet.node.fitness import NOT_ITS_OWN, NOT_OBSERVED
 
 # The healthz port of a node's kubelet, from the node's snapshot: no plan is needed.
 #
@@ -198,6 +199,8 @@ def _healthz(change: Change, measurement: Measurement) -> Judged:
         )
     if said == "ok":
         return Verdict.PASS, f"ok on port {change.healthz_port}"
+    if said in NOT_OBSERVED:
+        return Verdict.UNKNOWN, f"{NOT_OBSERVED[said]} [{NOT_ITS_OWN}]"
     return Verdict.FAIL, said
 
 

@@ -6,7 +6,7 @@ What the agent checks again right before it arms is already refused here, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
@@ -65,6 +65,13 @@ OLDEST_SYSTEMD = 236
 _DEFAULT_STOP = 90.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|min|s|h|d|w)")
+NOT_ITS_OWN = "healthz-not-its-own"
+NOT_OBSERVED: Mapping[str, str] = {
+    "not-its-own": "another process than the main process of the kubelet's unit listens on the health port",
+    "not-observed": "the node does not show which process listens on the health port",
+}
+"""The agent's answers where nothing is known of the kubelet's own ``/healthz``: any user of a node may listen on a free port."""
+
 _NOT_HEALTHY = re.compile(r"refused|timeout|status .*")
 
 Refusal = tuple[str, str]
@@ -175,6 +182,8 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
         return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was unhealthy before"
     if measured.healthz is not None and _NOT_HEALTHY.fullmatch(measured.healthz):
         return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was unhealthy before"
+    if measured.healthz in NOT_OBSERVED:
+        return NOT_ITS_OWN, f"{NOT_OBSERVED[measured.healthz]}: whether the kubelet is healthy cannot be observed"
     if measured.lenient:
         return (
             "config-lenient",

@@ -228,6 +228,8 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (broken(kubeadm(), process=None), "kubelet-not-running"),
         (broken(kubeadm(), healthz="refused"), "kubelet-unhealthy"),
         (broken(kubeadm(), healthz="status 500"), "kubelet-unhealthy"),
+        (broken(kubeadm(), healthz="not-its-own"), "healthz-not-its-own"),
+        (broken(kubeadm(), healthz="not-observed"), "healthz-not-its-own"),
         (broken(kubeadm(), lenient=2), "config-lenient"),
         (broken(kubeadm(), lenient=None), "log-unreadable"),
         (replace(kubeadm(), facts={"systemd": "systemd 219"}), "systemd-too-old"),
