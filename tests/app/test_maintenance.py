@@ -16,7 +16,7 @@ KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
 
 def verified(*lines: str, machine: str = MACHINE) -> RemoteAnswer:
     """The answer of a node that run r1 confirmed."""
-    expected = f"expected r1-1 confirmed {digest(NEW)} 644 0:0 {CONFIG}"
+    expected = f"expected r1-1 confirmed 1 0 {digest(OLD)} {digest(NEW)} 644 0:0 {CONFIG}"
     return answer("verify", f"fact machine-id {machine}", expected, *lines, *well())
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, Stale, Token
+from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_files
 
 HINTS = frozenset({"replaced-after-start"})
 """References that are only hints: an inode changes for many reasons, some of them harmless."""
@@ -20,24 +21,6 @@ KUBEADM_CONFIG = "/var/lib/kubelet/config.yaml"
 
 KUBEADM_UPGRADED = "kubeadm-upgraded"
 """The fact with the time of kubeadm's last rewrite, in seconds since the epoch, and the place of its backup."""
-
-UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """One path, by the newest transaction that changed it.
-
-    ``digest`` is ``""`` for a path that should be absent. ``mode`` (octal) and ``owner`` (``uid:gid``) are ``""`` if
-    nothing is expected. While the transaction is in progress, nothing is expected of the path.
-    """
-
-    path: str
-    tx: str
-    state: ReceiptState
-    digest: str = ""
-    mode: str = ""
-    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +44,17 @@ class Verification:
     machine_id: str
     token: Token
     receipts: tuple[Receipt, ...]
-    expected: tuple[Expected, ...]
+    transactions: tuple[NodeTransaction, ...]  # those that changed files, the newest first
     files: Mapping[str, FileState]
     measurement: Measurement
     stale: tuple[Stale, ...] = ()
     binary: Binary | None = None
     age: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        return expected_files(self.transactions)
 
 
 @dataclass(frozen=True, slots=True)
