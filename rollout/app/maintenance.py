@@ -15,7 +15,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
+from rollout.core.model.verification import Drift, NodeCheck, Undone, Verification, by_kubeadm, change_standing, drifts
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 
@@ -64,13 +64,13 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 
 def verify_fleet(
     access: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
-) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
+) -> tuple[Mapping[str, NodeCheck], tuple[Unread, ...]]:
     """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
     ``keep`` stores the trace of an answer that rollout fails on.
     """
 
-    def read(target: Target) -> tuple[Drift, ...] | Unread:
+    def read(target: Target) -> NodeCheck | Unread:
         name = target.name
         command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
         found = run_verification(nodes, target, command, keep)
@@ -83,10 +83,10 @@ def verify_fleet(
     return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
 
 
-def _compared(answer: Verification | Unread, known: Known | None) -> tuple[Drift, ...] | Unread:
+def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:
     if isinstance(answer, Unread):
         return answer
-    return *_against_journal(answer, known), *_named(answer, known)
+    return NodeCheck((*_against_journal(answer, known), *_named(answer, known)), change_standing(answer))
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

@@ -16,9 +16,11 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import UNDER_WAY, FileVersions, NodeTransaction, in_force
+from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.state import Goal, NodeState
 from rollout.core.text.nodesets import expand
+from rollout.errors import UsageError
 
 Histories = Mapping[str, tuple[NodeTransaction, ...]]
 """Node → its transactions, the oldest first. A transaction is named by its run."""
@@ -63,10 +65,15 @@ def with_files(found: Histories, nodes: Collection[str], runs: Collection[str], 
     return {name: tuple(filled(name, each) for each in found[name]) for name in nodes if name in found}
 
 
-def changes_of_runs(journal: PastRuns, cluster: str) -> tuple[RunChanges, ...]:
-    """The runs of a cluster, oldest first, from the first that can be read: an unreadable one may have reverted any before it."""
+def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> tuple[RunChanges, ...]:
+    """The runs of a cluster, oldest first, from the first that can be read: an unreadable one may have reverted any before it.
+
+    ``spared``: runs that are not looked at, because they are at work.
+    """
     found: list[RunChanges] = []
     for header in headers_of(journal, cluster):
+        if header.run in spared:
+            continue
         summary = journal.summary(header.run)
         if summary is None:
             state = replay_if_readable(journal, header.run)
@@ -149,3 +156,23 @@ def _above(run: str, found: Histories) -> Iterator[tuple[str, NodeTransaction]]:
         below = next((each for each in in_force(known) if each.tx == run), None)
         if below is not None:
             yield from ((name, each) for each in reversed(in_force(known)) if each.applied_at > below.applied_at)
+
+
+def topmost_above(found: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Run → the newest run in force above it → the nodes where both are in force."""
+    nodes: dict[str, dict[str, list[str]]] = {}
+    for name, known in found.items():
+        standing = in_force(known)
+        for each in standing[1:]:
+            nodes.setdefault(each.tx, {}).setdefault(standing[0].tx, []).append(name)
+    return {run: {top: tuple(names) for top, names in above.items()} for run, above in nodes.items()}
+
+
+def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
+    """The plans with a change in force, the oldest first, each with its nodes. ``UsageError`` ``no-plan``: no run has a plan."""
+    known = changes_of_runs(journal, cluster)
+    nodes = nodes_by_run(histories(known))
+    if all(each.reverted is not None for each in known):
+        raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
+    headers = [(journal.header(each.run), nodes[each.run]) for each in known if each.run in nodes]
+    return tuple((plan_codec.decode(header.plan, header.run), names) for header, names in headers)

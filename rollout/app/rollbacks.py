@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 
+from rollout.app.after_run import MAY_HOLD
 from rollout.app.following import rolled_back_since
 from rollout.app.node_histories import changes_of_runs, files_of_plans, histories, newer_than, with_files
 from rollout.app.ports import PastRuns
@@ -18,7 +19,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import on_top_of
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import revert_order
-from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.run.state import LeftOut, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
@@ -27,14 +28,6 @@ from rollout.errors import UsageError
 
 EMERGENCY_ZONE = Share(percent=50.0)
 """The default share of a zone that may be unavailable at once, if there is more than one zone."""
-
-HOLDING = frozenset(
-    {
-        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE,
-    }
-)  # fmt: skip
-"""States of nodes that may have a run's change: a rollback reverts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +79,7 @@ def rollback_order(
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and name not in back and (claimed or record.state in HOLDING or record.owed)
+        if name in chosen and name not in back and (claimed or record.state in MAY_HOLD or record.owed)
     }
     left_out = () if force else tuple(_below(since.on_top, transactions))
     below = {name for names in since.on_top.values() for name in names} if not force else frozenset()

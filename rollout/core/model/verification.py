@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.snapshot import FileState, Measurement, Receipt, Stale, Token
+from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
 from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_files
 
 HINTS = frozenset({"replaced-after-start"})
@@ -55,6 +56,29 @@ class Verification:
     @property
     def expected(self) -> tuple[Expected, ...]:
         return expected_files(self.transactions)
+
+
+class ChangeStanding(StrEnum):
+    """Whether a node has a change of rollout, by its own receipts."""
+
+    CHANGED = "changed"
+    REVERTED = "reverted"
+    NEVER = "never"
+
+
+def change_standing(found: Verification) -> ChangeStanding:
+    if not found.receipts:
+        return ChangeStanding.NEVER
+    reverted = all(receipt.state is ReceiptState.REVERTED for receipt in found.receipts)
+    return ChangeStanding.REVERTED if reverted else ChangeStanding.CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """What a verification found on a node that was read."""
+
+    drifts: tuple[Drift, ...]
+    standing: ChangeStanding
 
 
 @dataclass(frozen=True, slots=True)
