@@ -1,7 +1,7 @@
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
 prune() { # remove all but the newest `keep`, the newest confirmed and those under way; the receipt first
-  transactions
+  transactions last # what a kept one left on a path is what the path holds, only if none after it was removed
   count=0 confirmed=''
   for name in $all_tx; do
     load_known "$name"

@@ -76,15 +76,41 @@ become() { # NAME: one rename, durable when this returns true. If it hangs, a gu
   esac && flush "$T"
 }
 
-transactions() { # every transaction's name into `all_tx`, newest first
-  all_tx='' found='' receipts='' nth=0
+read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `place`; 0: none noted
+  set +f
+  set -- "$T"/place.*
+  set -f
+  place=${1##*.}
+  is_number "$place" || place=0
+}
+
+note_place() { # right before the requested revert of a confirmed transaction. In a name: a revert needs no room. Best effort
+  top=0
+  for name in $all_tx; do
+    load_known "$name"
+    read_place
+    [ "$r_seq" -le "$top" ] || top=$r_seq
+    [ "$place" -le "$top" ] || top=$place
+  done
+  load_known "$asked"
+  read_place
+  case $place in
+    0) mv -f "$T/next/reverting-guard" "$T/place.$((top + 1))" ;; # no guard reverts it any more
+    *) [ "$place" = "$top" ] || mv -f "$T/place.$place" "$T/place.$((top + 1))" ;;
+  esac 2>/dev/null || :
+}
+
+transactions() { # [last] every transaction's name into `all_tx`, newest first; with `last`: that with the last apply or revert first
+  all_tx='' found='' receipts='' nth=0 by=${1:-apply}
   set +f
   set -- "$S"/tx/*/receipt
   set -f
   for entry in "$@"; do
     entry=${entry%/receipt}
     load "${entry##*/}" || continue
-    nth=$((nth + 1)) found="$found $r_seq:$tx" receipts="$receipts $tx"
+    read_place
+    [ "$by,$((place > r_seq))" = last,1 ] || place=$r_seq
+    nth=$((nth + 1)) found="$found $place:$tx" receipts="$receipts $tx"
     eval "receipt_$nth=\$receipt"
   done
   while [ -n "$found" ]; do

@@ -38,7 +38,7 @@ revert_locked() {
   check_ours
   unit=$r_unit healthz=$r_port
   concern
-  [ "$r_state" != confirmed ] || { flusher=bounded && rearm_boot_unit; } # nothing is armed until a file is renamed
+  [ "$r_state" != confirmed ] || { flusher=bounded && rearm_boot_unit && note_place; } # nothing is armed until a file is renamed
   take_back asked restart || {
     start_timer 5 --no-block
     say "say revert-unfinished the node tries again by itself, and at boot"

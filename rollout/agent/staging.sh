@@ -3,7 +3,9 @@ sweep() { # remove transactions that died before their receipt; refuses if one i
   top=0
   for name in $all_tx; do
     load_known "$name"
+    read_place
     [ "$r_seq" -le "$top" ] || top=$r_seq
+    [ "$place" -le "$top" ] || top=$place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   remove_strays

@@ -1,24 +1,17 @@
 # --------------------------------------------------------------------------------------------------------------- verify
 
-expect() { # what the loaded transaction's files should hold, except those that a newer one touched too
+expect() { # what each file of the loaded transaction held before and after; which of them counts depends on the others
   n=1
+  read_place
   while [ "$n" -le "$r_files" ]; do
     if load_file "$n"; then
-      case " $list " in *" $f_path "*) ;; *) expect_file "$n" ;; esac
+      case " $list " in *" $f_path "*) ;; *) list="$list $f_path" ;; esac
+      mode='- -'
+      read -r mode 2>/dev/null <"$T/mode.$n" || mode='- -'
+      say "expected $tx $r_state $r_seq $place $f_before $f_after $mode $f_path"
     fi
     n=$((n + 1))
   done
-}
-
-expect_file() { # N
-  list="$list $f_path" mode='- -'
-  case $r_state in
-    confirmed) holds=$f_after ;;
-    reverted) holds=$f_before ;;
-    *) holds=- ;; # under way: old or new
-  esac
-  case $holds in - | absent) ;; *) read -r mode 2>/dev/null <"$T/mode.$1" || mode='- -' ;; esac
-  say "expected $tx $r_state $holds $mode $f_path"
 }
 
 verb_verify() {

@@ -16,7 +16,7 @@ from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, held_by, p
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.playbook import Limits
-from rollout.core.model.proof import NodeProof, Proven
+from rollout.core.model.proof import NodeProof, Proven, as_before
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState, highest_believed
 from rollout.core.plans.receipt_history import on_nodes
@@ -301,8 +301,7 @@ class EmergencyRollback:
     def _exit_code(self) -> int:
         if self.ended is not Ending.DONE:
             return 130 if self.ended is Ending.INTERRUPTED else 5
-        proven = all(proof.proven is Proven.PROVEN for proof in self._all_proofs())
-        return 0 if proven and not self.left_behind else 4
+        return 0 if as_before(self._all_proofs()) and not self.left_behind else 4
 
 
 def still_owed(state: RunState) -> dict[str, str]:

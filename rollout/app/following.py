@@ -15,7 +15,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
 from rollout.core.presentation.summary import reverted
-from rollout.core.presentation.summary_text import Afterwards, Attendance
+from rollout.core.presentation.summary_text import Attendance
 from rollout.core.run.events import Answered, Event, Resumed, Trigger
 from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
@@ -218,15 +218,6 @@ def silences_left(journal: PastRuns, run: str, now: float) -> tuple[LeftSilence,
     """The silences that a run without a controller left and that have not expired at ``now``."""
     plan = plan_of(journal.header(run))
     return left_silences(Follower(journal, run).catch_up(), plan, now) if plan else ()
-
-
-def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
-    """What the events of a run, replayed to this state, do not contain."""
-    run = state.order.run
-    controller = attendance(journal, state.order.cluster, run)
-    alone = state.phase is not Phase.ENDED and not controller.alive
-    left = silences_left(journal, run, now) if alone else ()
-    return Afterwards(now, controller, left, rolled_back_since(journal, run), late_of(journal, state))
 
 
 NOT_LATE = b'\n"late": null'

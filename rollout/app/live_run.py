@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from rollout.app.following import afterwards, attendance, order_of, plan_of
+from rollout.app.after_run import afterwards
+from rollout.app.following import attendance, order_of, plan_of
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal, PastRuns
 from rollout.core.presentation.pages.story import Past, Story, StoryFold, tell

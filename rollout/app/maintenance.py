@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import field
 
-from rollout.app.following import plan_of, replay_if_readable
+from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
+from rollout.app.node_histories import changes_of_runs, histories, newest_in_force
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -14,14 +15,11 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.verification import Drift, Undone, Verification, by_kubeadm, drifts
-from rollout.core.run.state import Goal, NodeState
+from rollout.core.model.verification import Drift, NodeCheck, Undone, Verification, by_kubeadm, change_standing, drifts
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 
 FORGET_SECONDS = 60.0
-MOST_RUNS = 20
-"""Most runs of a cluster that are searched for what was confirmed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +46,11 @@ class Freed:
 
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
-    """Node → the newest run of the journal that left it confirmed, without nodes that were reverted since."""
-    found: dict[str, Known | None] = {}
-    for header in journal.runs(cluster)[:MOST_RUNS]:
-        state = replay_if_readable(journal, header.run)
-        if state is None:
-            break  # it may have reverted any older change
-        plan = plan_of(header)
-        for name, record in state.nodes.items():
-            if name in found or record.state in (NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED):
-                continue
-            confirmed = state.order.goal is Goal.APPLY and record.state is NodeState.CONFIRMED
-            found[name] = _known(header, plan, name) if confirmed and plan else None
+    """Node → the newest run of the journal with a change in force there. A node that was reverted to an older one has that."""
+    newest = newest_in_force(histories(changes_of_runs(journal, cluster)))
+    headers = {run: journal.header(run) for run in dict.fromkeys(newest.values())}
+    plans = {run: plan_of(header) for run, header in headers.items()}
+    found = {name: _known(headers[run], plan, name) for name, run in newest.items() if (plan := plans[run])}
     return {name: known for name, known in found.items() if known is not None}
 
 
@@ -73,13 +64,13 @@ def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
 
 def verify_fleet(
     access: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
-) -> tuple[Mapping[str, tuple[Drift, ...]], tuple[Unread, ...]]:
+) -> tuple[Mapping[str, NodeCheck], tuple[Unread, ...]]:
     """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
     ``keep`` stores the trace of an answer that rollout fails on.
     """
 
-    def read(target: Target) -> tuple[Drift, ...] | Unread:
+    def read(target: Target) -> NodeCheck | Unread:
         name = target.name
         command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
         found = run_verification(nodes, target, command, keep)
@@ -92,10 +83,10 @@ def verify_fleet(
     return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
 
 
-def _compared(answer: Verification | Unread, known: Known | None) -> tuple[Drift, ...] | Unread:
+def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:
     if isinstance(answer, Unread):
         return answer
-    return *_against_journal(answer, known), *_named(answer, known)
+    return NodeCheck((*_against_journal(answer, known), *_named(answer, known)), change_standing(answer))
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

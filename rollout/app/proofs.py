@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
 
+from rollout.app.following import replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_snapshot, run_verification
+from rollout.app.node_histories import files_of_plans
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
-from rollout.app.ports import Nodes, Target
+from rollout.app.ports import Nodes, PastRuns, Target
 from rollout.app.reading import each
-from rollout.core.model.proof import BOOT_UNIT, NodeProof, proof_of
+from rollout.core.model.proof import BOOT_UNIT, NOTHING_PROMISED, NodeProof, proof_of
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Verification
+from rollout.core.run.state import NodeState
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.health_gates.expectations import DEFAULT_HEALTHZ_PORT, healthz_port
+
+NO_PLAN: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+
+_UNTOUCHED = frozenset({NodeState.PENDING, NodeState.SKIPPED, NodeState.REFUSED})
 
 _NOT_THERE = frozenset({"refused", "timeout"})
 
@@ -24,20 +33,22 @@ def prove(
     transactions: Mapping[str, str],
     left: Mapping[str, tuple[str, ...]],
     keep: Keep = keep_nothing,
+    promised: Mapping[str, Mapping[str, str]] = NO_PLAN,
 ) -> tuple[NodeProof, ...]:
     """Prove each node of ``access``. ``transactions``: node → what was reverted; ``left``: what cleanup could not remove.
 
-    ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
+    ``promised``: node → path → digest before the change, for nodes that the run's plan changed. ``keep`` stores the trace of an answer that rollout fails on. That node is not proven.
     """
 
     def judged(target: Target, found: Verification | Unread) -> NodeProof:
-        return proof_of(found, transactions[target.name], left.get(target.name, ()))
+        name = target.name
+        return proof_of(found, transactions[name], left.get(name, ()), promised.get(name, NOTHING_PROMISED))
 
     def read(target: Target) -> NodeProof:
         name = target.name
         return attempt(
             name,
-            lambda: judged(target, _found(access, nodes, target, keep)),
+            lambda: judged(target, _found(access, nodes, target, tuple(promised.get(name, ())), keep)),
             lambda why: judged(target, Unread(name, READING_FAILED, why)),
             keep,
         )
@@ -45,15 +56,45 @@ def prove(
     return tuple(each(access, nodes, read).values())
 
 
-def _found(access: NodeAccess, nodes: Nodes, target: Target, keep: Keep) -> Verification | Unread:
-    found = _asked(access, nodes, target, DEFAULT_HEALTHZ_PORT, keep)
+def promised_files(journal: PastRuns, transactions: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """Node → path → digest before the change (``""``: absent), by the plan of each run that may have changed the node.
+
+    Nodes that a run has not touched, and runs of which this journal has no readable plan, are left out.
+    """
+    files, changed = files_of_plans(journal), _changed(journal)
+    found: dict[str, Mapping[str, str]] = {}
+    for name, transaction in transactions.items():
+        run = transaction.rpartition("-")[0]
+        if name in changed(run):
+            found[name] = {file.path: file.before for file in files(run).get(name, ())}
+    return found
+
+
+def _changed(journal: PastRuns) -> Callable[[str], Collection[str]]:
+    """Run → the nodes that it may have changed."""
+
+    @cache
+    def changed(run: str) -> Collection[str]:
+        if all(header.run != run for header in journal.listed()):
+            return frozenset()
+        state = replay_if_readable(journal, run)
+        nodes = state.nodes.items() if state is not None else ()
+        return frozenset(name for name, record in nodes if record.state not in _UNTOUCHED)
+
+    return changed
+
+
+def _found(
+    access: NodeAccess, nodes: Nodes, target: Target, paths: tuple[str, ...], keep: Keep
+) -> Verification | Unread:
+    found = _asked(access, nodes, target, paths, DEFAULT_HEALTHZ_PORT, keep)
     if isinstance(found, Verification) and found.measurement.healthz in _NOT_THERE:
-        return _asked_where_it_is(access, nodes, target, found, keep)
+        return _asked_where_it_is(access, nodes, target, paths, found, keep)
     return found
 
 
 def _asked_where_it_is(
-    access: NodeAccess, nodes: Nodes, target: Target, found: Verification, keep: Keep
+    access: NodeAccess, nodes: Nodes, target: Target, paths: tuple[str, ...], found: Verification, keep: Keep
 ) -> Verification | Unread:
     """The kubelet may serve healthz on another port: its files contain the port."""
     command = agent_call.snapshot(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
@@ -61,14 +102,16 @@ def _asked_where_it_is(
     if isinstance(snapshot, Unread):
         return replace(found, measurement=replace(found.measurement, healthz=None))
     port = healthz_port(snapshot)
-    return found if port == DEFAULT_HEALTHZ_PORT else _asked(access, nodes, target, port, keep)
+    return found if port == DEFAULT_HEALTHZ_PORT else _asked(access, nodes, target, paths, port, keep)
 
 
-def _asked(access: NodeAccess, nodes: Nodes, target: Target, port: int, keep: Keep) -> Verification | Unread:
+def _asked(
+    access: NodeAccess, nodes: Nodes, target: Target, paths: tuple[str, ...], port: int, keep: Keep
+) -> Verification | Unread:
     command = agent_call.verify(
         access.program,
         unit=UNIT,
-        paths=(BOOT_UNIT,),
+        paths=(BOOT_UNIT, *paths),
         sudo=access.sudo[target.name],
         deadline=READ_SECONDS,
         healthz_port=port,

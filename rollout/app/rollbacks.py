@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import field, replace
 
+from rollout.app.after_run import MAY_HOLD
+from rollout.app.following import rolled_back_since
+from rollout.app.node_histories import changes_of_runs, files_of_plans, histories, newer_than, with_files
+from rollout.app.ports import PastRuns
 from rollout.app.runs import check_in_inventory
 from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.frozen import dataclass
@@ -12,9 +16,10 @@ from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.transactions import on_top_of
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import revert_order
-from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
+from rollout.core.run.state import LeftOut, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
@@ -24,29 +29,71 @@ from rollout.errors import UsageError
 EMERGENCY_ZONE = Share(percent=50.0)
 """The default share of a zone that may be unavailable at once, if there is more than one zone."""
 
-HOLDING = frozenset(
-    {
-        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE,
-    }
-)  # fmt: skip
-"""States of nodes that may have a run's change: a rollback reverts them."""
+
+@dataclass(frozen=True, slots=True)
+class SinceRun:
+    """What later runs did to the nodes of a run, by the journal. Each is run → nodes.
+
+    ``rolled_back``: later rollbacks, with the nodes where they reverted it. ``on_top``: later runs that changed the same
+    files of nodes and are in force there: their bytes are not those of this run.
+    """
+
+    rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+NOTHING_SINCE = SinceRun()
+
+
+def since_run(journal: PastRuns, run: str) -> SinceRun:
+    """Read from the journal what later runs did to the nodes of a run."""
+    found = histories(changes_of_runs(journal, journal.header(run).cluster))
+    newer = newer_than(run, found)
+    nodes = {name for names in newer.values() for name in names}
+    known = with_files(found, nodes, {run, *newer}, files_of_plans(journal))
+    on_top: dict[str, list[str]] = {}
+    for name, transactions in known.items():
+        for above in on_top_of(run, transactions):
+            on_top.setdefault(above.tx, []).append(name)
+    return SinceRun(rolled_back_since(journal, run), {above: tuple(names) for above, names in on_top.items()})
 
 
 def rollback_order(
-    state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits, *, force: bool
+    state: RunState,
+    run: str,
+    chosen: frozenset[str],
+    inventory: Inventory,
+    limits: Limits,
+    since: SinceRun = NOTHING_SINCE,
+    *,
+    force: bool,
 ) -> Order:
     """The order that reverts a run on those of its nodes that may have its change.
 
-    A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended.
+    A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended. Nodes that
+    a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, unless
+    ``force`` is given: they would refuse.
     """
     claimed = state.phase is not Phase.ENDED
+    back = {name for names in since.rolled_back.values() for name in names}
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and (claimed or record.state in HOLDING or record.owed)
+        if name in chosen and name not in back and (claimed or record.state in MAY_HOLD or record.owed)
     }
-    return _revert_order(run, inventory, transactions, limits, force=force)
+    left_out = () if force else tuple(_below(since.on_top, transactions))
+    below = {name for names in since.on_top.values() for name in names} if not force else frozenset()
+    reverted = {name: transaction for name, transaction in transactions.items() if name not in below}
+    return _revert_order(run, inventory, reverted, limits, left_out, force=force)
+
+
+def _below(on_top: Mapping[str, tuple[str, ...]], nodes: Collection[str]) -> Iterator[LeftOut]:
+    """The nodes whose files a newer run has changed, each with the newest of these runs: that is to be rolled back first."""
+    newest = {name: run for run, names in on_top.items() for name in names if name in nodes}
+    for run in dict.fromkeys(newest.values()):
+        names = [name for name, above in newest.items() if above == run]
+        why = f"run {run} changed the same files since; first `rollout rollback {run}`"
+        yield LeftOut("below a newer run", why, fold(names), len(names))
 
 
 def _revert_order(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rollout.app.following import afterwards, attendance
+from rollout.app.after_run import afterwards
+from rollout.app.following import attendance
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Note, PastRuns
 from rollout.core.model.frozen import dataclass

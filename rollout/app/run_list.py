@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rollout.app.following import replay_if_readable
+from rollout.app.node_histories import changes_of_runs, histories, topmost_above
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
-from rollout.core.presentation.summary_text import RolledBack
+from rollout.core.presentation.summary_text import NewerRun, RolledBack, newer_runs
 from rollout.core.run.state import Goal, Phase
 from rollout.core.text.nodesets import expand
 
@@ -23,11 +24,17 @@ def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
     clusters = dict.fromkeys(header.cluster for header in headers)
     holders = (journal.holder(name) for name in clusters)
     at_work = {holder.run for holder in holders if holder is not None and holder.alive}
+    above = {
+        run: newer
+        for name in clusters
+        for run, newer in topmost_above(histories(changes_of_runs(journal, name, at_work))).items()
+    }
     later: LaterRollbacks = {}
     for header in headers:
         summary = None if header.run in at_work else _summary(journal, header.run)
         standing = RunStanding.AT_WORK if header.run in at_work else _standing(summary)
-        yield _listed(header, summary, standing, later.get(header.run, ()))
+        newer = newer_runs(above.get(header.run, {}))
+        yield _listed(header, summary, standing, later.get(header.run, ()), newer)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
 
@@ -40,7 +47,11 @@ def _summary(journal: PastRuns, run: str) -> RunSummary | None:
 
 
 def _listed(
-    header: RunHeader, summary: RunSummary | None, state: RunStanding, rolled_back: tuple[RolledBack, ...]
+    header: RunHeader,
+    summary: RunSummary | None,
+    state: RunStanding,
+    rolled_back: tuple[RolledBack, ...],
+    on_top: tuple[NewerRun, ...],
 ) -> ListedRun:
     return ListedRun(
         run=header.run,
@@ -54,6 +65,7 @@ def _listed(
         exit_code=summary.exit_code if summary else None,
         pending_recovery=PendingNodes(summary.owed if summary else ""),
         rolled_back=rolled_back,
+        on_top=on_top,
     )
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rollout.app.after_run import MAY_HOLD
 from rollout.app.following import AWAY_SECONDS, late_findings, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Clock, Journal
-from rollout.app.rollbacks import HOLDING
 from rollout.app.run_list import listed_runs
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence
@@ -181,7 +181,7 @@ def _of_ending(listed: ListedRun, summary: RunSummary | None) -> HaltRemedy:
         return HaltRemedy.RECOVER
     if listed.state is RunStanding.PREFLIGHT:
         return HaltRemedy.PLAN_AGAIN
-    if summary is None or summary.owed or any(kind in summary.nodes for kind in HOLDING):
+    if summary is None or summary.owed or any(kind in summary.nodes for kind in MAY_HOLD):
         return HaltRemedy.RESUME_OR_ROLL_BACK
     return HaltRemedy.RESUME_OR_PLAN_AGAIN
 

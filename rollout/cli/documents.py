@@ -36,6 +36,7 @@ from rollout.core.presentation.emergency_text import (
 from rollout.core.presentation.event_documents import EVENT_DOCUMENTS
 from rollout.core.presentation.freeze_text import FreezeDocument
 from rollout.core.presentation.nothing_to_do import NothingToDoDocument
+from rollout.core.presentation.nothing_to_revert import NothingToRevertDocument
 from rollout.core.presentation.pages.document import ReportDocument
 from rollout.core.presentation.run_list import RunsDocument
 from rollout.core.presentation.sequence_text import SequenceDocument
@@ -51,7 +52,7 @@ DOCUMENTS: tuple[type, ...] = (
     *EVENT_DOCUMENTS, ApprovalDocument, CheckDocument, CommandResultDocument, ConfigDocument, CordonsDocument, DiagnosisDocument, DoctorDocument, DriftDocument,
     ExplanationDocument, ForecastDocument, ForgetDocument, FreezeDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LateWatchDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
-    NothingToDoDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
+    NothingToDoDocument, NothingToRevertDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
     PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,
     SequenceDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
     WaitingDocument,

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from rollout.app.following import newest_plan
+from rollout.app.node_histories import plans_in_force
 from rollout.cli.options import session_options
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
-from rollout.core.model.plan import Plan
 from rollout.core.plans.kubeadm_patches import (
     PATCH_FILE,
     KubeadmPatch,
     kubeadm_document,
     kubeadm_lines,
     kubeadm_patches,
+    patches_in_force,
 )
 from rollout.core.text import documents
 from rollout.core.text.nodesets import fold
@@ -32,7 +32,7 @@ def export() -> None:
 
 @export.command()
 @click.argument("plan", required=False, default="")
-@click.option("--cluster", default="", help="Without a plan: that of this cluster's newest run.")
+@click.option("--cluster", default="", help="Without a plan: the changes that are in force on this cluster.")
 @click.option(
     "--patches",
     type=click.Path(path_type=Path, file_okay=False),
@@ -41,11 +41,13 @@ def export() -> None:
 )
 @session_options
 def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> None:
-    """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep a plan's change in an upgrade.
+    """Show what ConfigMap kubelet-config or kubeadm's --patches must contain to keep changes in an upgrade.
+
+    With --cluster: the confirmed changes of all runs in the journal, without those that were rolled back since.
 
     Example: `rollout export kubeadm --cluster rno`
     """
-    found = kubeadm_patches(_plan(session, plan, cluster))
+    found = _patches(session, plan, cluster)
     if patches is not None:
         _write(patches, found)
     elif session.output == "json":
@@ -54,12 +56,12 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
         click.echo("\n".join(kubeadm_lines(found)))
 
 
-def _plan(session: Session, path: str, cluster: str) -> Plan:
+def _patches(session: Session, path: str, cluster: str) -> tuple[KubeadmPatch, ...]:
     if bool(path) == bool(cluster):
-        raise UsageError("which-plan", "give a plan file, or --cluster for the plan of its newest run")
-    if cluster:
-        return newest_plan(session.past(), cluster)
-    return plan_in(Path(path))
+        raise UsageError("which-plan", "give a plan file, or --cluster for the changes that are in force there")
+    return (
+        patches_in_force(plans_in_force(session.past(), cluster)) if cluster else kubeadm_patches(plan_in(Path(path)))
+    )
 
 
 def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
@@ -75,4 +77,4 @@ def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
             f"{printable(str(path), LONGEST_PATH)}: {counted(len(patch.nodes), 'node')}  {printable(fold(patch.nodes), 160)}"
         )
     if not patches:
-        click.echo("nothing written: the plan edits no file that kubeadm writes")
+        click.echo("nothing written: no change edits a file that kubeadm writes")

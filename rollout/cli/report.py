@@ -8,7 +8,7 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.private_files import write_privately
-from rollout.app.following import afterwards
+from rollout.app.after_run import afterwards
 from rollout.app.live_run import tell_run
 from rollout.app.past_runs import past_run
 from rollout.app.run_documents import past_run_document
@@ -58,7 +58,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     elif file is not None:
         click.echo(f"report of run {story.past.order.run}: {printable(str(file), LONGEST_PATH)}")
     else:
-        echo_lines((*report_lines(story), *afterwards_lines(summarize(story.state), after)))
+        echo_lines((*report_lines(story, after), *afterwards_lines(summarize(story.state), after)))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,9 +16,9 @@ from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
 from rollout.app.freezes import freeze_in
 from rollout.app.ports import Journal
-from rollout.app.proofs import prove
-from rollout.app.rollbacks import RunsToRevert, rollback_order
-from rollout.app.runs import highest_counter, start_revert
+from rollout.app.proofs import promised_files, prove
+from rollout.app.rollbacks import RunsToRevert, rollback_order, since_run
+from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.composition.emergency_io import (
@@ -33,13 +33,14 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
-from rollout.core.model.proof import Proven
+from rollout.core.model.proof import NodeProof, as_before
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
+from rollout.core.presentation.nothing_to_revert import not_reverted_lines, nothing_to_revert
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, Order, RunState
-from rollout.core.text import durations
+from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
@@ -176,7 +177,14 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     source = replay(journal, known_run(session, journal.listed(), run))
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
-    order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
+    since = since_run(journal, source.order.run)
+    back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen.intersection(names))))}
+    order = rollback_order(source, new_run_id(), chosen, inventory, limits, since, force=force)
+    if session.output == "text":
+        for line in not_reverted_lines(back, order.left_out):
+            click.echo(line)
+    if not order.nodes:
+        return _nothing_to_revert(session, journal, source, inventory, chosen, back, order)
     say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if freeze := freeze_in(journal, order.cluster):
         click.echo(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
@@ -188,13 +196,29 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
                 "the run's silences are not lifted; they expire by themselves: "
                 + printable(", ".join(source.silences), 300)
             )
-    if not order.nodes:
-        lift_those_of(session, journal, inventory, source, chosen)
-        return 0
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
     )
     return revert_by_journal(session, journal, source, order, inventory, chosen)
+
+
+def _nothing_to_revert(
+    session: Session,
+    journal: Journal,
+    source: RunState,
+    inventory: Inventory,
+    chosen: Collection[str],
+    back: Mapping[str, tuple[str, ...]],
+    order: Order,
+) -> int:
+    """Touches and claims no node. Cordons of the run that may be left are lifted all the same."""
+    lift_those_of(session, journal, inventory, source, chosen)
+    found = nothing_to_revert(source.order.run, back, order.left_out)
+    if session.output == "json":
+        click.echo(documents.line(found))
+    else:
+        click.echo("nothing to revert: no node was touched")
+    return found.exit_code
 
 
 def revert_by_journal(
@@ -207,7 +231,15 @@ def revert_by_journal(
         lift_those_of(session, journal, inventory, source, chosen)
         if state.ending is not Ending.DONE:
             return exit_code(state) or 0
-        asked = to_be_proven(state)
-        proofs = prove(session.access(inventory, tuple(asked)), tools.nodes, asked, left_behind(state), tools.keep)
+        proofs = prove_rollback(session, journal, state, inventory, tools)
     tell_proofs(session, proofs)
-    return exit_code(state) or (0 if all(proof.proven is Proven.PROVEN for proof in proofs) else 4)
+    return exit_code(state) or (0 if as_before(proofs) else 4)
+
+
+def prove_rollback(
+    session: Session, journal: Journal, state: RunState, inventory: Inventory, tools: Tools
+) -> tuple[NodeProof, ...]:
+    """Read every node that a rollback has reached, and compare it with what the rollback promises."""
+    asked = to_be_proven(state)
+    access = session.access(inventory, tuple(asked))
+    return prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))

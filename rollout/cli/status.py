@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.app.following import afterwards, replay
+from rollout.app.after_run import afterwards
+from rollout.app.following import replay
 from rollout.app.freezes import freeze_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import PastRuns, RunHeader
@@ -70,9 +71,9 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
 
 
 def _lines(journal: PastRuns, state: RunState, now: float) -> Iterator[str]:
-    summary = summarize(state)
-    yield from summary_lines(summary)
-    yield from afterwards_lines(summary, afterwards(journal, state, now))
+    summary, after = summarize(state), afterwards(journal, state, now)
+    yield from summary_lines(summary, after)
+    yield from afterwards_lines(summary, after)
 
 
 def _frozen(journal: PastRuns, cluster: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
-from rollout.app.rollbacks import rollback_order
+from rollout.app.rollbacks import rollback_order, since_run
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
 from rollout.cli.rollback import revert_by_journal, say_passed
@@ -130,9 +130,10 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     source = replay(journal, watcher.run)
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(inventory.nodes)
-    order = rollback_order(source, new_run_id(), chosen, inventory, watcher.plan.limits, force=False)
+    since = since_run(journal, watcher.run)
+    order = rollback_order(source, new_run_id(), chosen, inventory, watcher.plan.limits, since, force=False)
     say_passed(session, inventory, watcher.plan)
-    code = revert_by_journal(session, journal, source, order, inventory, chosen)
+    code = revert_by_journal(session, journal, source, order, inventory, chosen) if order.nodes else 0
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
     return code
 

@@ -84,6 +84,70 @@ def test_the_newest_transaction_that_touched_a_path_counts(node: Node) -> None:
     assert references(node) == {}
 
 
+NEWER: dict[str, bytes | None] = {CONFIG: b"newer config\n"}
+
+
+def expectations(node: Node) -> dict[str, str]:
+    return {entry.path: entry.digest for entry in node.verify().expected}
+
+
+def applied_twice(node: Node) -> Node:
+    """Transaction t1 on three files, then t2 on one of them."""
+    confirmed(node)
+    node.apply(order("t2", old=NEW, new=NEWER))
+    node.confirm("t2")
+    return node
+
+
+def test_after_rollbacks_from_the_newest_to_the_oldest_the_original_bytes_are_expected(node: Node) -> None:
+    applied_twice(node).revert("t2")
+    node.revert("t1")
+    assert node.files() == OLD
+    assert expectations(node) == {path: digest(content) for path, content in OLD.items()}
+    assert references(node) == {}
+
+
+def test_a_forced_revert_below_a_newer_transaction_decides_on_its_files(node: Node) -> None:
+    applied_twice(node)
+    assert node.revert("t1").reference == "foreign-bytes"
+    assert node.revert("t1", force=True).reference == ""
+    assert node.files() == OLD
+    assert expectations(node) == {path: digest(content) for path, content in OLD.items()}
+    assert node.revert("t2", force=True).reference == ""
+    assert node.read(CONFIG) == NEW[CONFIG], "what t2 replaced"
+    assert references(node) == {}
+
+
+def test_bytes_that_others_restored_are_no_sign_that_a_reverted_transaction_is_in_force(node: Node) -> None:
+    """The digests alone would mean: t2 was applied over t1, and t1 was reverted after it."""
+    confirmed(node).revert()
+    for path, content in NEW.items():
+        node.write(path, content or b"")
+    node.apply(order("t2", old=NEW, new=NEWER))
+    node.confirm("t2")
+    node.revert("t2")
+    assert expectations(node)[CONFIG] == digest(NEW[CONFIG])
+
+
+def test_the_order_of_reverts_outlives_the_removal_of_older_transactions(node: Node) -> None:
+    """Of three transactions one is removed: that with the oldest last event, not the oldest apply."""
+    applied_twice(node).revert("t2")
+    node.revert("t1")
+    node.apply(order("t3", new={FLAGS: b"T3=1\n"}))
+    node.confirm("t3", keep=2)
+    assert not node.tx("t2").exists()
+    assert references(node) == {}
+
+
+def test_receipts_of_an_earlier_version_are_ordered_by_the_bytes_that_they_replaced(node: Node) -> None:
+    applied_twice(node).revert("t2")
+    node.revert("t1")
+    for tx in ("t1", "t2"):
+        (mark,) = node.tx(tx).glob("place.*")
+        mark.unlink()
+    assert references(node) == {}
+
+
 def test_while_a_transaction_is_under_way_nothing_is_expected(node: Node) -> None:
     node.apply()
     assert references(node) == dict.fromkeys(NEW, "under-way")

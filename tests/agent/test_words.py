@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Process, ReceiptState, Service, Snapshot, Stale, Token, UnitState, Unread
-from rollout.core.model.verification import Binary, Expected, Verification
+from rollout.core.model.transactions import Expected
+from rollout.core.model.verification import Binary, Verification
 from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
@@ -126,7 +127,11 @@ def test_a_whole_answer() -> None:
 
 
 def test_a_verification_is_whole_or_unread() -> None:
-    text = b"expected t1 reverted absent - - /etc/a\nstale edited 5 kubelet.service /etc/b\nkubelet t1 9-1 9-2\nstarted 60\n"
+    text = (
+        b"expected t1 reverted 1 0 absent "
+        + b"0" * 64
+        + b" - - /etc/a\nstale edited 5 kubelet.service /etc/b\nkubelet t1 9-1 9-2\nstarted 60\n"
+    )
     found = parse_verification("n1", answer(text + b"end verify\n"))
     assert isinstance(found, Verification)
     assert found.expected == (Expected("/etc/a", "t1", ReceiptState.REVERTED),)
@@ -251,11 +256,12 @@ def test_a_node_that_was_not_reached() -> None:
         b"pulls",
         b"pulls a;b",
         b"pulls  a",
-        b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0",
-        b"expected t1 confirmed - 644 0:0 /etc/a",
-        b"expected t1 armed " + b"0" * 64 + b" - - /etc/a",
-        b"expected t1 odd " + b"0" * 64 + b" - - /etc/a",
-        b"expected t1 confirmed " + b"0" * 64 + b" 644 0:0 etc/a",
+        b"expected t1 confirmed 1 0 absent " + b"0" * 64 + b" 644 0:0",
+        b"expected t1 confirmed 1 0 absent - 644 0:0 /etc/a",
+        b"expected t1 confirmed -1 0 absent " + b"0" * 64 + b" 644 0:0 /etc/a",
+        b"expected t1 odd 1 0 absent " + b"0" * 64 + b" - - /etc/a",
+        b"expected t1 confirmed 1 0 absent " + b"0" * 64 + b" 644 0:0 etc/a",
+        b"expected t1 confirmed 1 0 absent absent - - /a\nexpected t1 reverted 1 0 absent absent - - /b",
         b"stale touched 5 u /etc/a",
         b"stale edited -5 u /etc/a",
         b"kubelet t1 9-1",

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.after_run import afterwards
 from rollout.app.backends import Absent, Backends
-from rollout.app.following import NOT_LATE, afterwards, late_of, replay
+from rollout.app.following import NOT_LATE, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.runs import start_apply

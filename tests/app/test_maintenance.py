@@ -8,6 +8,7 @@ from rollout.app.maintenance import Freed, Known, forget_fleet, holders, set_fre
 from rollout.app.reading import read_receipts
 from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread, digest
+from rollout.core.model.verification import ChangeStanding, NodeCheck
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"
@@ -16,7 +17,7 @@ KNOWN = Known("r1", MACHINE, 1000.0, {CONFIG: digest(OLD)})
 
 def verified(*lines: str, machine: str = MACHINE) -> RemoteAnswer:
     """The answer of a node that run r1 confirmed."""
-    expected = f"expected r1-1 confirmed {digest(NEW)} 644 0:0 {CONFIG}"
+    expected = f"expected r1-1 confirmed 1 0 {digest(OLD)} {digest(NEW)} 644 0:0 {CONFIG}"
     return answer("verify", f"fact machine-id {machine}", expected, *lines, *well())
 
 
@@ -29,7 +30,7 @@ def found(said: RemoteAnswer, known: Known | None = KNOWN) -> list[tuple[str, st
     drifts, unread = verify_fleet(access_to("n1"), nodes, {"n1": known} if known else {})
     assert unread == ()
     assert nodes.released == ["n1"]
-    return [(drift.reference, drift.place) for drift in drifts["n1"]]
+    return [(drift.reference, drift.place) for drift in drifts["n1"].drifts]
 
 
 # --------------------------------------------------------------------------------------------------- verify
@@ -66,7 +67,7 @@ def test_unreachable_nodes_are_reported_and_do_not_count_as_correct() -> None:
     nodes = Agents({("n1", "verify"): SILENT, ("n2", "verify"): verified(CONFIRMED, holds(NEW))})
     drifts, unread = verify_fleet(access_to("n1", "n2"), nodes, {"n1": KNOWN, "n2": KNOWN})
     assert unread == (Unread("n1", "connect-timeout", "no answer in 10 s"),)
-    assert drifts == {"n2": ()}
+    assert drifts == {"n2": NodeCheck((), ChangeStanding.CHANGED)}
     assert {words["verb"] for _, words in nodes.asked} == {"verify"}, "a verb that only reads"
 
 

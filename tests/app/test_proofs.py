@@ -12,10 +12,14 @@ from rollout.app.proofs import prove
 from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import digest
-from tests.app.agents import CONFIG, SILENT, Agents, access_to, answer, holds, receipt, well
+from tests.app.agents import CONFIG, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 
 OLD = b"maxPods: 110\n"
-BACK = (f"expected r1-1 reverted {digest(OLD)} 644 0:0 {CONFIG}", holds(OLD), f"file absent - - - - {BOOT_UNIT} -")
+BACK = (
+    f"expected r1-1 reverted 1 2 {digest(OLD)} {digest(NEW)} 644 0:0 {CONFIG}",
+    holds(OLD),
+    f"file absent - - - - {BOOT_UNIT} -",
+)
 ELSEWHERE = "healthzPort: 10300\n"
 
 

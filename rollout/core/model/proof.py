@@ -1,21 +1,26 @@
-"""The proof that a node is reverted: it is read again after its revert and judged against its own receipts.
+"""The proof that a node is reverted: it is read again after its revert and judged by what was observed.
 
-The proof does not use the rollback's own record. PROVEN: every file that a transaction of ours changed has the bytes that
-its receipts record from before. The kubelet runs on them and is healthy. Nothing of ours is armed, and no run claims the
-node. WRONG: one of these was found false. UNKNOWN: one of these could not be read, which proves nothing.
+The proof does not use the rollback's own record. PROVEN: every file of the transaction has the bytes from before it, no newer
+change is on them, the running kubelet has read them and is healthy. Nothing of ours is armed, and no run claims the node.
+UNCHANGED: the node has no such transaction and nothing of ours is armed there, so no old bytes are promised. WRONG: one of
+these was found false. UNKNOWN: one of these could not be read, which proves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Measurement, ReceiptState, Unread
-from rollout.core.model.verification import HINTS, UNDER_WAY, Drift, Verification, drifts
+from rollout.core.model.transactions import UNDER_WAY, on_top_of
+from rollout.core.model.verification import HINTS, Drift, Verification, drifts
 
 BOOT_UNIT = "/etc/systemd/system/rollout-guard-boot.service"
 """The guard's file that survives a reboot; it exists as long as a guard does."""
+
+NOTHING_PROMISED: Mapping[str, str] = MappingProxyType({})
 
 _UNREAD = frozenset({"file-unread"})
 _NOT_ASKED = HINTS | {"kubelet-replaced"}
@@ -27,6 +32,7 @@ class Proven(StrEnum):
     PROVEN = "proven"
     WRONG = "wrong"
     UNKNOWN = "unknown"
+    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,22 @@ class NodeProof:
     files: tuple[tuple[str, str], ...] = ()
 
 
-def proof_of(found: Verification | Unread, transaction: str, left: tuple[str, ...] = ()) -> NodeProof:
-    """Judge one reading. ``transaction`` is the one that was reverted, ``left`` what the cleanup could not remove."""
+def as_before(proofs: Iterable[NodeProof]) -> bool:
+    """Whether every node is as it was before the change: reverted, or never changed."""
+    return all(proof.proven in (Proven.PROVEN, Proven.UNCHANGED) for proof in proofs)
+
+
+def proof_of(
+    found: Verification | Unread,
+    transaction: str,
+    left: tuple[str, ...] = (),
+    promised: Mapping[str, str] = NOTHING_PROMISED,
+) -> NodeProof:
+    """Judge one reading. ``transaction`` is the one that was reverted, ``left`` what the cleanup could not remove.
+
+    ``promised``: path → digest before the change (``""``: absent), by the plan of a run that changed the node. It counts if
+    the node has lost the receipt.
+    """
     if isinstance(found, Unread):
         return NodeProof(found.node, Proven.UNKNOWN, (f"could not be read again: {found.message} [{found.reference}]",))
     differences = [drift for drift in drifts(found) if drift.reference not in _NOT_ASKED]
@@ -51,10 +71,16 @@ def proof_of(found: Verification | Unread, transaction: str, left: tuple[str, ..
         *(f"left behind: {text}" for text in left),
     ]
     unknown = [f"{path}: {text}" for path, text in _told(differences, unread=True)]
-    for sure, text in _kubelet(found.measurement):
+    unknown += _perhaps_not_read(found, transaction)
+    for sure, text in (*_not_as_promised(found, transaction, promised), *_kubelet(found.measurement)):
         (wrong if sure else unknown).append(text)
-    proven = Proven.WRONG if wrong else Proven.UNKNOWN if unknown else Proven.PROVEN
-    return NodeProof(found.node, proven, (*wrong, *unknown), _files(found))
+    good = Proven.PROVEN if _has(found, transaction) or promised else Proven.UNCHANGED
+    proven = Proven.WRONG if wrong else Proven.UNKNOWN if unknown else good
+    return NodeProof(found.node, proven, (*wrong, *unknown), _files(found, promised))
+
+
+def _has(found: Verification, transaction: str) -> bool:
+    return any(receipt.tx == transaction for receipt in found.receipts)
 
 
 def _told(differences: list[Drift], *, unread: bool) -> Iterator[tuple[str, str]]:
@@ -64,10 +90,38 @@ def _told(differences: list[Drift], *, unread: bool) -> Iterator[tuple[str, str]
 
 
 def _not_back(found: Verification, transaction: str) -> Iterator[str]:
-    """A node without that transaction was never changed by it, and so counts as reverted."""
+    """A transaction that is not reverted, or that was reverted before others changed its files."""
     for receipt in found.receipts:
         if receipt.tx == transaction and receipt.state is not ReceiptState.REVERTED:
             yield f"transaction {transaction} is {receipt.state.value}"
+    for newer in on_top_of(transaction, found.transactions):
+        yield f"the newer transaction {newer.tx} is on top of {transaction}: its files are not the old ones"
+
+
+def _not_as_promised(found: Verification, transaction: str, promised: Mapping[str, str]) -> Iterator[tuple[bool, str]]:
+    """Of a node without the receipt: its bytes, compared with those that the plan replaced; ``False``: not read."""
+    if _has(found, transaction):
+        return
+    for path, digest in promised.items():
+        state = found.files.get(path)
+        if state is None or (state.kind == "regular" and not state.digest):
+            yield False, f"{path}: it could not be read, and the receipt of {transaction} is gone"
+        elif digest != (state.digest if state.kind == "regular" else "" if state.kind == "absent" else state.kind):
+            yield (
+                True,
+                (
+                    f"{path}: {state.digest[:12] or state.kind}, before the change it was {digest[:12] or 'absent'}; "
+                    f"the node has no receipt of {transaction}, so nothing was reverted"
+                ),
+            )
+
+
+def _perhaps_not_read(found: Verification, transaction: str) -> Iterator[str]:
+    """Old bytes on the disk that the running process may not have read: only a start after the rename shows that it has."""
+    paths = {file.path for each in found.transactions if each.tx == transaction for file in each.files}
+    for stale in found.stale:
+        if stale.path in paths and not stale.edited:
+            yield f"{stale.path}: renamed or linked {stale.seconds} s after {stale.unit} started, which may not have read it"
 
 
 def _guard(found: Verification) -> Iterator[str]:
@@ -100,7 +154,8 @@ def _kubelet(measured: Measurement) -> Iterator[tuple[bool, str]]:
         yield True, f"healthz: {measured.healthz}"
 
 
-def _files(found: Verification) -> tuple[tuple[str, str], ...]:
+def _files(found: Verification, promised: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The current digest of each file that we ever changed."""
-    states = ((expected.path, found.files.get(expected.path)) for expected in found.expected)
+    paths = dict.fromkeys((*(expected.path for expected in found.expected), *promised))
+    states = ((path, found.files.get(path)) for path in paths)
     return tuple((path, state.digest) for path, state in states if state is not None)

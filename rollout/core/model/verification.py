@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
+from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_files
 
 HINTS = frozenset({"replaced-after-start"})
 """References that are only hints: an inode changes for many reasons, some of them harmless."""
@@ -20,24 +22,6 @@ KUBEADM_CONFIG = "/var/lib/kubelet/config.yaml"
 
 KUBEADM_UPGRADED = "kubeadm-upgraded"
 """The fact with the time of kubeadm's last rewrite, in seconds since the epoch, and the place of its backup."""
-
-UNDER_WAY = frozenset({ReceiptState.ARMED, ReceiptState.REVERTING})
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """One path, by the newest transaction that changed it.
-
-    ``digest`` is ``""`` for a path that should be absent. ``mode`` (octal) and ``owner`` (``uid:gid``) are ``""`` if
-    nothing is expected. While the transaction is in progress, nothing is expected of the path.
-    """
-
-    path: str
-    tx: str
-    state: ReceiptState
-    digest: str = ""
-    mode: str = ""
-    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +45,40 @@ class Verification:
     machine_id: str
     token: Token
     receipts: tuple[Receipt, ...]
-    expected: tuple[Expected, ...]
+    transactions: tuple[NodeTransaction, ...]  # those that changed files, the newest first
     files: Mapping[str, FileState]
     measurement: Measurement
     stale: tuple[Stale, ...] = ()
     binary: Binary | None = None
     age: int | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        return expected_files(self.transactions)
+
+
+class ChangeStanding(StrEnum):
+    """Whether a node has a change of rollout, by its own receipts."""
+
+    CHANGED = "changed"
+    REVERTED = "reverted"
+    NEVER = "never"
+
+
+def change_standing(found: Verification) -> ChangeStanding:
+    if not found.receipts:
+        return ChangeStanding.NEVER
+    reverted = all(receipt.state is ReceiptState.REVERTED for receipt in found.receipts)
+    return ChangeStanding.REVERTED if reverted else ChangeStanding.CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """What a verification found on a node that was read."""
+
+    drifts: tuple[Drift, ...]
+    standing: ChangeStanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -47,15 +47,42 @@ class KubeadmPatch:
 
 def kubeadm_patches(plan: Plan) -> tuple[KubeadmPatch, ...]:
     """Largest first; ``()`` where the plan edits no file that kubeadm writes."""
+    return patches_in_force([(plan, tuple(plan.nodes))])
+
+
+def patches_in_force(plans: Iterable[tuple[Plan, Collection[str]]]) -> tuple[KubeadmPatch, ...]:
+    """The same of several plans, the oldest first, each with the nodes on which its change is in force.
+
+    On a node with several changes the newest value of a field or flag counts.
+    """
+    fields: dict[str, Mapping[str, Value]] = {}
+    flags: dict[str, Mapping[str, str]] = {}
+    for plan, names in plans:
+        changes = {group.name: group.change for group in plan.groups if _edits(group.change)}
+        of_group = {name: (_fields(change, plan.blobs), _flags(change)) for name, change in changes.items()}
+        for name in names:
+            if name in plan.nodes and plan.nodes[name].group in of_group:
+                wanted, arguments = of_group[plan.nodes[name].group]
+                fields[name] = _merged(fields.get(name, {}), wanted)
+                flags[name] = {**flags.get(name, {}), **{each.partition("=")[0]: each for each in arguments}}
     nodes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    fields = {group.name: json.dumps(_fields(group.change, plan.blobs), sort_keys=True) for group in plan.groups}
-    changes = {group.name: group.change for group in plan.groups}
-    for node in plan.nodes.values():
-        change = changes[node.group]
-        if any(file.path == KUBEADM_CONFIG for file in change.files):
-            nodes.setdefault((fields[node.group], _flags(change)), []).append(node.name)
-    made = (KubeadmPatch(json_text.parse(text), flags, tuple(names)) for (text, flags), names in nodes.items())
+    for name, wanted in fields.items():
+        nodes.setdefault((json.dumps(wanted, sort_keys=True), tuple(flags[name].values())), []).append(name)
+    made = (KubeadmPatch(json_text.parse(text), said, tuple(names)) for (text, said), names in nodes.items())
     return tuple(sorted(made, key=lambda patch: -len(patch.nodes)))
+
+
+def _edits(change: Change) -> bool:
+    return any(file.path == KUBEADM_CONFIG for file in change.files)
+
+
+def _merged(older: Mapping[str, Value], newer: Mapping[str, Value]) -> dict[str, Value]:
+    """The newer value of each field; of a map, of each of its keys."""
+    found = dict(older)
+    for name, value in newer.items():
+        known = found.get(name)
+        found[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return found
 
 
 def _fields(change: Change, blobs: Mapping[str, bytes]) -> Mapping[str, Value]:
@@ -105,7 +132,7 @@ _CONFIG_MAP = (
 def kubeadm_lines(patches: Sequence[KubeadmPatch]) -> Iterator[str]:
     """One YAML document per patch; its comments tell how to use it."""
     if not patches:
-        yield "# the plan edits no file that kubeadm writes: kubeadm needs no patch"
+        yield "# no change edits a file that kubeadm writes: kubeadm needs no patch"
     for at, patch in enumerate(patches):
         if at:
             yield "---"

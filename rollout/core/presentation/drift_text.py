@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Unread
-from rollout.core.model.verification import HINTS, Drift
+from rollout.core.model.verification import HINTS, ChangeStanding, Drift, NodeCheck
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 
-def has_drift(found: Mapping[str, Sequence[Drift]]) -> bool:
+def has_drift(found: Mapping[str, NodeCheck]) -> bool:
     """Whether any node has drifted. A hint alone means only that it may have."""
-    return any(drift.reference not in HINTS for drifts in found.values() for drift in drifts)
+    return any(_drifted(check) for check in found.values())
 
 
-def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> Iterator[str]:
+def _drifted(check: NodeCheck) -> bool:
+    return any(drift.reference not in HINTS for drift in check.drifts)
+
+
+def drift_lines(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Iterator[str]:
     """Differences folded, most nodes first; then the nodes that could not be read."""
     together: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for name, drifts in found.items():
-        for drift in drifts:
+    for name, check in found.items():
+        for drift in check.drifts:
             together.setdefault((drift.reference, drift.place), []).append((name, drift.evidence))
     for (reference, place), entries in sorted(together.items(), key=lambda item: -len(item[1])):
         word = "perhaps " if reference in HINTS else ""
@@ -35,8 +40,15 @@ def drift_lines(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) 
         reasons.setdefault(f"{printable(entry.message, 300)} [{entry.reference}]", []).append(entry.node)
     for reason, names_ in reasons.items():
         yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {reason}"
-    well = sum(all(drift.reference in HINTS for drift in drifts) for drifts in found.values())
-    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {len(found) - well} drifted, {len(unread)} not read"
+    drifted = sum(map(_drifted, found.values()))
+    never = [name for name, check in found.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
+    well = len(found) - drifted - len(never)
+    yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {drifted} drifted, {len(unread)} not read"
+    standings = Counter(check.standing for check in found.values())
+    on, back = standings[ChangeStanding.CHANGED], standings[ChangeStanding.REVERTED]
+    yield f"  a change of rollout is on {counted(on, 'node')}, and was reverted on {counted(back, 'node')}"
+    if never:
+        yield f"  never changed by rollout, so nothing to compare: {counted(len(never), 'node')} {printable(fold(never), 160)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +62,36 @@ class NotAsked:
 
 @dataclass(frozen=True, slots=True)
 class DriftDocument:
-    """What ``verify`` found. ``drifted``: node → its differences; ``as_wanted``: nodes without any."""
+    """What ``verify`` found. ``drifted``: node → its differences; ``as_wanted``: nodes without any.
+
+    ``changed`` and ``reverted``: nodes with a change of rollout, and with changes that are all reverted. ``never_changed``:
+    nodes without a receipt; nothing was compared there.
+    """
 
     drifted: Mapping[str, tuple[Drift, ...]]
     as_wanted: tuple[str, ...]
+    changed: tuple[str, ...]
+    reverted: tuple[str, ...]
+    never_changed: tuple[str, ...]
     not_asked: tuple[NotAsked, ...]
 
 
-def drift_document(found: Mapping[str, Sequence[Drift]], unread: Sequence[Unread]) -> DriftDocument:
+def drift_document(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> DriftDocument:
     """The same for programs."""
+
+    def standing(kind: ChangeStanding) -> tuple[str, ...]:
+        return tuple(sorted(name for name, check in found.items() if check.standing is kind))
+
+    never = standing(ChangeStanding.NEVER)
     return DriftDocument(
         drifted={
-            name: tuple(replace(drift, evidence=printable(drift.evidence, 500)) for drift in drifts)
-            for name, drifts in found.items()
-            if drifts
+            name: tuple(replace(drift, evidence=printable(drift.evidence, 500)) for drift in check.drifts)
+            for name, check in found.items()
+            if check.drifts
         },
-        as_wanted=tuple(sorted(name for name, drifts in found.items() if not drifts)),
+        as_wanted=tuple(sorted(name for name, check in found.items() if not check.drifts and name not in never)),
+        changed=standing(ChangeStanding.CHANGED),
+        reverted=standing(ChangeStanding.REVERTED),
+        never_changed=never,
         not_asked=tuple(NotAsked(each.node, each.reference, printable(each.message, 300)) for each in unread),
     )

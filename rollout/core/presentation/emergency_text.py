@@ -18,13 +18,16 @@ from rollout.core.text.terminal import counted, printable, seconds_text
 def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
     """How many nodes are proven; for all others, which and why. Every node is named."""
     proven = [proof.node for proof in proofs if proof.proven is Proven.PROVEN]
+    unchanged = [proof.node for proof in proofs if proof.proven is Proven.UNCHANGED]
     yield (
-        f"proof: {len(proven)} of {counted(len(proofs), 'node')} reverted (read again: old files by digest, kubelet healthy, "
-        "no guard left)" + (f": {printable(fold(proven), 400)}" if proven else "")
+        f"proof: {len(proven)} of {counted(len(proofs) - len(unchanged), 'node')} reverted (read again: old files by digest, "
+        "kubelet healthy, no guard left)" + (f": {printable(fold(proven), 400)}" if proven else "")
     )
+    if unchanged:
+        yield f"  no change of the run was on {counted(len(unchanged), 'node')}: {printable(fold(unchanged), 400)}"
     together: dict[tuple[Proven, str], list[str]] = {}
     for proof in proofs:
-        if proof.proven is not Proven.PROVEN:
+        if proof.proven in (Proven.WRONG, Proven.UNKNOWN):
             text = nameless("; ".join(proof.evidence), proof.node)
             together.setdefault((proof.proven, text), []).append(proof.node)
     for (kind, text), names in sorted(together.items(), key=lambda item: (item[0][0] == Proven.UNKNOWN, -len(item[1]))):
@@ -49,6 +52,7 @@ class ProofDocument:
     proven: int
     wrong: int
     unknown: int
+    unchanged: int
 
 
 def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[NodeProofDocument | ProofDocument]:
@@ -58,10 +62,6 @@ def proof_documents(proofs: Sequence[NodeProof]) -> Iterator[NodeProofDocument |
         files = {printable(path, 400): digest for path, digest in proof.files}
         yield NodeProofDocument(proof.node, proof.proven, evidence, files)
     yield ProofDocument(*(sum(proof.proven is kind for proof in proofs) for kind in Proven))
-
-
-def all_proven(proofs: Sequence[NodeProof]) -> bool:
-    return all(proof.proven is Proven.PROVEN for proof in proofs)
 
 
 MOST_RUNS = 6

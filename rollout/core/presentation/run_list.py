@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 
 from rollout.core.presentation.past_run import PendingNodes
-from rollout.core.presentation.summary_text import RolledBack
+from rollout.core.presentation.summary_text import NewerRun, RolledBack
 from rollout.core.run.state import Goal
 from rollout.core.text.documents import Moment
 from rollout.core.text.terminal import counted, printable, wall
@@ -31,7 +31,7 @@ class RunStanding(StrEnum):
 class ListedRun:
     """``ended`` and ``exit_code`` are ``None`` for a run that has not ended.
 
-    ``rolled_back``: the later runs that reverted it and have ended, the oldest first.
+    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: newest runs in force above it.
     """
 
     run: str
@@ -45,6 +45,7 @@ class ListedRun:
     exit_code: int | None
     pending_recovery: PendingNodes
     rolled_back: tuple[RolledBack, ...]
+    on_top: tuple[NewerRun, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +85,6 @@ def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
         for later in each.rolled_back:
             nodes = f"{counted(later.count, 'node')} {printable(later.nodes, 200)}"
             yield f"  rolled back by run {later.run} on {nodes}"
+        for newer in each.on_top:
+            nodes = f"{counted(newer.count, 'node')} {printable(newer.nodes, 200)}"
+            yield f"  newer changes on top: run {newer.run} on {nodes}"

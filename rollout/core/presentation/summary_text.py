@@ -21,28 +21,7 @@ MOST_LOG_LINES = 6
 _RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
 
-def summary_lines(summary: Summary) -> Iterator[str]:
-    """The run in a few lines, failures folded by message."""
-    what = "rollback" if summary.goal is Goal.REVERT else "run"
-    yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
-    if summary.halt:
-        yield f"  why: {printable(str(summary.halt), 400)}"
-    yield from _held_back(summary)
-    if summary.draining:
-        yield f"  waits: {printable(str(summary.draining), 500)}"
-    if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
-        yield f"  waits: {printable(waiting, 400)}"
-    if summary.soak:
-        yield f"  {summary.soak}"
-    yield from _how_to_go_on(summary)
-    for wave in summary.waves:
-        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
-    yield f"  all: {counts_text(summary.counts)}"
-    if summary.rehearsal:
-        yield f"  {summary.rehearsal}"
-    yield from _budgets(summary)
-    yield from _troubles(summary)
-    yield from _not_done(summary)
+# What a run's own events do not show: whether a controller still works on it, what it left behind, what came since.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +36,56 @@ class Attendance:
     silent: float | None = None
     pid: int | None = None
     regions: tuple[RegionStanding, ...] = ()  # at its last heartbeat, if workers of regions reach the nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Afterwards:
+    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report.
+
+    ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
+    force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change.
+    """
+
+    now: float = 0.0
+    controller: Attendance = field(default_factory=lambda: Attendance(alive=True))
+    silences: tuple[LeftSilence, ...] = ()
+    rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    late: LateStatus | None = None
+    frozen: FreezeNoted | None = None
+    on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_rolled_back: bool = False
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether a later run acted on its nodes: it cannot be resumed."""
+        return bool(self.rolled_back or self.on_top)
+
+
+NOTHING_SINCE = Afterwards()
+
+
+def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
+    """The run in a few lines, failures folded by message. No command is named that ``after`` makes useless."""
+    what = "rollback" if summary.goal is Goal.REVERT else "run"
+    yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
+    if summary.halt:
+        yield f"  why: {printable(str(summary.halt), 400)}"
+    yield from _held_back(summary)
+    if summary.draining:
+        yield f"  waits: {printable(str(summary.draining), 500)}"
+    if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
+        yield f"  waits: {printable(waiting, 400)}"
+    if summary.soak:
+        yield f"  {summary.soak}"
+    yield from _how_to_go_on(summary, after)
+    for wave in summary.waves:
+        yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
+    yield f"  all: {counts_text(summary.counts)}"
+    if summary.rehearsal:
+        yield f"  {summary.rehearsal}"
+    yield from _budgets(summary)
+    yield from _troubles(summary)
+    yield from _not_done(summary)
 
 
 def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
@@ -90,6 +119,12 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for run, names in since.items():
         nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
         yield f"  since then run {run} rolled it back on {nodes}"
+
+
+def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Newer runs with a change in force on nodes of this one."""
+    for run, names in on_top.items():
+        yield f"  newer changes on top: run {run} on {counted(len(names), 'node')} {printable(fold(names), 200)}"
 
 
 def _budgets(summary: Summary) -> Iterator[str]:
@@ -134,13 +169,14 @@ def _not_done(summary: Summary) -> Iterator[str]:
         yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
 
 
-def _how_to_go_on(summary: Summary) -> Iterator[str]:
+def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
     if summary.ending is Ending.CLAIMED:
         yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
         yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
     if summary.ending in _RESUMABLE:
-        yield f"  To continue: rollout resume {summary.run}"
-        if summary.goal is not Goal.REVERT:
+        if not after.is_superseded:
+            yield f"  To continue: rollout resume {summary.run}"
+        if summary.goal is not Goal.REVERT and not after.is_rolled_back:
             yield f"  To undo: rollout rollback {summary.run}"
 
 
@@ -173,34 +209,13 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
 
 
-# What a run's own events do not show: whether a controller still works on it, what it left behind, what was rolled
-# back since.
-
-
-@dataclass(frozen=True, slots=True)
-class Afterwards:
-    """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report.
-
-    ``frozen``: the freeze of its cluster, for the page of a run.
-    """
-
-    now: float = 0.0
-    controller: Attendance = field(default_factory=lambda: Attendance(alive=True))
-    silences: tuple[LeftSilence, ...] = ()
-    rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    late: LateStatus | None = None
-    frozen: FreezeNoted | None = None
-
-
-NOTHING_SINCE = Afterwards()
-
-
 def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
     """For people, on a terminal and on the page."""
     yield from attendance_lines(summary, after.controller)
     yield from left_silences_lines(after.silences, summary.run, after.now)
     yield from late_lines(after.late, summary.run, after.now)
     yield from since_lines(after.rolled_back)
+    yield from on_top_lines(after.on_top)
 
 
 def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
@@ -259,18 +274,28 @@ class RolledBack:
 
 
 @dataclass(frozen=True, slots=True)
+class NewerRun:
+    """A newer run with a change in force above this one, and the nodes (a nodeset) that have both."""
+
+    run: str
+    nodes: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class SinceThen:
     """What a run's own events do not show. ``controller`` is ``None`` once the run has ended."""
 
     controller: ControllerPart | None
     silences: tuple[LeftSilence, ...]
     rolled_back: tuple[RolledBack, ...]
+    on_top: tuple[NewerRun, ...]
     late: LateStatus | None
 
 
 def since_then(summary: Summary, after: Afterwards) -> SinceThen:
     controller = controller_of(summary, after.controller, after.now)
-    return SinceThen(controller, after.silences, rolled_back(after.rolled_back), after.late)
+    return SinceThen(controller, after.silences, rolled_back(after.rolled_back), newer_runs(after.on_top), after.late)
 
 
 def controller_of(summary: Summary, found: Attendance, now: float) -> ControllerPart | None:
@@ -283,3 +308,7 @@ def controller_of(summary: Summary, found: Attendance, now: float) -> Controller
 
 def rolled_back(since: Mapping[str, tuple[str, ...]]) -> tuple[RolledBack, ...]:
     return tuple(RolledBack(run, fold(names), len(names)) for run, names in since.items())
+
+
+def newer_runs(on_top: Mapping[str, tuple[str, ...]]) -> tuple[NewerRun, ...]:
+    return tuple(NewerRun(run, fold(names), len(names)) for run, names in on_top.items())

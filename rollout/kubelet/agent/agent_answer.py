@@ -58,7 +58,7 @@ def parse_verification(node: str, answer: RemoteAnswer) -> Verification | Unread
         machine_id=facts.pop("machine-id", ""),
         token=reading.token or Token(),
         receipts=tuple(reading.history),
-        expected=tuple(reading.expected),
+        transactions=tuple(reading.transactions.values()),
         files=dict(reading.files),
         measurement=reading.measurement() or Measurement(),
         stale=tuple(reading.stale),

@@ -23,7 +23,8 @@ from rollout.core.model.snapshot import (
     Stale,
     Token,
 )
-from rollout.core.model.verification import UNDER_WAY, Binary, Expected
+from rollout.core.model.transactions import FileVersions, NodeTransaction
+from rollout.core.model.verification import Binary
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
@@ -228,20 +229,26 @@ def _voided(reading: AgentReading, rest: str) -> None:
 
 
 def _expected(reading: AgentReading, rest: str) -> None:
-    tx, state, digest, mode, owner, path = _words(rest, 6)
-    found = ReceiptState(state)
-    if (digest == "-") is not (found in UNDER_WAY):
-        raise ValueError("a digest is expected for a finished transaction, and only there")
-    reading.expected.append(
-        Expected(
-            path=_absolute(path),
-            tx=_match(_ID, tx),
-            state=found,
-            digest="" if digest in ("-", "absent") else _match(_DIGEST, digest),
-            mode="" if mode == "-" else _match(_NUMBER, mode),
-            owner="" if owner == "-" else _match(_KEY, owner),
-        )
+    """A file before and after a transaction, with the places of its apply and of its requested revert (0: none)."""
+    tx, state, applied_at, reverted_at, before, after, mode, owner, path = _words(rest, 9)
+    file = FileVersions(
+        path=_absolute(path),
+        before=_digest_or_absent(before),
+        after=_digest_or_absent(after),
+        mode="" if mode == "-" else _match(_NUMBER, mode),
+        owner="" if owner == "-" else _match(_KEY, owner),
     )
+    known = reading.transactions.get(_match(_ID, tx))
+    found = NodeTransaction(
+        tx, ReceiptState(state), _number(applied_at), (*known.files, file) if known else (file,), _number(reverted_at)
+    )
+    if known and known != replace(found, files=known.files):
+        raise ValueError("a transaction with two states")
+    reading.transactions[tx] = found
+
+
+def _digest_or_absent(word: str) -> str:
+    return "" if word == "absent" else _match(_DIGEST, word)
 
 
 def _stale(reading: AgentReading, rest: str) -> None:

@@ -15,7 +15,8 @@ from rollout.core.model.snapshot import (
     Token,
     UnitState,
 )
-from rollout.core.model.verification import Binary, Expected
+from rollout.core.model.transactions import NodeTransaction
+from rollout.core.model.verification import Binary
 
 
 @dataclass
@@ -47,7 +48,7 @@ class AgentReading:
     commands: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
-    expected: list[Expected] = field(default_factory=list)
+    transactions: dict[str, NodeTransaction] = field(default_factory=dict)
     stale: list[Stale] = field(default_factory=list)
     binary: Binary | None = None
     age: int | None = None

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.snapshot import FileState, Measurement, ReceiptState, Stale, Token
+from rollout.core.model.transactions import Expected, FileVersions, NodeTransaction
 from rollout.core.model.verification import (
     HINTS,
     Binary,
     Drift,
-    Expected,
     Undone,
     Verification,
     by_kubeadm,
@@ -24,14 +24,30 @@ CONFIRMED = Expected(PATH, "t1", ReceiptState.CONFIRMED, LEFT, "644", "0:0")
 REVERTED_TO_NONE = Expected(PATH, "t1", ReceiptState.REVERTED)
 AS_LEFT = FileState(PATH, "regular", "644", "0:0", 5, LEFT)
 ABSENT = FileState(PATH, "absent")
+
+
+def of(expected: Expected) -> NodeTransaction:
+    """A transaction that leaves this expectation."""
+    versions = FileVersions(expected.path, expected.digest, expected.digest, expected.mode, expected.owner)
+    return NodeTransaction(expected.tx, expected.state, 1, (versions,))
+
+
 NODE = Verification(
-    "n1", "0" * 32, Token(), (), (CONFIRMED,), {PATH: AS_LEFT}, Measurement(), binary=Binary("t1", "9-1", "9-1"), age=60
+    "n1",
+    "0" * 32,
+    Token(),
+    (),
+    (of(CONFIRMED),),
+    {PATH: AS_LEFT},
+    Measurement(),
+    binary=Binary("t1", "9-1", "9-1"),
+    age=60,
 )
 
 
 def found(expected: Expected, state: FileState | None) -> list[str]:
     files = {} if state is None else {PATH: state}
-    return [drift.reference for drift in drifts(replace(NODE, expected=(expected,), files=files))]
+    return [drift.reference for drift in drifts(replace(NODE, transactions=(of(expected),), files=files))]
 
 
 def test_a_node_as_it_was_left_has_none() -> None:
@@ -70,7 +86,7 @@ def test_the_kubelets_binary(before: str, now: str, *, replaced: bool) -> None:
 
 
 def test_a_node_without_transactions_has_no_binary_to_compare() -> None:
-    assert drifts(replace(NODE, expected=(), files={}, binary=None)) == ()
+    assert drifts(replace(NODE, transactions=(), files={}, binary=None)) == ()
 
 
 def test_a_file_younger_than_the_running_kubelet_counts_and_a_younger_inode_is_a_hint() -> None:
@@ -98,7 +114,7 @@ def rewritten(upgraded: str, digest: str = OTHER, at: float = 1000.0) -> list[Dr
     """A confirmed change of the kubelet's file, by a run that began at ``at``, and the current file."""
     node = replace(
         NODE,
-        expected=(replace(CONFIRMED, path=CONFIG),),
+        transactions=(of(replace(CONFIRMED, path=CONFIG)),),
         files={CONFIG: replace(AS_LEFT, path=CONFIG, digest=digest)},
         facts={"kubeadm-upgraded": upgraded} if upgraded else {},
     )

@@ -87,5 +87,5 @@ def test_the_plan_warns_that_kubeadm_rewrites_its_own_file_only() -> None:
 
 def test_kubeadm_needs_no_patch() -> None:
     assert list(kubeadm_lines(kubeadm_patches(replace(plan(maxPods=60), nodes={}, groups=())))) == [
-        "# the plan edits no file that kubeadm writes: kubeadm needs no patch"
+        "# no change edits a file that kubeadm writes: kubeadm needs no patch"
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollout.core.model.snapshot import Unread
-from rollout.core.model.verification import Drift
+from rollout.core.model.verification import ChangeStanding, Drift, NodeCheck
 from rollout.core.presentation.drift_text import drift_document, drift_lines, has_drift
 from tests.documents import as_printed
 
@@ -11,13 +11,26 @@ CONFIG = "/var/lib/kubelet/config.yaml"
 EDITED = Drift("content-differs", CONFIG, "bbbb, transaction t1 left aaaa")
 HINT = Drift("replaced-after-start", CONFIG, "7 s after the running kubelet started")
 BY_KUBEADM = Drift("kubeadm-rewrote", CONFIG, "`kubeadm upgrade` wrote it anew")
-FOUND = {"n1": (), "n2": (HINT,), "n3": (EDITED,), "n4": (EDITED, HINT)}
+
+
+def check(*drifts: Drift, standing: ChangeStanding = ChangeStanding.CHANGED) -> NodeCheck:
+    return NodeCheck(drifts, standing)
+
+
+FOUND = {
+    "n1": check(),
+    "n2": check(HINT),
+    "n3": check(EDITED),
+    "n4": check(EDITED, HINT, standing=ChangeStanding.REVERTED),
+    "n7": check(standing=ChangeStanding.NEVER),
+    "n8": check(standing=ChangeStanding.NEVER),
+}
 SILENT = (Unread("n5", "no-banner", "no banner\x1b[2J"), Unread("n6", "no-banner", "no banner\x1b[2J"))
 
 
 def test_a_hint_alone_is_not_drift() -> None:
     assert has_drift(FOUND)
-    assert not has_drift({"n1": (), "n2": (HINT,)})
+    assert not has_drift({"n1": check(), "n2": check(HINT)})
 
 
 def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
@@ -28,11 +41,13 @@ def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
         f"  {EDITED.evidence} (on n3)",
         "not read: 2 nodes  n[5-6]: no banner [no-banner]",
         "2 nodes as they should be, 2 drifted, 2 not read",
+        "  a change of rollout is on 3 nodes, and was reverted on 1 node",
+        "  never changed by rollout, so nothing to compare: 2 nodes n[7-8]",
     ]
 
 
 def test_a_file_rewritten_by_kubeadm_is_printed_with_the_command_that_prevents_it() -> None:
-    lines = list(drift_lines({"n1": (BY_KUBEADM,)}, ()))
+    lines = list(drift_lines({"n1": check(BY_KUBEADM)}, ()))
     assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]
     assert lines[2].startswith("  `rollout export kubeadm --cluster CLUSTER` prints")
     assert lines[3] == "0 nodes as they should be, 1 drifted, 0 not read"
@@ -46,6 +61,8 @@ def test_json_has_every_difference_of_every_node() -> None:
         "reference": "content-differs", "place": CONFIG, "evidence": EDITED.evidence,
     }  # fmt: skip
     assert document["asWanted"] == ["n1"]
+    assert document["changed"] == ["n1", "n2", "n3"]
+    assert (document["reverted"], document["neverChanged"]) == (["n4"], ["n7", "n8"])
     assert document["notAsked"] == [
         {"node": name, "reference": "no-banner", "message": "no banner"} for name in ("n5", "n6")
     ]

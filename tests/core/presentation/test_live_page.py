@@ -126,7 +126,9 @@ def test_a_freeze_is_shown_with_the_command_that_lifts_it() -> None:
 
 
 def test_the_first_page_shows_it_at_its_cluster() -> None:
-    listed = ListedRun("r1", "rno", "apply", BEGAN, None, "ann@ops", "", RunStanding.HALTED, 3, PendingNodes(""), ())
+    listed = ListedRun(
+        "r1", "rno", "apply", BEGAN, None, "ann@ops", "", RunStanding.HALTED, 3, PendingNodes(""), (), ()
+    )
     on = (BEGAN, "ann@ops", "frozen as f-1 with token 7: year end")
     off = (BEGAN, "ann@ops", "unfrozen as f-1 with token 8: over")
     assert FROZEN.format(instant(BEGAN)) in index_body((listed,), "here", {"rno": [on]})
@@ -145,7 +147,7 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
         wrongs=(replace(base.wrongs[0], message=evil, reference=evil), *base.wrongs),
     )
     answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "sick", evil),)
-    listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, PendingNodes(evil), ())
+    listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, PendingNodes(evil), (), ())
     node = node_head(story.past.order, name) + node_body(story, name, answers)
     plan = story.past.plan
     assert plan is not None
@@ -180,7 +182,9 @@ def test_a_late_watch_waits_for_an_operator_when_it_found_harm_or_was_forgotten(
 
 
 def test_the_index_shows_what_operators_did_without_a_run() -> None:
-    listed = ListedRun("r1", "rno", "apply", BEGAN, None, "ann@ops", "why", RunStanding.DONE, 0, PendingNodes(""), ())
+    listed = ListedRun(
+        "r1", "rno", "apply", BEGAN, None, "ann@ops", "why", RunStanding.DONE, 0, PendingNodes(""), (), ()
+    )
     text = index_body((listed,), "here", {"rno": [(BEGAN, "ann@ops", "exec 1"), (BEGAN, "bob@ops", "unlocked")]})
     assert text.index("unlocked") < text.index("exec 1"), "the newest first"
     assert "2 records of commands and unlocks" in text

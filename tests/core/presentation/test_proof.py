@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven, proof_of
+from rollout.core.model.proof import BOOT_UNIT, NodeProof, Proven, as_before, proof_of
 from rollout.core.model.snapshot import (
     FileState,
     Measurement,
@@ -18,12 +18,13 @@ from rollout.core.model.snapshot import (
     UnitState,
     Unread,
 )
-from rollout.core.model.verification import Binary, Expected, Verification
-from rollout.core.presentation.emergency_text import all_proven, proof_documents, proof_lines
+from rollout.core.model.transactions import FileVersions, NodeTransaction
+from rollout.core.model.verification import Binary, Verification
+from rollout.core.presentation.emergency_text import proof_documents, proof_lines
 from tests.documents import as_printed
 
 CONFIG, ADDED = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"
-OLD, OTHER = "a" * 64, "b" * 64
+OLD, OTHER, NEW = "a" * 64, "b" * 64, "c" * 64
 RUNNING = {"ActiveState": "active", "SubState": "running", "MainPID": "42"}
 WELL = Measurement(UnitState("kubelet.service", RUNNING), Process(42, ("kubelet",)), "ok")
 BACK = Verification(
@@ -31,7 +32,11 @@ BACK = Verification(
     "0" * 32,
     Token(7, "r1", live=False),
     (Receipt("t1", "r1", 7, ReceiptState.REVERTED, "asked"),),
-    (Expected(CONFIG, "t1", ReceiptState.REVERTED, OLD), Expected(ADDED, "t1", ReceiptState.REVERTED)),
+    (
+        NodeTransaction(
+            "t1", ReceiptState.REVERTED, 1, (FileVersions(CONFIG, OLD, NEW), FileVersions(ADDED, "", NEW)), 2
+        ),
+    ),
     {CONFIG: FileState(CONFIG, "regular", "644", "0:0", 5, OLD), ADDED: FileState(ADDED, "absent")},
     WELL,
 )
@@ -50,8 +55,48 @@ def test_a_node_with_old_files_a_healthy_kubelet_and_nothing_of_ours_is_proven_b
     assert proof_of(BACK, "t1") == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD), (ADDED, "")))
 
 
-def test_a_node_that_the_transaction_never_reached_counts_as_reverted() -> None:
-    assert proof_of(replace(BACK, receipts=(), expected=()), "t1").proven is Proven.PROVEN
+NEVER = replace(BACK, receipts=(), transactions=())
+
+
+def test_a_node_that_the_transaction_never_reached_is_unchanged_and_not_proven() -> None:
+    assert proof_of(NEVER, "t1").proven is Proven.UNCHANGED
+
+
+def test_without_the_receipt_the_bytes_are_compared_with_those_that_the_plan_replaced() -> None:
+    """The receipt was removed: the node reports that it has no such transaction, whatever its files hold."""
+    promised = {CONFIG: OLD, ADDED: ""}
+    assert proof_of(NEVER, "t1", promised=promised) == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD), (ADDED, "")))
+    still = replace(NEVER, files={**NEVER.files, CONFIG: FileState(CONFIG, "regular", "644", "0:0", 5, NEW)})
+    proof = proof_of(still, "t1", promised=promised)
+    said = f"{CONFIG}: {NEW[:12]}, before the change it was {OLD[:12]}; the node has no receipt of t1, so nothing was reverted"
+    assert (proof.proven, proof.evidence) == (Proven.WRONG, (said,))
+    appeared = replace(NEVER, files={**NEVER.files, ADDED: FileState(ADDED, "regular", "644", "0:0", 5, NEW)})
+    assert proof_of(appeared, "t1", promised=promised).proven is Proven.WRONG
+    unread = replace(NEVER, files={CONFIG: NEVER.files[CONFIG]})
+    assert proof_of(unread, "t1", promised=promised).proven is Proven.UNKNOWN
+
+
+def test_a_transaction_that_was_reverted_before_a_newer_one_changed_its_files_is_not_proven() -> None:
+    """Every file is as the receipts say, and is not the old one."""
+    newer = NodeTransaction("t2", ReceiptState.CONFIRMED, 3, (FileVersions(CONFIG, OLD, OTHER),))
+    on_top = replace(holding(CONFIG, OTHER), transactions=(newer, *BACK.transactions))
+    proof = proof_of(on_top, "t1")
+    said = "the newer transaction t2 is on top of t1: its files are not the old ones"
+    assert (proof.proven, proof.evidence) == (Proven.WRONG, (said,))
+    elsewhere = replace(newer, files=(FileVersions("/etc/other", OLD, OTHER),))
+    beside = replace(
+        BACK,
+        transactions=(elsewhere, *BACK.transactions),
+        files={**BACK.files, "/etc/other": FileState("/etc/other", "regular", "644", "0:0", 5, OTHER)},
+    )
+    assert proof_of(beside, "t1").proven is Proven.PROVEN
+
+
+def test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing() -> None:
+    renamed = (Stale(CONFIG, "kubelet.service", edited=False, seconds=3),)
+    assert proof_of(replace(BACK, stale=renamed), "t1").proven is Proven.UNKNOWN
+    elsewhere = (Stale("/etc/other", "kubelet.service", edited=False, seconds=3),)
+    assert proof_of(replace(BACK, stale=elsewhere), "t1").proven is Proven.PROVEN
 
 
 @pytest.mark.parametrize(
@@ -127,10 +172,9 @@ def test_wrong_facts_are_listed_before_unknown_ones() -> None:
     "found",
     [
         replace(BACK, binary=Binary("t1", "9-1", "9-2")),
-        replace(BACK, stale=(Stale(CONFIG, "kubelet.service", edited=False, seconds=3),)),
         replace(BACK, measurement=replace(WELL, healthz="off")),
     ],
-    ids=["an upgrade by somebody", "a hint", "healthz is switched off"],
+    ids=["an upgrade by somebody", "healthz is switched off"],
 )
 def test_differences_that_do_not_contradict_a_revert(found: Verification) -> None:
     assert proof_of(found, "t1").proven is Proven.PROVEN
@@ -167,9 +211,16 @@ def test_json_has_a_line_per_node_and_the_counts() -> None:
     assert [(each["node"], each["proof"]) for each in nodes] == [(each.node, each.proven.value) for each in PROOFS]
     assert nodes[0]["files"] == {CONFIG: OLD}
     assert "\x1b" not in nodes[2]["evidence"][1]
-    assert last == {"apiVersion": "rollout/v1", "kind": "Proof", "proven": 2, "wrong": 3, "unknown": 1}
+    assert last == {"apiVersion": "rollout/v1", "kind": "Proof", "proven": 2, "wrong": 3, "unknown": 1, "unchanged": 0}
 
 
-def test_all_are_proven_only_if_each_is() -> None:
-    assert all_proven(PROOFS[:2])
-    assert not all_proven(PROOFS[:3])
+def test_nodes_without_the_change_are_counted_apart() -> None:
+    first, second = proof_lines((PROOFS[0], NodeProof("n7", Proven.UNCHANGED), NodeProof("n8", Proven.UNCHANGED)))
+    assert first.startswith("proof: 1 of 1 node reverted ")
+    assert second == "  no change of the run was on 2 nodes: n[7-8]"
+
+
+def test_all_nodes_are_as_before_only_if_each_is_reverted_or_was_never_changed() -> None:
+    assert as_before((*PROOFS[:2], NodeProof("n7", Proven.UNCHANGED)))
+    assert not as_before(PROOFS[:3])
+    assert not as_before(SICK)

@@ -111,7 +111,7 @@ def report_document(story: Story, after: Afterwards) -> ReportDocument:
             ReportBudget(each.scope, each.name, each.wrong, each.limit, each.left, each.budget.causes)
             for each in used_budgets(story)
         ),
-        next=tuple(NextStep(command, what) for command, what in next_steps(story.state)),
+        next=tuple(NextStep(command, what) for command, what in next_steps(story.state, after)),
         since=since_then(summary, after),
     )
 

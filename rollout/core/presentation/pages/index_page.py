@@ -82,6 +82,7 @@ def _run(run: ListedRun) -> Html:
     code = "" if run.exit_code is None else f", exit code {run.exit_code}"
     pending = tag("br") + tag("span", f"pending recovery: {printable(run.pending_recovery.nodes, 100)}")
     back = "".join(tag("br") + tag("span", f"rolled back by {each.run} on {each.nodes}") for each in run.rolled_back)
+    back += "".join(tag("br") + tag("span", f"newer changes on top: {each.run} on {each.nodes}") for each in run.on_top)
     bad = run.state in (RunStanding.HALTED, RunStanding.NO_CONTROLLER)
     return tag(
         "tr",

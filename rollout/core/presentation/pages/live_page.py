@@ -18,7 +18,7 @@ from rollout.core.presentation.pages.parts import TITLES, section
 from rollout.core.presentation.pages.shell import END, html_page
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import Afterwards
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards
 from rollout.core.presentation.waiting import silences, waits_for
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
@@ -46,7 +46,7 @@ def _now(story: Story, after: Afterwards, now: float) -> Html:
     whole = tag("p", tag("a", "The whole plan", href=f"/runs/{state.order.run}/plan")) if story.past.plan else ""
     frozen = frozen_banner(state.order.cluster, after.frozen)
     banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
-    return raw(banner, frozen, *waiting, *quiet, sections.numbers(story), sections.facts(story), whole)
+    return raw(banner, frozen, *waiting, *quiet, sections.numbers(story, after), sections.facts(story), whole)
 
 
 def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
@@ -90,17 +90,17 @@ def _with_commands(text: str) -> Html:
 
 
 def _waits(state: RunState, after: Afterwards, now: float) -> Html:
-    found = (*waiting(state), *late_waits(after, state.order.run, now))
+    found = (*waiting(state, after), *late_waits(after, state.order.run, now))
     rows = [tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in found]
     return tag("ul", rows, class_="waits") if rows else tag("p", "Nothing waits for you.")
 
 
-def waiting(state: RunState) -> Iterator[tuple[str, str]]:
+def waiting(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[tuple[str, str]]:
     """``(what waits for an operator, the command to type)``."""
     run, summary = state.order.run, summarize(state)
     if state.paused is not None and state.phase in (Phase.RUNNING, Phase.SOAKING):
         yield f"{'On hold' if state.paused.held else 'Paused'}: {summary.paused}", f"rollout continue {run}"
-    for command, what in sections.next_steps(state):
+    for command, what in sections.next_steps(state, after):
         if not command.startswith("rollout watch"):
             yield f"{what[0].upper()}{what[1:]}{_which(state, command)}", command
 

@@ -103,7 +103,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 def page(story: Story, after: Afterwards = NOTHING_SINCE) -> str:
     """The whole document."""
-    return self_contained(_title(story), *_header(story, after), *_sections(story), _footer(story))
+    return self_contained(_title(story), *_header(story, after), *_sections(story, after), _footer(story))
 
 
 def self_contained(title: str, *body: Html) -> str:
@@ -131,14 +131,14 @@ def _header(story: Story, after: Afterwards) -> Iterator[Html]:
     yield tag("h1", f"{what} of {counted(len(order.nodes), 'node')} on {order.cluster}")
     yield tag("p", f"run {order.run}", class_="dim")
     yield sections.banner(story, after)
-    yield sections.numbers(story)
+    yield sections.numbers(story, after)
     yield sections.facts(story)
 
 
-def _sections(story: Story) -> Iterator[Html]:
+def _sections(story: Story, after: Afterwards) -> Iterator[Html]:
     """What to do and the culprit, then what was changed, then the pictures."""
     parts = story_parts(story)
-    yield section("next", "What to do next", sections.steps(story))
+    yield section("next", "What to do next", sections.steps(story, after))
     yield section("failures", TITLES["failures"], parts["failures"])
     if story.past.plan is not None:
         yield section(

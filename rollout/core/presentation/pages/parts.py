@@ -11,7 +11,7 @@ from rollout.core.presentation.pages.charts import timeline, wave_legend
 from rollout.core.presentation.pages.health_gates import gates
 from rollout.core.presentation.pages.markup import Html, Idle, raw, tag
 from rollout.core.presentation.pages.story import Story
-from rollout.core.run.state import Goal
+from rollout.core.run.state import Ending, Goal
 from rollout.core.text.terminal import printable, seconds_text
 
 TITLES = {
@@ -61,27 +61,30 @@ def idle(story: Story, besides: Iterable[float] = ()) -> tuple[Idle, ...]:
 
 
 def _predicted(story: Story) -> Html:
-    """Each wave's time: the plan's estimate, and what it took."""
+    """Each wave's time: the plan's estimate, and what it took. Only what has finished is compared."""
     plan = story.past.plan
     if plan is None or story.past.order.goal is Goal.REVERT:
         return tag("p", "Only a run of a plan that this version can read has a prediction.")
     actual = [sum(span.ended - span.began for span in story.spans if span.wave == at) for at in range(len(plan.waves))]
+    state = story.state
+    is_done = state.ending is Ending.DONE
     rows = [
-        _time_row(wave.name, len(wave.nodes), estimate.of_wave(plan, wave), took)
-        for wave, took in zip(plan.waves, actual, strict=False)
+        _time_row(wave.name, len(wave.nodes), estimate.of_wave(plan, wave), took, finished=is_done or at < state.wave)
+        for at, (wave, took) in enumerate(zip(plan.waves, actual, strict=False))
     ]
-    total = _time_row("all", len(plan.nodes), estimate.total(plan), story.ended - story.began)
+    total = _time_row("all", len(plan.nodes), estimate.total(plan), story.ended - story.began, finished=is_done)
     return sections.table(("wave", "nodes", "predicted", "actual", "difference"), [*rows, total])
 
 
-def _time_row(name: str, nodes: int, predicted: float, took: float) -> Html:
+def _time_row(name: str, nodes: int, predicted: float, took: float, *, finished: bool) -> Html:
     longer = took - predicted
-    word = f"{seconds_text(abs(longer))} {'longer' if longer > 0 else 'shorter'}" if took else "–"
+    word = f"{seconds_text(abs(longer))} {'longer' if longer > 0 else 'shorter'}" if took and finished else "–"
+    until = "" if finished else ", not finished"
     return tag(
         "tr",
         tag("td", printable(name, 40)),
         tag("td", f"{nodes:,}", class_="number"),
         tag("td", seconds_text(predicted)),
-        tag("td", seconds_text(took) if took else "not begun"),
+        tag("td", f"{seconds_text(took)}{until}" if took else "not begun"),
         tag("td", word),
     )

@@ -17,7 +17,7 @@ from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
-from rollout.core.presentation.summary_text import Afterwards, afterwards_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, afterwards_lines
 from rollout.core.presentation.waiting import standing
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong
@@ -29,19 +29,19 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 # What to do after a run: commands that work as printed, each with what it does.
 
 
-def next_steps(state: RunState) -> Iterator[tuple[str, str]]:
-    """``(command, what it does)``, the most useful first."""
+def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[tuple[str, str]]:
+    """``(command, what it does)``, the most useful first. No command that ``after`` makes useless."""
     run, cluster = state.order.run, state.order.cluster
     if state.phase is not Phase.ENDED:
         yield f"rollout watch {run}", "watch it, if a controller is at work"
         yield f"rollout resume {run}", "continue it, if its controller has died"
-    if state.ending in (Ending.HALTED, Ending.INTERRUPTED):
+    if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and not after.is_superseded:
         what = "continue after its halt: failed nodes stay as they are, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
-    if state.phase is Phase.ENDED and any(record.owed for record in state.nodes.values()):
+    if state.phase is Phase.ENDED and not after.is_superseded and any(each.owed for each in state.nodes.values()):
         yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
     yield from _left_behind(state)
-    if state.order.goal is Goal.APPLY and _holds(state):
+    if state.order.goal is Goal.APPLY and _holds(state) and not after.is_rolled_back:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
         yield (
@@ -216,9 +216,10 @@ _RANK = (
 )  # fmt: skip
 
 
-def numbers(story: Story) -> Html:
-    """The final counts, in large type."""
-    counts = Counter(record.state for record in story.state.nodes.values())
+def numbers(story: Story, after: Afterwards = NOTHING_SINCE) -> Html:
+    """The final counts, in large type. Nodes that later rollbacks reverted count as reverted."""
+    back = {name for names in after.rolled_back.values() for name in names}
+    counts = Counter(NodeState.REVERTED if name in back else record.state for name, record in story.state.nodes.items())
     bad = (NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN)
     boxes = [
         tag(
@@ -263,9 +264,9 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
         )
 
 
-def steps(story: Story) -> Html:
+def steps(story: Story, after: Afterwards = NOTHING_SINCE) -> Html:
     """What to do next."""
-    rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state)]
+    rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state, after)]
     return tag("ul", rows) if rows else tag("p", "Nothing is left to be done.")
 
 

@@ -10,15 +10,15 @@ from rollout.core.presentation.pages.moments import moments
 from rollout.core.presentation.pages.sections import next_steps, taken_back, used_budgets
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
 from rollout.core.text.terminal import printable, wall
 
 LONGEST = 300
 
 
-def report_lines(story: Story) -> Iterator[str]:
+def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
     """The summary, then what happened, the gates' results, how far budgets were used, and what to do next."""
-    yield from summary_lines(summarize(story.state))
+    yield from summary_lines(summarize(story.state), after)
     yield f"  by {printable(story.past.who)}, {wall(story.began)} to {wall(story.ended)}: {printable(story.past.reason) or 'no reason was given'}"
     yield from (f"  {back}" for back in (taken_back(story),) if back)
     yield ""
@@ -39,7 +39,7 @@ def report_lines(story: Story) -> Iterator[str]:
     for each in budgets:
         end = "used up" if not each.left else f"halts at {each.left} more"
         yield f"  {each.short} ({'/'.join(sorted(each.budget.causes))}), {end}"
-    steps = list(next_steps(story.state))
+    steps = list(next_steps(story.state, after))
     if steps:
         yield ""
         yield "What to do next"

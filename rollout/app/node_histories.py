@@ -1,0 +1,178 @@
+"""What runs did to each node, from the journal alone: the same transactions as the node's receipts, a run for each.
+
+Ended runs are read from their summaries, so a hundred of them take no time. Files come from plans, which are read only for
+the runs that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+from rollout.app.following import headers_of, plan_of, replay_if_readable
+from rollout.app.ports import PastRuns
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import Plan
+from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.transactions import UNDER_WAY, FileVersions, NodeTransaction, in_force
+from rollout.core.plans import plan_codec
+from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.run.state import Goal, NodeState
+from rollout.core.text.nodesets import expand
+from rollout.errors import UsageError
+
+Histories = Mapping[str, tuple[NodeTransaction, ...]]
+"""Node → its transactions, the oldest first. A transaction is named by its run."""
+
+FilesOf = Callable[[str], Mapping[str, tuple[FileVersions, ...]]]
+"""Run → node → what the run's plan replaces there; nothing for a plan of another version."""
+
+_PERHAPS = (NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNREACHABLE, NodeState.UNKNOWN)
+"""States in which a run may have changed a node: what its files should hold is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanges:
+    """One run: the nodes that it confirmed, and those that it may have changed; of a rollback: run → nodes reverted."""
+
+    run: str
+    confirmed: tuple[str, ...] = ()
+    perhaps: tuple[str, ...] = ()
+    reverted: Mapping[str, tuple[str, ...]] | None = None
+
+
+def histories(runs: Iterable[RunChanges]) -> Histories:
+    """``runs``: the oldest first. The places of applies and reverts are those of the runs."""
+    found: dict[str, dict[str, NodeTransaction]] = {}
+    for place, each in enumerate(runs, 1):
+        for names, state in ((each.confirmed, ReceiptState.CONFIRMED), (each.perhaps, ReceiptState.ARMED)):
+            for name in names:
+                found.setdefault(name, {})[each.run] = NodeTransaction(each.run, state, place, ())
+        for run, names in (each.reverted or {}).items():
+            for name in names:
+                if (known := found.get(name, {}).get(run)) is not None:
+                    found[name][run] = replace(known, state=ReceiptState.REVERTED, reverted_at=place)
+    return {name: tuple(known.values()) for name, known in found.items()}
+
+
+def with_files(found: Histories, nodes: Collection[str], runs: Collection[str], files_of: FilesOf) -> Histories:
+    """The histories of ``nodes``, with the files of ``runs``."""
+
+    def filled(name: str, each: NodeTransaction) -> NodeTransaction:
+        return replace(each, files=files_of(each.tx).get(name, ())) if each.tx in runs else each
+
+    return {name: tuple(filled(name, each) for each in found[name]) for name in nodes if name in found}
+
+
+def changes_of_runs(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> tuple[RunChanges, ...]:
+    """The runs of a cluster, oldest first, from the first that can be read: an unreadable one may have reverted any before it.
+
+    ``spared``: runs that are not looked at, because they are at work.
+    """
+    found: list[RunChanges] = []
+    for header in headers_of(journal, cluster):
+        if header.run in spared:
+            continue
+        summary = journal.summary(header.run)
+        if summary is None:
+            state = replay_if_readable(journal, header.run)
+            if state is None:
+                break
+            summary = run_summary(state)
+        found.append(_changes(header.run, header.goal, summary))
+    return tuple(reversed(found))
+
+
+def _changes(run: str, goal: str, summary: RunSummary) -> RunChanges:
+    if goal == Goal.REVERT:
+        return RunChanges(run, reverted={of: expand(nodes) for of, nodes in summary.reverted.items()})
+    owed = set(_nodes(summary.owed))
+    failed = (name for name in _of(summary, NodeState.FAILED) if name in owed)
+    perhaps = (*(name for state in _PERHAPS for name in _of(summary, state)), *failed)
+    return RunChanges(run, _of(summary, NodeState.CONFIRMED), perhaps)
+
+
+def _of(summary: RunSummary, state: NodeState) -> tuple[str, ...]:
+    found = summary.nodes.get(state.value)
+    return _nodes(found.nodes) if found else ()
+
+
+def _nodes(nodeset: str) -> tuple[str, ...]:
+    return expand(nodeset) if nodeset else ()
+
+
+def files_of_plans(journal: PastRuns) -> FilesOf:
+    """Reads each plan once."""
+
+    @cache
+    def files(run: str) -> Mapping[str, tuple[FileVersions, ...]]:
+        plan = plan_of(journal.header(run))
+        return files_of(plan) if plan is not None else {}
+
+    return files
+
+
+def files_of(plan: Plan) -> Mapping[str, tuple[FileVersions, ...]]:
+    """Node → what the plan replaces there."""
+    groups = {
+        group.name: tuple(FileVersions(file.path, file.before, file.after, file.mode) for file in group.change.files)
+        for group in plan.groups
+    }
+    return {name: groups[node.group] for name, node in plan.nodes.items()}
+
+
+def newest_in_force(found: Histories) -> Mapping[str, str]:
+    """Node → the newest run with a change in force there; none for a node that a newer run may have changed."""
+    newest: dict[str, str] = {}
+    for name, known in found.items():
+        confirmed = in_force(known)
+        if confirmed and not any(
+            each.state in UNDER_WAY and each.applied_at > confirmed[0].applied_at for each in known
+        ):
+            newest[name] = confirmed[0].tx
+    return newest
+
+
+def nodes_by_run(found: Histories) -> Mapping[str, tuple[str, ...]]:
+    """Run → the nodes with its change in force."""
+    nodes: dict[str, list[str]] = {}
+    for name, known in found.items():
+        for each in in_force(known):
+            nodes.setdefault(each.tx, []).append(name)
+    return {run: tuple(names) for run, names in nodes.items()}
+
+
+def newer_than(run: str, found: Histories) -> Mapping[str, tuple[str, ...]]:
+    """Newer run → the nodes where its change and that of ``run`` are both in force, the oldest of these runs first."""
+    nodes: dict[str, list[str]] = {}
+    for name, above in _above(run, found):
+        nodes.setdefault(above.tx, []).append(name)
+    return {newer: tuple(names) for newer, names in nodes.items()}
+
+
+def _above(run: str, found: Histories) -> Iterator[tuple[str, NodeTransaction]]:
+    for name, known in found.items():
+        below = next((each for each in in_force(known) if each.tx == run), None)
+        if below is not None:
+            yield from ((name, each) for each in reversed(in_force(known)) if each.applied_at > below.applied_at)
+
+
+def topmost_above(found: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Run → the newest run in force above it → the nodes where both are in force."""
+    nodes: dict[str, dict[str, list[str]]] = {}
+    for name, known in found.items():
+        standing = in_force(known)
+        for each in standing[1:]:
+            nodes.setdefault(each.tx, {}).setdefault(standing[0].tx, []).append(name)
+    return {run: {top: tuple(names) for top, names in above.items()} for run, above in nodes.items()}
+
+
+def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
+    """The plans with a change in force, the oldest first, each with its nodes. ``UsageError`` ``no-plan``: no run has a plan."""
+    known = changes_of_runs(journal, cluster)
+    nodes = nodes_by_run(histories(known))
+    if all(each.reverted is not None for each in known):
+        raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
+    headers = [(journal.header(each.run), nodes[each.run]) for each in known if each.run in nodes]
+    return tuple((plan_codec.decode(header.plan, header.run), names) for header, names in headers)
