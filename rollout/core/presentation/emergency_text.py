@@ -157,17 +157,24 @@ def predicted_lines(time: TimeBack | NoTimeBack) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class PredictedDocument:
-    """How long reverting ``count`` nodes will take; ``why``: where the time of one node is from. ``null``: not known."""
+    """How long reverting ``count`` nodes will take; ``why``: where the time of one node is from."""
 
     count: int
-    seconds: float | None
-    node_seconds: float | None
+    seconds: float
+    node_seconds: float
     why: str
 
 
-def predicted_document(time: TimeBack | NoTimeBack) -> PredictedDocument:
+@dataclass(frozen=True, slots=True)
+class NotPredictedDocument:
+    """``count`` nodes will be reverted. The estimate of the time failed or was late."""
+
+    count: int
+
+
+def predicted_document(time: TimeBack | NoTimeBack) -> PredictedDocument | NotPredictedDocument:
     if isinstance(time, NoTimeBack):
-        return PredictedDocument(time.nodes, None, None, "the time is not known")
+        return NotPredictedDocument(time.nodes)
     return PredictedDocument(time.nodes, round(time.seconds, 1), round(time.each.seconds, 1), time.each.why)
 
 

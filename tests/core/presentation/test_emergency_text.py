@@ -77,7 +77,7 @@ def test_the_predicted_time_and_the_effect_on_pulls_are_printed_before_any_chang
 def test_an_unknown_time_is_reported_as_unknown() -> None:
     assert list(predicted_lines(NoTimeBack(40))) == ["40 nodes to revert; the time is not known", PULLS]
     document = as_printed(predicted_document(NoTimeBack(40)))
-    assert (document["count"], document["seconds"], document["nodeSeconds"]) == (40, None, None)
+    assert (document["kind"], document["count"]) == ("NotPredicted", 40)
 
 
 def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:
