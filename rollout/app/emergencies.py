@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from math import inf
+from math import inf, isfinite
 from typing import Protocol
 
+from rollout.app.isolation import estimate
 from rollout.app.rollbacks import Emergency, RunsToRevert, emergency, held_by, pick
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
@@ -20,11 +21,14 @@ from rollout.core.model.proof import NodeProof, Proven, as_before
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState, highest_believed
 from rollout.core.plans.receipt_history import on_nodes
-from rollout.core.presentation.rollback_time import TimeBack
+from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.run.state import Ending, NodeState, RunState
 
 WAITS = (5.0, 10.0, 20.0, 40.0, 60.0)
 """Seconds between two tries of nodes with a pending recovery: longer after each try without an answer."""
+
+ESTIMATE_SECONDS = 12.0
+"""How long a rescue waits for its own estimate, which reads a few nodes; then it goes on without one."""
 
 CUT = "stopped before its revert was seen"
 
@@ -88,7 +92,7 @@ class Unfinished:
     owed: Mapping[str, str]
 
 
-Told = Emergency | TimeBack | Waiting | LeftTo | Unfinished
+Told = Emergency | TimeBack | NoTimeBack | Waiting | LeftTo | Unfinished
 
 
 class EmergencyIO(Protocol):
@@ -146,7 +150,7 @@ class EmergencyRollback:
         self.picked = pick(on_nodes(heard.reports), self.asked.wanted)
         found = self._found(heard.reports)
         self.io.tell(found)
-        self.io.tell(self.io.predict(found, heard))
+        self.io.tell(self._time_back(found, heard))
         if found.order.nodes:
             self.io.confirm(len(found.order.nodes))
         self._round(found)
@@ -156,6 +160,12 @@ class EmergencyRollback:
         if self.owed or self.ended is Ending.INTERRUPTED:
             self.io.tell(Unfinished(self.picked, dict(self.owed)))
         return self._exit_code()
+
+    def _time_back(self, found: Emergency, heard: EmergencyReadings) -> TimeBack | NoTimeBack:
+        predicted = estimate(lambda: self.io.predict(found, heard), ESTIMATE_SECONDS)
+        if predicted is None or not isfinite(predicted.seconds):
+            return NoTimeBack(len(found.order.nodes))
+        return predicted
 
     @property
     def has_them(self) -> bool:

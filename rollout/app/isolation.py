@@ -14,6 +14,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from pathlib import PurePath
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TypeVar
 
 from rollout.app.ports import Nodes, Target
@@ -41,6 +43,26 @@ def attempt(node: str, work: Callable[[], T], on_failure: Callable[[str], T], ke
         raise
     except Exception as error:  # noqa: BLE001 - one node's content must not stop the others
         return on_failure(_told(node, error, keep))
+
+
+def estimate(work: Callable[[], T], seconds: float) -> T | None:
+    """The result of ``work`` that only informs people. ``None``: it failed, with any error, or takes longer than this.
+
+    It must not delay or end what it informs of. Late work goes on beside the caller, and its result is dropped.
+    """
+    found: SimpleQueue[T | None] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            found.put(work())
+        except Exception:  # noqa: BLE001 - no error of an estimate may reach the caller
+            found.put(None)
+
+    Thread(target=run, name="estimate", daemon=True).start()
+    try:
+        return found.get(timeout=seconds)
+    except Empty:
+        return None
 
 
 def _told(node: str, error: Exception, keep: Keep) -> str:

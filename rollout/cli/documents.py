@@ -27,6 +27,7 @@ from rollout.core.presentation.drift_text import DriftDocument
 from rollout.core.presentation.emergency_text import (
     LeftToDocument,
     NodeProofDocument,
+    NotPredictedDocument,
     OnNodesDocument,
     PredictedDocument,
     ProofDocument,
@@ -53,7 +54,7 @@ DOCUMENTS: tuple[type, ...] = (
     ExplanationDocument, ForecastDocument, ForgetDocument, FreezeDocument, KubeadmPatchesDocument, KubeletCheckDocument,
     LabFaultsDocument, LabStatusDocument, LateWatchDocument, LeftToDocument, NoControllerDocument, NodeProofDocument,
     NothingToDoDocument, NothingToRevertDocument, OnNodesDocument, PastRunDocument, PlanDocument, PlayDocument, PodBudgetDocument,
-    PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,
+    NotPredictedDocument, PredictedDocument, ProofDocument, PullsDocument, RecoverDocument, ReferenceDocument, RegionWorkersDocument, ReportDocument, RequestDocument, RunsDocument,
     SequenceDocument, StatusDocument, SummaryDocument, TallyDocument, UnfinishedDocument, UnlockDocument, VerifiedDocument,
     WaitingDocument,
 )  # fmt: skip

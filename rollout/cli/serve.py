@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 import click
 
@@ -69,13 +69,15 @@ def _telling(session: Session, journal: Callable[[], Journal]) -> Iterator[None]
 def opening(session: Session) -> Callable[[], Journal]:
     """Opens the journal once it is there: the first run may begin later."""
     kept: list[Journal] = []
+    one_at_a_time = Lock()
 
     def journal() -> Journal:
-        if not kept:
-            found = session.past()
-            if isinstance(found, NoJournal):
-                return found
-            kept.append(found)
+        with one_at_a_time:
+            if not kept:
+                found = session.past()
+                if isinstance(found, NoJournal):
+                    return found
+                kept.append(found)
         return kept[0]
 
     return journal

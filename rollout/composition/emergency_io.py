@@ -25,7 +25,7 @@ from rollout.core.model.proof import NodeProof
 from rollout.core.presentation import emergency_text as text
 from rollout.core.presentation.emergency_text import proof_documents, proof_lines
 from rollout.core.presentation.freeze_text import frozen_lines
-from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
+from rollout.core.presentation.rollback_time import NodeTime, NoTimeBack, TimeBack, node_time, time_back
 from rollout.core.run.events import Event
 from rollout.core.run.state import Ending, NodeState, Order, RunState
 from rollout.core.text import documents
@@ -160,7 +160,7 @@ class EmergencyTerminal:
         match what:
             case Emergency():
                 return text.seen_lines(what.seen, what.picked, what.already, cluster)
-            case TimeBack():
+            case TimeBack() | NoTimeBack():
                 return text.predicted_lines(what)
             case Waiting():
                 return text.waiting_lines(what.owed, what.seconds)
@@ -175,7 +175,7 @@ class EmergencyTerminal:
         match what:
             case Emergency():
                 return text.seen_document(what.seen, what.picked, what.already)
-            case TimeBack():
+            case TimeBack() | NoTimeBack():
                 return text.predicted_document(what)
             case Waiting():
                 return text.waiting_document(what.owed, what.seconds)

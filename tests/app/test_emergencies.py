@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
+from threading import Event
 
 import pytest
 
@@ -24,9 +26,10 @@ from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
+from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.presentation.emergency_text import seen_lines
-from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
+from rollout.core.presentation.rollback_time import NodeTime, NoTimeBack, TimeBack, node_time, time_back
 from rollout.core.run.events import Answered
 from rollout.core.run.facts import unavailable
 from rollout.core.run.machine import opening
@@ -303,6 +306,14 @@ def test_a_nodes_time_depends_on_its_restart_pause(pauses: tuple[str, ...], seco
     assert node_time(None, pauses).seconds == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(
+    "pause", ["9" * 26 + "x", "9" * 400, "9" * 400 + "s", "999999999999y", "1y", "\ud800", "\0", "1s" * 10**6]
+)
+def test_a_nodes_restart_pause_of_any_form_does_not_change_the_estimate(pause: str) -> None:
+    assert node_time(None, (pause,)).seconds == BACK_SECONDS
+    assert node_time(None, (pause, "10s")).seconds == pytest.approx(14.0)
+
+
 # ---------------------------------------------------------------------------------------------------------- until done
 
 
@@ -317,6 +328,7 @@ class Script:
     asked_in: int = 0  # the reading, from the first, in which the operator asks to stop
     cut_in: str = ""  # what the operator stops at once
     read_count: int = 0
+    prediction: Callable[[], TimeBack] | None = None
     at: float = 0.0
     told: list[Told] = field(default_factory=list)
     orders: list[dict[str, str]] = field(default_factory=list)
@@ -330,6 +342,8 @@ class Script:
         return EmergencyReadings({name: now[name] for name in names}, 1.0)
 
     def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
+        if self.prediction is not None:
+            return self.prediction()
         return time_back(found.order, NodeTime(1.0, "told"), heard.seconds)
 
     def confirm(self, count: int) -> None:
@@ -392,6 +406,43 @@ def go(
 
 
 HERE, AWAY = said(NODES[0], "r9"), silent(NODES[1])
+
+
+def _overflow() -> TimeBack:
+    raise OverflowError("cannot convert float infinity to integer")
+
+
+def _no_memory() -> TimeBack:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [_overflow, _no_memory, lambda: TimeBack(2, inf, inf, NodeTime(inf, "told"), 1.0)],
+    ids=["overflow", "no memory", "infinite"],
+)
+def test_an_estimate_that_fails_is_a_blank_and_the_nodes_are_reverted(prediction: Callable[[], TimeBack]) -> None:
+    both = reports(HERE, said(NODES[1], "r9"))
+    script = Script([both], prediction=prediction)
+    assert go(script) == 0
+    assert NoTimeBack(2) in script.told
+    assert script.proofs == dict.fromkeys(NODES[:2], Proven.PROVEN)
+
+
+def test_a_rescue_does_not_wait_for_an_estimate_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = Event()
+
+    def endless() -> TimeBack:
+        over.wait()
+        raise AssertionError("the emergency has ended by now")
+
+    monkeypatch.setattr("rollout.app.emergencies.ESTIMATE_SECONDS", 0.01)
+    script = Script([reports(HERE)], prediction=endless)
+    try:
+        assert go(script, names=NODES[:1]) == 0
+        assert NoTimeBack(1) in script.told
+    finally:
+        over.set()
 
 
 def test_an_unreachable_node_is_retried_with_longer_waits_and_reverted_when_it_answers() -> None:

@@ -27,8 +27,11 @@ ANSWERS = {
     "nothing at all": ("exit 0", "answer-cut-off"),
     "gigabytes": ("exec cat /dev/zero", "output-flood"),
     "gigabytes of errors": ("exec cat /dev/zero >&2", "output-flood"),
-    "never a newline": ("head -c 3000000 /dev/zero | tr '\\0' a", "answer-cut-off"),
-    "very many lines": ("yes 'say x' | head -n 100000", "bad-answer"),
+    "never a newline": ("head -c 3000000 /dev/zero | tr '\\0' a", "output-flood"),
+    "newlines before its shell begins, then single bytes": (
+        "head -c 4194304 /dev/zero | tr '\\0' '\\n'; while :; do printf x; sleep 0.03; done", "output-flood",
+    ),
+    "very many lines": ("yes 'say x' | head -n 100000", "output-flood"),
     "escape sequences": ("printf 'say \\033]0;owned\\007\\033[2J\\nrefused no-\\033[31m x\\nend snapshot\\n'", "bad-answer"),
     "an escape in a refusal": ("printf 'refused disk-full \\033[2J\\302\\2332J\\342\\200\\256x\\nend snapshot\\n'", "disk-full"),
     "invalid UTF-8": ("printf '\\377\\376\\355\\240\\200\\nend snapshot\\n'", "bad-answer"),

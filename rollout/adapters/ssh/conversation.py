@@ -17,7 +17,7 @@ from paramiko.channel import Channel
 
 from rollout.adapters.ssh.elevation import Elevation
 from rollout.adapters.ssh.error_mapping import translate
-from rollout.adapters.ssh.limits import Deadline, SshLimits
+from rollout.adapters.ssh.limits import KIB, Deadline, SshLimits
 from rollout.adapters.ssh.pipes import Pipes
 from rollout.adapters.ssh.session import FULL, TICK, TURN
 from rollout.adapters.ssh.troubles import printable
@@ -82,7 +82,7 @@ class Conversation:
         self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.probe(nonce))
         try:
-            found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, deadline.left())
+            found = self._until(self._answer_to(nonce), deadline, deadline.left())
         except ValueError as error:
             raise RemoteError("connection-lost", str(error)) from None
         if isinstance(found, RemoteAnswer):
@@ -91,14 +91,21 @@ class Conversation:
     def _begin(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> bool | RemoteAnswer:
         """Start the shell. Whether it can unpack, or why there is none."""
         self._channel.exec_command(self._elevation.line(self._bare) if self._elevation else self.line)
-        return self._until(lambda: self._greeted(request), deadline, command.deadline)
+        begins = min(command.deadline, self._limits.begin)
+        return self._until(lambda seen: self._greeted(request, seen), deadline.within(begins), begins)
 
-    def _greeted(self, request: AgentRequest) -> bool | None:
+    def _greeted(self, request: AgentRequest, seen: int) -> bool | None:
         if self._asking and self._elevation is not None:
             self._pipes.put(self._elevation.next(self._pipes.err.all))
-        packed = conversation.greeted(self._pipes.out.all, request.program)
+        packed = conversation.greeted(self._pipes.out.data, request.program, seen)
         self._begun = packed is not None
+        if not self._begun and self._pipes.out.size > self._limits.greeting:
+            most = self._limits.greeting // KIB
+            raise RemoteError("output-flood", f"the node printed more than {most} KiB before its shell began")
         return packed
+
+    def _answer_to(self, nonce: str) -> Callable[[int], conversation.Answer | None]:
+        return lambda seen: conversation.answer(self._pipes.out.data, nonce, seen)
 
     def _exchange(
         self, command: RemoteCommand, request: AgentRequest, deadline: Deadline, *, first: bool
@@ -108,7 +115,7 @@ class Conversation:
         self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.frame(request, nonce))
         try:
-            found = self._until(lambda: conversation.answer(self._pipes.out.all, nonce), deadline, command.deadline)
+            found = self._until(self._answer_to(nonce), deadline, command.deadline)
         except ValueError as error:
             printed = self._pipes.out.all if first else b""  # the shell may say why it refuses the program
             return replace(self._unknown("bad-answer", str(error)), stdout=printed)
@@ -117,15 +124,20 @@ class Conversation:
         self.usable, self._served = not found.rest, time.monotonic()
         return RemoteAnswer(found.status, found.output, self._pipes.err.all, started=True)
 
-    def _until(self, find: Callable[[], T | None], deadline: Deadline, seconds: float) -> T | RemoteAnswer:
-        """What ``find`` finds in the output, or the answer if there is none. A ``ValueError`` of ``find`` passes."""
+    def _until(self, find: Callable[[int], T | None], deadline: Deadline, seconds: float) -> T | RemoteAnswer:
+        """What ``find`` finds in the output, or the answer if there is none. A ``ValueError`` of ``find`` passes.
+
+        ``find`` gets the number of bytes that it has looked at before.
+        """
+        seen = 0
         while True:
             # A verb goes on when its shell was killed, and keeps the channel open; but nobody ends its answer any more.
             over = self._channel.closed or (self._begun and self._channel.exit_status_ready())
             self._pipes.drain(deadline)
-            found = find()
+            found = find(seen)
             if found is not None:
                 return found
+            seen = self._pipes.out.size
             if over:
                 return self._closed()
             self._pipes.feed(deadline)

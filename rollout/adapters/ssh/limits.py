@@ -37,6 +37,8 @@ class SshLimits:
     bastion_probe: float = 3.0  # after a late tunnel: time limit of the bastion's own liveness check
     tunnels: int = 100
     tries: int = 2  # connections dropped before the banner (MaxStartups)
+    begin: float = 60.0  # from the start of a shell until it has begun
+    greeting: int = 64 * KIB  # what a login shell may print before that
     stdout: int = 4 * MIB
     stderr: int = 64 * KIB
     flood: int = 64 * MIB  # output discarded past the caps before the connection is dropped

@@ -53,22 +53,23 @@ class _Output(BufferedPipe):  # type: ignore[type-arg]  # the stubs make it gene
 
 @dataclass(slots=True)
 class Capped:
-    """Output up to a limit; bytes past it are only counted."""
+    """Output up to a limit; bytes past it are only counted. ``data``: what is kept, for a reader that makes no copy."""
 
     limit: int
-    parts: list[bytes] = field(default_factory=list)
-    size: int = 0
+    data: bytearray = field(default_factory=bytearray)
     lost: int = 0
 
     @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
     def all(self) -> bytes:
-        return b"".join(self.parts)
+        return bytes(self.data)
 
     def add(self, data: bytes) -> None:
         kept = data[: self.limit - self.size]
-        if kept:
-            self.parts.append(kept)
-        self.size += len(kept)
+        self.data += kept
         self.lost += len(data) - len(kept)
 
 

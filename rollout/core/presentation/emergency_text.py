@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.proof import NodeProof, Proven
 from rollout.core.plans.receipt_history import OnNodes, RunOnNodes
-from rollout.core.presentation.rollback_time import TimeBack
+from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
 from rollout.core.text.message_folding import folded, for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -147,11 +147,11 @@ def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str])
     return OnNodesDocument(picked, fold(back), runs, _reasons(seen.silent))
 
 
-def predicted_lines(time: TimeBack) -> Iterator[str]:
+def predicted_lines(time: TimeBack | NoTimeBack) -> Iterator[str]:
     if not time.nodes:
         yield "nothing to revert"
         return
-    yield str(time)
+    yield str(time) if isinstance(time, TimeBack) else f"{counted(time.nodes, 'node')} to revert; the time is not known"
     yield PULLS
 
 
@@ -165,7 +165,16 @@ class PredictedDocument:
     why: str
 
 
-def predicted_document(time: TimeBack) -> PredictedDocument:
+@dataclass(frozen=True, slots=True)
+class NotPredictedDocument:
+    """``count`` nodes will be reverted. The estimate of the time failed or was late."""
+
+    count: int
+
+
+def predicted_document(time: TimeBack | NoTimeBack) -> PredictedDocument | NotPredictedDocument:
+    if isinstance(time, NoTimeBack):
+        return NotPredictedDocument(time.nodes)
     return PredictedDocument(time.nodes, round(time.seconds, 1), round(time.each.seconds, 1), time.each.why)
 
 

@@ -12,7 +12,6 @@ the agent watches a kubelet before it counts as healthy. Nodes that fail or stop
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from rollout.core.model.frozen import dataclass
@@ -21,6 +20,7 @@ from rollout.core.plans.estimate import BACK_SECONDS
 from rollout.core.run.order import predicted_seconds
 from rollout.core.run.state import Order
 from rollout.core.text.terminal import counted, seconds_text
+from rollout.core.text.timespans import timespan
 
 ROUND_TRIP = 0.02
 """Seconds this machine needs for one round trip to one of many nodes, until reading them has measured it."""
@@ -29,8 +29,8 @@ STOP_AND_START = 3.0
 REVERTS, CLEANS, PROOFS = 1.5, 1.5, 2.0
 """The cost on this machine of a revert, a cleanup and a proof, in units of one reading of a node."""
 
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|h)?(?:\s|$)")
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1e-6, "min": 60.0, "h": 3600.0}
+MOST_PAUSE = 3600.0
+"""A longer RestartSec does not count: no kubelet is started like that, and one node must not decide the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,13 @@ class TimeBack:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class NoTimeBack:
+    """The estimate failed or was late. ``nodes`` are reverted all the same."""
+
+    nodes: int
+
+
 def time_back(order: Order, each: NodeTime, reading: float | None = None) -> TimeBack:
     """``reading`` is how long it took to read these nodes; ``None``: they were not read."""
     count = len(order.nodes)
@@ -70,15 +77,8 @@ def node_time(known: RevertTimes | None, pauses: Iterable[str] = ()) -> NodeTime
     """From what was measured, else from the nodes' RestartSec (as printed by ``systemctl show``), else ``BACK_SECONDS``."""
     if known is not None:
         return NodeTime(known.revert_seconds, f"measured by run {known.run} on {counted(known.nodes, 'node')}")
-    asked = [span for text in pauses if (span := _span(text)) is not None]
+    asked = [span for text in pauses if (span := timespan(text)) is not None and span <= MOST_PAUSE]
     if asked:
         why = f"never rehearsed; from RestartSec={max(asked):g} s on {counted(len(asked), 'node')}"
         return NodeTime(1.1 * max(asked) + STOP_AND_START, why)
     return NodeTime(BACK_SECONDS, "never rehearsed")
-
-
-def _span(text: str) -> float | None:
-    """``1min 30s`` as seconds; ``None``: it is not a time span, or it is infinite."""
-    if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?\s*(?:us|ms|s|min|h)?\s*)+", text.strip()):
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in _SPAN.findall(text.strip()))

@@ -1,34 +1,38 @@
-"""Renders templates into text. The only module that uses Jinja2.
+"""Renders templates into text. Only this module and its limits use Jinja2.
 
 It uses the sandbox, strict about undefined names, and allows less than Jinja2: the same variables always give the same
-text (no ``random``), nothing is loaded from elsewhere, and no loop or product can exhaust the machine.
+text (no ``random``), nothing is loaded from elsewhere, and no loop, product, filter or list can exhaust the machine: see
+``rendering_limits``.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType, TracebackType
 from typing import Any, ClassVar
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, nodes, pass_context
 from jinja2.environment import Template
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from rollout.core.reading import rendering_limits as limits
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
 
 MAX_TEMPLATE = 256 * 1024
+MAX_PARTS = 10_000
+"""Statements, operators and values. To compile more of them takes seconds."""
+
 MAX_OUTPUT = 1024 * 1024
+_MOST_SHOWN = 400
 _MAX_RANGE = 1_000
 _FILTERS = (
     "default",
     "first",
-    "join",
     "last",
     "length",
     "list",
@@ -51,11 +55,6 @@ FLAGS_ENV: Known = {"variable": None, "arguments": None, "node": NODE_ATTRIBUTES
 DROP_IN: Known = {"exec_start": None, "unit": None, "node": NODE_ATTRIBUTES}
 
 
-def _yaml(value: object) -> str:
-    """A value as YAML on one line; JSON is YAML."""
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _range(*bounds: int) -> range:
     numbers = range(*bounds)
     if len(numbers) > _MAX_RANGE:
@@ -69,21 +68,25 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if not (isinstance(left, int | float) and isinstance(right, int | float) and operator != "**"):
             raise ValueError(f"`{operator}` takes only numbers here")
-        return super().call_binop(context, operator, left, right)
+        return limits.charge(super().call_binop(context, operator, left, right))
 
     def wrap_str_format(self, _: Any) -> None:
         """The sandbox's own ``str.format`` pads without a bound; see ``is_safe_attribute``."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """No text methods: ``'{:>999999999}'.format(1)`` and ``'x'.center(999999999)`` would exhaust the memory."""
-        return not isinstance(obj, str | bytes) and super().is_safe_attribute(obj, attr, value)
+        """No methods of texts and numbers: ``'{:>999999999}'.format(1)`` and ``(1).to_bytes(999999999)`` would exhaust the memory."""
+        return not isinstance(obj, str | bytes | int | float) and super().is_safe_attribute(obj, attr, value)
 
 
 def _environment() -> _Environment:
     environment = _Environment(
         undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters = {name: environment.filters[name] for name in _FILTERS} | {"yaml": _yaml}
+    filters = {name: environment.filters[name] for name in _FILTERS} | {"join": limits.join, "yaml": limits.as_yaml}
+    environment.filters = {name: limits.limited(each) for name, each in filters.items()}
+    environment.filters |= {limits.CHARGED: pass_context(lambda _, value: limits.charge(value))}
+    environment.filters |= {limits.ITEMS: pass_context(lambda _, value, parts: limits.items_of(value, parts))}
+    environment.tests = {name: limits.limited(each) for name, each in environment.tests.items()}
     environment.globals = {"range": _range}
     return environment
 
@@ -94,18 +97,24 @@ _ENVIRONMENT = _environment()
 def render(template: str, name: str, variables: Mapping[str, Any]) -> str:
     """The text of ``template``; ``name`` is its file's, for messages. Raises ``InputError``."""
     try:
-        compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
-        return "".join(_bounded(compiled.generate(variables)))
+        code = _compiled(template, name)
+    except (TemplateSyntaxError, *_TOO_MUCH) as error:
+        raise InputError((_unusable(error, name),)) from None
+    try:
+        with limits.one_rendering():
+            compiled = Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.globals)
+            return "".join(_bounded(compiled.generate(variables)))
     except TemplateSyntaxError as error:
         raise InputError((_syntax(error, name),)) from None
-    except (TemplateError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - a template is a program of its author: each of its errors is an error of the template
+        said = printable(str(error), _MOST_SHOWN) or type(error).__name__
         line = _line_of(error.__traceback__, name)
-        raise InputError((Problem("template-failed", printable(str(error)), Place(name, line, 1)),)) from None
+        raise InputError((Problem("template-failed", said, Place(name, line, 1)),)) from None
 
 
 @lru_cache(maxsize=64)
 def _compiled(template: str, name: str) -> CodeType:
-    return _ENVIRONMENT.compile(_parsed(template, name), name, name)
+    return _ENVIRONMENT.compile(limits.Charging().visit(_parsed(template, name)), name, name)
 
 
 _REFUSED: Mapping[type[nodes.Node], str] = {
@@ -126,6 +135,8 @@ def _parsed(template: str, name: str) -> nodes.Template:
     if len(template) > MAX_TEMPLATE:
         raise TemplateSyntaxError("the template is larger than 256 KiB", 1, name)
     tree = _ENVIRONMENT.parse(template, name, name)
+    if sum(1 for _ in tree.find_all(nodes.Node)) > MAX_PARTS:
+        raise TemplateSyntaxError(f"the template has more than {MAX_PARTS:,} parts", 1, name)
     for kind, word in _REFUSED.items():
         for node in tree.find_all(kind):
             raise TemplateSyntaxError(
@@ -156,6 +167,17 @@ def _line_of(traceback: TracebackType | None, name: str) -> int:
     return line
 
 
+_TOO_MUCH = (RecursionError, MemoryError, SyntaxError, ValueError)
+"""Python's errors for the program that Jinja2 makes of a template. Jinja2 hands Python's ``int`` a number of any length."""
+
+
+def _unusable(error: Exception, name: str) -> Problem:
+    if isinstance(error, TemplateSyntaxError):
+        return _syntax(error, name)
+    said = "a number is too long" if isinstance(error, ValueError) else "the template is nested too deep"
+    return Problem("template-syntax", said, Place(name, 1, 1))
+
+
 def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
     return Problem("template-syntax", printable(error.message or "no template"), Place(name, error.lineno, 1))
 
@@ -167,7 +189,8 @@ def line_behind(template: str, name: str, variables: Mapping[str, Any], line: in
     """
     compiled = Template.from_code(_ENVIRONMENT, _compiled(template, name), _ENVIRONMENT.globals)
     writing: Any = compiled.root_render_func(compiled.new_context(dict(variables)))
-    pieces = [(piece, compiled.get_corresponding_lineno(writing.gi_frame.f_lineno)) for piece in writing]
+    with limits.one_rendering():
+        pieces = [(piece, compiled.get_corresponding_lineno(writing.gi_frame.f_lineno)) for piece in writing]
     lines = "".join(piece for piece, _ in pieces).split("\n")
     begins = sum(len(before) + 1 for before in lines[: line - 1])
     said, end, written = lines[line - 1], 0, 1
@@ -185,11 +208,8 @@ def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem
         tree = _parsed(template, name)
         undeclared = find_undeclared_variables(tree)
         _compiled(template, name)
-    except TemplateSyntaxError as error:
-        return (_syntax(error, name),)
-    except (RecursionError, ValueError) as error:  # Jinja2 hands Python's `int` a number of any length
-        said = "the template is nested too deep" if isinstance(error, RecursionError) else "a number is too long"
-        return (Problem("template-syntax", said, Place(name, 1, 1)),)
+    except (TemplateSyntaxError, *_TOO_MUCH) as error:
+        return (_unusable(error, name),)
     at = _finder(template, name)
     found = {
         *_unknown_names(tree, undeclared, known, at),

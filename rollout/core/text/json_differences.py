@@ -10,6 +10,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from sys import intern
 from typing import Any
 
@@ -59,15 +60,11 @@ def _dataclass(kind: Any, value: Any, changes: dict[str, Json], where: str) -> A
     return dataclasses.replace(value, **found)
 
 
-_known: dict[Any, dict[str, tuple[str, Any]]] = {}
-
-
-def _fields(kind: Any) -> dict[str, tuple[str, Any]]:
+@cache
+def _fields(kind: Any) -> Mapping[str, tuple[str, Any]]:
     """Key on disk → name and type."""
-    if kind not in _known:
-        hints = typing.get_type_hints(kind)
-        _known[kind] = {name_on_disk(each): (each.name, hints[each.name]) for each in dataclasses.fields(kind)}
-    return _known[kind]
+    hints = typing.get_type_hints(kind)
+    return {name_on_disk(each): (each.name, hints[each.name]) for each in dataclasses.fields(kind)}
 
 
 def _mapping(inner: Any, value: Any, changes: dict[str, Json], where: str) -> Mapping[str, Any]:

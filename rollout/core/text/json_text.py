@@ -151,20 +151,16 @@ def _decode_bytes(data: Json, where: str) -> bytes:
 
 
 def _dataclass(kind: Any) -> Converter:
+    """Whole before it is used: no thread can meet a part of it. So no type may have itself as a part."""
     hints = typing.get_type_hints(kind)
-    fields: list[tuple[str, str, Converter]] = []
     names = {entry.name: name_on_disk(entry) for entry in dataclasses.fields(kind)}
     known = frozenset(names.values())
-
-    def inner() -> list[tuple[str, str, Converter]]:
-        if not fields:
-            fields.extend((name, key, converter(hints[name])) for name, key in names.items())
-        return fields
+    inner = tuple((name, key, converter(hints[name])) for name, key in names.items())
 
     def write(value: Any) -> Json:
         return {
             key: found if type(found := getattr(value, name)) is entry.plain else entry.encode(found)
-            for name, key, entry in inner()
+            for name, key, entry in inner
         }
 
     def read(data: Json, where: str) -> Any:
@@ -178,7 +174,7 @@ def _dataclass(kind: Any) -> Converter:
                 found
                 if type(found := data[key]) is entry.plain
                 else entry.decode(found, f"{where}.{key}" if where else key)
-                for _, key, entry in inner()
+                for _, key, entry in inner
             ]
         )
 

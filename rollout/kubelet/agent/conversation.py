@@ -38,7 +38,12 @@ BOOT = (
 
 
 OVER = re.compile(rb"over (\S+) ([0-9]{1,3})\n")
-"""The end of an answer: its nonce and the status of its verb. No pattern has the nonce in it: compiling one costs a millisecond an answer."""
+"""The end of an answer: its nonce and the status of its verb."""
+
+_STATUS = re.compile(rb"([0-9]{1,3})\n")
+"""After an answer's mark. No pattern has the nonce in it: compiling one costs a millisecond an answer."""
+
+_PACKED = re.compile(rb"( gzip)?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,20 @@ def alone(request: AgentRequest) -> bytes:
     return opening(request.program, packed=False) + frame(request, "0" * 64)
 
 
-def greeted(output: bytes, program: str) -> bool | None:
+# A node may send its bytes one by one. So readers of output get ``seen``, the number of bytes that they have looked at
+# before, and look at each byte once.
+
+
+def greeted(output: bytes | bytearray, program: str, seen: int = 0) -> bool | None:
     """Whether the shell of a conversation can unpack; ``None``: it has not said so yet."""
-    found = re.search(rb"^begin %b( gzip)?\n" % prepared(program).digest.encode(), output, re.MULTILINE)
-    return bool(found[1]) if found else None
+    line = b"begin %b" % prepared(program).digest.encode()
+    at = output.find(line, max(0, seen - len(line) - len(b" gzip")))
+    while at >= 0:
+        found = _PACKED.match(output, at + len(line))
+        if found and (at == 0 or output[at - 1] == ord("\n")):
+            return bool(found[1])
+        at = output.find(line, at + 1)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +118,18 @@ class Answer:
     rest: bytes
 
 
-def answer(output: bytes, nonce: str) -> Answer | None:
+def answer(output: bytes | bytearray, nonce: str, seen: int = 0) -> Answer | None:
     """The answer to the frame with this nonce, as soon as it has ended.
 
     Raises ``ValueError`` if these bytes do not begin an answer to it: an older answer, or what another process printed.
     """
-    if not any(head.startswith(output[: len(head)]) for head in (f"begin {nonce}\n".encode(), mark(nonce))):
+    end = mark(nonce)
+    if not any(head.startswith(bytes(output[: len(head)])) for head in (f"begin {nonce}\n".encode(), end)):
         raise ValueError("the node's output is not an answer to this request")
-    for found in OVER.finditer(output):
-        if found[1] == nonce.encode():
-            return Answer(output[: found.start()], int(found[2]), output[found.end() :])
+    at = output.find(end, max(0, seen - len(end) - len("255")))
+    while at >= 0:
+        found = _STATUS.match(output, at + len(end))
+        if found:
+            return Answer(bytes(output[:at]), int(found[1]), bytes(output[found.end() :]))
+        at = output.find(end, at + 1)
     return None

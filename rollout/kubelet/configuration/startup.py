@@ -10,6 +10,7 @@ from __future__ import annotations
 from rollout.kubelet import fields
 from rollout.kubelet.configuration import feature_gates, start_checks
 from rollout.kubelet.configuration.command_line import read_flags, set_gates, wrapped
+from rollout.kubelet.configuration.cpu_lists import cpus
 from rollout.kubelet.configuration.decoding import Object, shown
 from rollout.kubelet.configuration.defaulting import defaults
 from rollout.kubelet.configuration.findings import Findings, KubeletStoppedError
@@ -17,7 +18,6 @@ from rollout.kubelet.configuration.flags import Flags, field_path, with_flags
 from rollout.kubelet.configuration.loading import base, with_drop_ins
 from rollout.kubelet.configuration.outcome import KubeletOutcome, Layer, Origin, Sources
 from rollout.kubelet.configuration.validation import allocatable, policies, ranges
-from rollout.kubelet.configuration.validation.allocatable import cpus
 from rollout.kubelet.configuration.validation.checked import Check, Checked, Complaint
 from rollout.kubelet.versions import Version
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.core.text import diff
+from rollout.core.text.timespans import timespan
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import arguments, managers
 from rollout.kubelet.node.layout import Layout, LayoutError
@@ -63,8 +64,6 @@ OLDEST_SYSTEMD = 236
 """The first version with ``systemd-run --collect`` (NEWS of systemd 236)."""
 
 _DEFAULT_STOP = 90.0
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|min|s|h|d|w)")
 NOT_ITS_OWN = "healthz-not-its-own"
 NOT_OBSERVED: Mapping[str, str] = {
     "not-its-own": "another process than the main process of the kubelet's unit listens on the health port",
@@ -75,16 +74,6 @@ NOT_OBSERVED: Mapping[str, str] = {
 _NOT_HEALTHY = re.compile(r"refused|timeout|status .*")
 
 Refusal = tuple[str, str]
-
-
-def timespan(text: str) -> float | None:
-    """Seconds of a time span as ``systemctl show`` prints it (``1min 30s``, ``infinity``), or ``None``."""
-    if text == "infinity":
-        return float("inf")
-    terms = [_SPAN.fullmatch(term) for term in text.split()]
-    if not terms or None in terms:
-        return None
-    return sum(float(term[1]) * _UNITS[term[2]] for term in terms if term)
 
 
 def refusal(
@@ -214,7 +203,7 @@ def _told(snapshot: Snapshot) -> Refusal | None:
 
 
 def _systemd(snapshot: Snapshot) -> Refusal | None:
-    said = re.match(r"systemd (\d+)", snapshot.facts.get("systemd", ""))
+    said = re.match(r"systemd ([0-9]{1,9})", snapshot.facts.get("systemd", ""))
     if said is None or int(said[1]) >= OLDEST_SYSTEMD:
         return None
     return "systemd-too-old", f"systemd is {said[1]}; the guard needs {OLDEST_SYSTEMD} or newer"

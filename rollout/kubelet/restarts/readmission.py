@@ -23,6 +23,7 @@ from rollout.core.model.plan import LessRoom
 from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import counted
+from rollout.kubelet.configuration.cpu_lists import cpus
 from rollout.kubelet.configuration.quantities import parse
 from rollout.kubelet.values import whole_number
 
@@ -175,22 +176,20 @@ def _most_pods(effective: Effective, capacity: Mapping[str, str]) -> int:
 def _reserved(effective: Effective, resource: str, capacity: str) -> int:
     reserved = [_map(effective.get(field)).get(resource, "0") for field in ("kubeReserved", "systemReserved")]
     if resource == "cpu":
-        cpus = _cpus(effective.get("reservedSystemCPUs"))
-        return cpus * 1000 if cpus else sum(map(milli, reserved))
+        listed = effective.get("reservedSystemCPUs")
+        count = cpus(listed) if isinstance(listed, str) and listed else 0
+        return count * 1000 if count else sum(map(milli, reserved))
     threshold = _map(effective.get("evictionHard")).get(_SIGNALS[resource], "0")
     return sum(map(whole, reserved)) + _threshold(threshold, whole(capacity))
 
 
 def _threshold(text: str, capacity: int) -> int:
-    return floor(capacity * float(text[:-1]) / 100) if text.endswith("%") else whole(text)
-
-
-def _cpus(value: Value) -> int:
-    """The number of CPUs in a list: ``0-3,8``."""
-    if not isinstance(value, str) or not value:
-        return 0
-    ranges = (part.partition("-") for part in value.split(","))
-    return len({cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)})
+    if not text.endswith("%"):
+        return whole(text)
+    try:
+        return floor(capacity * float(text[:-1]) / 100)
+    except OverflowError:
+        raise ValueError("a share or a capacity is too large") from None
 
 
 def _map(value: Value) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from rollout.core.presentation.emergency_text import (
     waiting_document,
     waiting_lines,
 )
-from rollout.core.presentation.rollback_time import NodeTime, TimeBack
+from rollout.core.presentation.rollback_time import NodeTime, NoTimeBack, TimeBack
 from tests.documents import as_printed
 
 SILENT = {
@@ -72,6 +72,12 @@ def test_the_predicted_time_and_the_effect_on_pulls_are_printed_before_any_chang
     document = as_printed(predicted_document(TIME))
     found = (document["kind"], document["count"], document["seconds"], document["nodeSeconds"])
     assert found == ("Predicted", 40, 33.0, 4.1)
+
+
+def test_an_unknown_time_is_reported_as_unknown() -> None:
+    assert list(predicted_lines(NoTimeBack(40))) == ["40 nodes to revert; the time is not known", PULLS]
+    document = as_printed(predicted_document(NoTimeBack(40)))
+    assert (document["kind"], document["count"]) == ("NotPredicted", 40)
 
 
 def test_of_many_other_runs_the_newest_are_named_and_the_rest_counted() -> None:

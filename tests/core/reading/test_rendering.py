@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rollout.core.reading import rendering_limits
 from rollout.core.reading.rendering import DROP_IN, FLAGS_ENV, KUBELET_CONFIG, line_behind, render, undefined_variables
 from rollout.errors import InputError
 from tests.places import ROOT
@@ -120,6 +121,93 @@ def test_the_shipped_templates_use_only_known_variables(name: str, known: Mappin
 )
 def test_forbidden_operations_in_a_template(template: str, message: str) -> None:
     assert complaint(template) == message
+
+
+TWICE = "{% set a = [a, a] %}" * 40
+"""A list of forty small lists, with 2^40 texts in print."""
+
+EXHAUSTING = {
+    "join of joins": "{{ range(1000) | join(range(1000) | join('" + "a" * 100_000 + "')) }}",
+    "lists of one list": "{% set a = ['x'] %}" + TWICE + "{{ a }}",
+    "yaml of them": "{% set a = ['x'] %}" + TWICE + "{{ a | yaml }}",
+    "a comparison of them": "{% set a = ['x'] %}" + TWICE + "{% set b = a %}" + "{% set b = [b, b] %}" + "{{ a == b }}",
+    "maps of one map": "{% set a = {} %}" + "{% set a = {'k': a, 'l': a} %}" * 40 + "{{ a }}",
+    "a filter that makes them": "{% set a = ['x'] %}"
+    + "{% set a = [0, 0] | map('default', a, true) | list %}" * 40
+    + "{{ a }}",
+    "yaml of yaml": "{{ '\"'" + " | yaml" * 60 + " }}",
+    "squares": "{% set n = 10 %}" + "{% set n = n * n %}" * 40 + "{{ n }}",
+    "sums": "{% set n = 10 %}" + "{% set n = n + n %}" * 400 + "{{ n }}",
+    "loops": "{% for a in range(1000) %}" * 3 + "{% endfor %}" * 3,
+    "a loop with a long body": "{% for a in range(1000) %}" * 2 + "{% set x = 1 %}" * 300 + "{% endfor %}" * 2,
+    "tests in a filter": "{% set b = range(1000) | list %}{{ range(1000) | map('default', b, true) | select('eq', b) | list | length }}",
+    "searches": "{% set b = range(1000) | list %}"
+    + "{% for a in range(1000) %}" * 2
+    + "{% if 1001 in b %}x{% endif %}"
+    + "{% endfor %}" * 2,
+    "slices": "{% set b = range(1000) | list %}"
+    + "{% for a in range(1000) %}" * 2
+    + "{% set x = b[:] %}"
+    + "{% endfor %}" * 2,
+    "methods of numbers": "{{ (1).to_bytes(1000000000, 'big') }}",
+    "many loops in one another": "{% for a in [1] %}" * 25 + "x" + "{% endfor %}" * 25,
+    "many lists in one another": "{{ " + "[" * 3000 + "]" * 3000 + " }}",
+    "many ifs in one another": "{% if a %}" * 500 + "{% endif %}" * 500,
+    "a long list": "{{ [" + "1," * 12_000 + "] | length }}",
+    "a block in itself": "{% block a %}{{ self.a() }}{% endblock %}",
+}
+
+
+@pytest.mark.parametrize("name", EXHAUSTING)
+def test_what_would_exhaust_the_machine_is_refused_with_its_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of steps is smaller here, and what is refused the same."""
+    monkeypatch.setattr(rendering_limits, "MAX_STEPS", 100_000)
+    said = complaint(EXHAUSTING[name])
+    assert said.startswith("t.j2:1:1: ")
+    assert said.endswith(("[template-failed]", "[template-syntax]"))
+    undefined_variables(EXHAUSTING[name], "t.j2", KUBELET_CONFIG)
+
+
+def test_the_line_of_what_takes_too_much_is_named() -> None:
+    assert complaint("a\n\n{{ 'a' | yaml | join(range(1000) | join('" + "b" * 2000 + "')) }}") == (
+        "t.j2:3:1: a value is larger than 1 MiB [template-failed]"
+    )
+
+
+def test_steps_are_the_same_at_every_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template that just fits fits again, whatever was rendered before."""
+    template = "{% for a in range(100) %}{{ a }}{% endfor %}"
+    needed = next(most for most in range(100, 2000) if _fits(template, most, monkeypatch))
+    assert 300 <= needed <= 1000
+    assert _fits(template, needed, monkeypatch)
+    assert not _fits(template, needed - 1, monkeypatch)
+
+
+def _fits(template: str, most: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(rendering_limits, "MAX_STEPS", most)
+    try:
+        return bool(render(template, "t.j2", {}))
+    except InputError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{{ [3, 1, 2] | sort | join(', ') }}", "1, 2, 3"),
+        ("{{ fields | join('-') }}", "a-b"),
+        ("{{ [] | join('-') }}{{ 'ab' | join('-') }}", "a-b"),
+        ("{% for key, value in fields.items() %}{{ loop.index }}{{ key }}={{ value }};{% endfor %}", "1a=1;2b=[2, 3];"),
+        ("{% for key in fields if key != 'a' %}{{ key }}{% else %}none{% endfor %}", "b"),
+        ("{{ fields.values() | map('yaml') | join(' ') }}", "1 [2, 3]"),
+        ("{{ [node] | map(attribute='name') | first | upper }}{{ node.name in ['n1'] }}", "N1True"),
+        ("{{ [1, none, 2] | select('number') | list | length }}{{ fields.b[1:] }}", "2[3]"),
+        ("{{ [1, 1, 2] | unique | list }}{{ ' x ' | trim }}{{ nothing | default('y') }}", "[1, 2]xy"),
+        ("{% for a in [1, 2] | reject('even') %}{{ loop.length }}{% endfor %}", "1"),
+    ],
+)
+def test_filters_and_loops_give_what_they_gave(template: str, text: str) -> None:
+    assert render(template, "t.j2", {"node": NODE, "fields": {"a": 1, "b": [2, 3]}}) == text
 
 
 def test_escapes_in_a_message_do_not_reach_the_screen() -> None:

@@ -85,6 +85,22 @@ def test_reserved_cpus_replace_reserved_cpu() -> None:
     assert rejected(node, [pod(1, cpu="2")], 30, before, {**before, "reservedSystemCPUs": "0-1"}) == ()
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"reservedSystemCPUs": "0-9999999999"},
+        {"reservedSystemCPUs": ",".join(f"{at}00000-{at}99999" for at in range(20_000))},
+        {"reservedSystemCPUs": f"0-{'9' * 5000}"},
+        {"evictionHard": {"memory.available": f"{'9' * 400}%"}},
+        {"evictionHard": {"memory.available": "1e9999"}, "kubeReserved": {"cpu": "1e9999"}},
+    ],
+)
+def test_no_amount_in_a_nodes_file_ends_the_plan(after: dict[str, Value]) -> None:
+    """``None`` is a prediction that could not be made; else every pod that asks for this resource is rejected."""
+    found = rejected(NODE, [pod(1, cpu="2", memory="1Gi")], 30, {}, after)
+    assert found is None or [each.pod for each in found] == ["default/p1"]
+
+
 def test_a_rejected_pod_leaves_room_for_the_next() -> None:
     assert reasons(pod(1, cpu="1"), pod(2, cpu="3"), pod(3, cpu="1"), kubeReserved={"cpu": "1"}) == {"p2": "OutOfcpu"}
 

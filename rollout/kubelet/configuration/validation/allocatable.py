@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from rollout.kubelet.configuration import quantities
+from rollout.kubelet.configuration.cpu_lists import cpu_list_error
 from rollout.kubelet.configuration.go_values import quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
@@ -117,8 +117,6 @@ _CGROUPS = {
     "kube-reserved": ("kubeReservedCgroup", "kube-reserved-cgroup"),
 }
 _COMPRESSIBLE = "-compressible"
-_MOST_CPUS = 65_536
-_ATOI = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 
 def cgroups(checked: Checked) -> Iterator[Complaint]:
@@ -203,25 +201,3 @@ def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
         shown = f" {listed}" if checked.minor >= 24 else ""
         said = f"unable to parse reservedSystemCPUs (--reserved-cpus){shown}, error: {error}"
         yield Complaint("reservedSystemCPUs", prefix + said)
-
-
-def cpu_list_error(listed: str) -> str:
-    """``cpuset.Parse``: its error for the first part that is no number, or ``""``. It skips a part with two dashes."""
-    for part in listed.split(","):
-        bounds = part.split("-")
-        if len(bounds) > 2:
-            continue
-        for bound in bounds:
-            if not _ATOI.fullmatch(bound):
-                return f"strconv.Atoi: parsing {quoted(bound)}: invalid syntax"
-    return ""
-
-
-def cpus(listed: str) -> int:
-    """The number of CPUs in a list without a ``cpu_list_error``."""
-    named: set[int] = set()
-    for bounds in (part.split("-") for part in listed.split(",")):
-        if len(bounds) <= 2:
-            first, last = int(bounds[0]), int(bounds[-1])
-            named.update(range(first, min(last, first + _MOST_CPUS) + 1))
-    return len(named)
