@@ -290,7 +290,7 @@ class LabMachine:
         service = self.services[name]
         oneshot = service.unit.last("Type") == "oneshot"
         service.begin(now, self.host.pid(), arguments, kubelet.ProgramStart())
-        self.host.appear(service.pid, arguments, now)
+        self.host.appear(service.pid, arguments, now, 0)
         service.phase = UnitPhase.ONESHOT if oneshot else UnitPhase.RUNNING
         self.host.run(name, arguments, variables)
 
