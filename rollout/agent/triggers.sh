@@ -40,7 +40,9 @@ verb_try() { # TX: in the sandbox of a guard, before the first rename: every ope
   targets
   folders
   failed=$(try_all 2>&1)
-  printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"
+  if ! { printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
+    printf '%s\n' "${failed:-rename-in-the-state}" >"$T/tried"
+  fi
   # shellcheck disable=SC2086 # a list of paths
   flush "$T/tried" "$T" $dirs || echo sync >"$T/tried"
 }

@@ -310,8 +310,12 @@ class Node:
         tx: str = "",
         claim: agent_call.Claim | None = None,
         measure: agent_call.Measure | None = None,
+        *,
+        strays: bool = False,
     ) -> Report:
-        command = agent_call.status(self.program, tx=tx, claim=claim, measure=measure, sudo=False, deadline=60)
+        command = agent_call.status(
+            self.program, tx=tx, claim=claim, measure=measure, strays=strays, sudo=False, deadline=60
+        )
         return self.report("status", command)
 
     def snapshot(self) -> Snapshot | Unread:

@@ -1,0 +1,187 @@
+"""Nothing is renamed before the guard's units have shown that they can revert it: by what systemd shows of them, and by `try`."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from rollout.core.model.report import Outcome, Report
+from tests.agent.instrument import instrumented
+from tests.agent.node import CONFIG, NEW, OLD, PROGRAM, Node
+from tests.sampling import sample
+
+pytestmark = pytest.mark.process
+
+TIMER, GUARD, WATCH = "rollout-guard-t1.timer", "rollout-guard-t1.service", "rollout-watch-t1.service"
+BOOT = "rollout-guard-boot.service"
+LATE = "/etc/systemd/system/service.d/~~~~~~~~~~~~late.conf"
+
+
+def refused(node: Node, *words: str) -> Report:
+    """The apply is refused with these words, and the node is as it was."""
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "guard-not-proven"), report
+    assert all(word in report.message for word in words), report.message
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+    return report
+
+
+def in_the_unit(node: Node, tool: str, does: str) -> None:
+    """A tool that does this in the sandbox of a unit, and its work outside."""
+    path = node.bin / tool
+    path.write_text(f'#!/bin/sh\n[ -z "${{INVOCATION_ID-}}" ] || {{ {does}; }}\nexec /usr/bin/{tool} "$@"\n')
+    path.chmod(0o755)
+
+
+def test_what_the_watch_has_tried_is_kept_and_the_receipt_names_it(node: Node) -> None:
+    before = {path for path in node.tree() if "rollout" not in str(path)}
+    assert node.apply().healthy
+    assert (node.tx() / node.receipt()["proof"]).read_text() == "complete 1\n"
+    made = {path for path in node.tree() if "rollout" not in str(path)} - before
+    assert {path.name for path in made if "kubelet" in str(path)} <= {"kubelet.service.d"}, "only what the change makes"
+
+
+@pytest.mark.parametrize(
+    ("tool", "does", "step"),
+    [
+        ("ln", "exit 1", "link-in-/var/lib/kubelet"),
+        ("mv", "exit 1", "rename-in-/var/lib/kubelet"),
+        ("rm", "exit 1", "unlink"),
+        ("mkdir", "exit 1", "a-name-in-a-folder-of-drop-ins"),
+        ("sync", "exit 1", "sync"),
+    ],
+)
+def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: str, does: str, step: str) -> None:
+    in_the_unit(node, tool, does)
+    refused(node, f"{WATCH} cannot revert the change: {step}")
+
+
+def test_a_unit_that_does_not_reach_systemd_is_refused(node: Node) -> None:
+    path = node.bin / "systemctl"
+    path.write_text(path.read_text().replace("\nD=", '\n[ -z "${INVOCATION_ID-}" ] || exit 1\nD=', 1))
+    refused(node, "cannot revert the change: systemctl")
+
+
+def test_a_unit_that_tried_nothing_is_refused(node: Node) -> None:
+    path = node.bin / "systemd-run"
+    path.write_text(path.read_text().replace('[ -z "$first" ]', "true", 1))
+    refused(node, "nothing was tried")
+
+
+def test_what_another_start_of_the_unit_has_tried_is_no_proof(node: Node) -> None:
+    path = node.bin / "systemd-run"
+    path.write_text(path.read_text().replace("INVOCATION_ID=1", "INVOCATION_ID=2", 1))
+    refused(node, "another start")
+
+
+def test_a_unit_that_sees_other_folders_is_refused(node: Node) -> None:
+    path = node.bin / "systemd-run"
+    path.write_text(path.read_text().replace('ln -sfn "$ROLLOUT_ROOT"', "ln -sfn /tmp", 1))
+    refused(node, f"{WATCH} sees another /var/lib/rollout")
+
+
+@pytest.mark.parametrize(
+    ("unit", "line"),
+    [
+        (TIMER, "Unit=kubelet.service"),
+        (GUARD, "RuntimeMaxUSec=2s"),
+        (GUARD, "MemoryMax=65536"),
+        (WATCH, "TasksMax=1"),
+        (BOOT, "LimitFSIZE=1"),
+        (BOOT, "TimeoutStartUSec=1s"),
+        (WATCH, "WatchdogUSec=1s"),
+        (GUARD, "CPUQuotaPerSecUSec=1ms"),
+        (BOOT, "Requires=sysinit.target none.service"),
+        (GUARD, "BindsTo=kubelet.service"),
+        (GUARD, "PartOf=kubelet.service"),
+        (WATCH, "Conflicts=kubelet.service"),
+    ],
+)
+def test_what_no_drop_in_of_ours_can_reset_is_refused(node: Node, unit: str, line: str) -> None:
+    node.write("/etc/systemd/system/service.d/hard.conf", b"")
+    node.standin(f"odd.{unit.removeprefix('rollout-')}", f"{line}\n")
+    named = "" if unit == TIMER else "; drop-ins of others: /etc/systemd/system/service.d/hard.conf"
+    word = line.replace("sysinit.target ", "")
+    assert refused(node, f"{unit} has {word}{named}")
+
+
+@pytest.mark.parametrize("infinity", ["infinity", "18446744073709551615"])
+def test_no_limit_is_no_reason(node: Node, infinity: str) -> None:
+    lines = "".join(f"{name}={infinity}\n" for name in ("RuntimeMaxUSec", "MemoryMax", "TasksMax", "LimitCPU"))
+    for unit in (GUARD, WATCH, BOOT):
+        node.standin(
+            f"odd.{unit.removeprefix('rollout-')}",
+            f"{lines}WatchdogUSec=0\nConflicts=shutdown.target\nRequires=-.mount system.slice sysinit.target\n",
+        )
+    assert node.apply().healthy
+
+
+def test_a_drop_in_that_sorts_after_ours_is_named(node: Node) -> None:
+    node.write(LATE, b"[Service]\nProtectSystem=full\n")
+    refused(node, f"does not have our drop-in last; drop-ins of others: {LATE}")
+
+
+def test_a_drop_in_that_sorts_before_ours_is_no_reason(node: Node) -> None:
+    node.write("/etc/systemd/system/service.d/zz.conf", b"[Service]\nProtectSystem=full\n")
+    assert node.apply().healthy
+    text = node.at(f"/run/systemd/system/{GUARD}.d/~~~~~~~~-rollout.conf").read_text()
+    assert "\nProtectSystem=no\n" in text
+    assert text == text.replace(";", "").replace('"', ""), "each word is a line of its own"
+
+
+def test_a_try_that_is_killed_leaves_nothing_that_no_cleanup_removes(node: Node) -> None:
+    """At every line of it; its unit may start again later, and tries nothing then."""
+    node.program = instrumented(PROGRAM)
+    assert node.apply().healthy
+    words = [str(node.bin / "sh"), str(node.tx() / "agent"), "try", "t1"]
+    tried = node.tx() / "tried"
+    content = tried.read_text()
+    subprocess.run(words, env=node.env(), check=True, capture_output=True)
+    assert tried.read_text() == content
+    for count in sample(f"killed in try under {node.shell}", range(1, 90), 6):
+        tried.unlink(missing_ok=True)
+        subprocess.run(
+            words, env=node.env({"KILL_AT": str(count), "INVOCATION_ID": "1"}), check=False, capture_output=True
+        )
+    assert node.confirm().outcome is Outcome.DONE
+    assert (node.cleanup().leftovers, node.strays(), node.files()) == ((), [], NEW)
+
+
+def test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed(node: Node) -> None:
+    """It was armed while systemd executed itself again: the unit is gone, and its file is there."""
+    path = f"/run/systemd/transient/{TIMER}"
+    assert node.apply().healthy
+    node.write(path, b"[Timer]\n")
+    node.write("/run/systemd/transient/rollout-watch-t0.service", b"[Service]\n")
+    assert path in node.cleanup().leftovers, "armed: it is needed"
+    assert node.confirm().outcome is Outcome.DONE
+    assert (node.cleanup().leftovers, node.strays()) == ((), [])
+
+
+def test_a_stop_that_systemd_refused_is_requested_again(node: Node) -> None:
+    """It executes itself again, and its socket is gone for a moment."""
+    path, mark = node.bin / "systemctl", node.at("/run/standin/once")
+    path.write_text(
+        path.read_text().replace("\nD=", f'\n[ "$1" != stop ] || [ -e {mark} ] || {{ true >{mark}; exit 1; }}\nD=', 1)
+    )
+    in_the_unit(node, "ln", "exit 1")
+    refused(node)
+
+
+def test_a_copy_that_could_not_be_removed_is_named_and_removed_later(node: Node) -> None:
+    """A mount became read-only between two renames, and is writable again later."""
+    tool = node.bin / "ln"
+    tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')  # copies beside the target
+    tool.chmod(0o755)
+    assert node.apply().healthy
+    stuck = node.bin / "rm"
+    stuck.write_text('#!/bin/sh\ncase "$*" in *.rollout-t1.*) exit 1 ;; esac\nexec /usr/bin/rm "$@"\n')
+    stuck.chmod(0o755)
+    assert node.confirm().outcome is Outcome.DONE
+    copy = f"{CONFIG.rpartition('/')[0]}/.rollout-t1.1.old"
+    assert copy in node.cleanup().leftovers
+    stuck.unlink()
+    assert copy in node.status(strays=True).leftovers, "a later look finds it"
+    assert (node.cleanup().leftovers, node.strays()) == ((), [])
+    assert node.status(strays=True).leftovers == ()
