@@ -35,7 +35,7 @@
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
-PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0
+PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0 undurable='' haste='' late=''
 export LC_ALL=C
 umask 077
 set -f

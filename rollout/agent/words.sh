@@ -58,15 +58,12 @@ let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel do
   timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
 }
 
-nap() { sleep 0.2 2>/dev/null || sleep 1; }
+nap() { doze 190; }
 
 doze() { # MILLISECONDS: so long and a tick of the clock, but less than a second
-  part=$((1000 + ($1 < 980 ? $1 + 10 : 990)))
-  sleep "0.${part#1}" 2>/dev/null || sleep 1
-}
-
-flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
-  $flusher 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
+  part=$((1000 + ($1 < 980 ? $1 + 10 : 990))) rested=''
+  command eval 'sleep "0.${part#1}" 2>/dev/null || sleep 1; rested=1' 2>/dev/null # without `command`, a fork that fails would end dash
+  [ -n "$rested" ] || { spun=0 && while [ "$spun" -lt 1000 ]; do clock && spun=$((spun + 1)); done; } # some hundredths of a second
 }
 
 drop() { # PATH…: remove what is there
