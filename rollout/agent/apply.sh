@@ -33,9 +33,10 @@ arm() {
 
 refuse_staging() {
   lost=$undurable # abandon syncs too; its result is not that of the staging
+  failed_step
   abandon
   [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: $lost"
-  refuse no-room "staging failed"
+  refuse "$reference" "$why"
 }
 
 refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart

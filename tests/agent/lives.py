@@ -52,7 +52,7 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     start = folder / "start"
     shutil.copytree(node.root, start, symlinks=True)
     steps: list[Step] = []
-    node.program, node.environment["FLUSHES"] = _told(PROGRAM), str(folder / "flushes")
+    node.program, node.environment["ROLLOUT_FLUSHES"] = _told(PROGRAM), str(folder / "flushes")
 
     def done(traced: tuple[RemoteAnswer, list[Step]]) -> None:
         answer, found = traced
@@ -108,7 +108,7 @@ def _kill_some_syncs(node: Node) -> None:
 def _told(program: str) -> str:
     """The program, changed so that it records which of its calls of ``flush`` it passes."""
     numbers = iter(range(1_000))
-    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$FLUSHES"; flush ', program)
+    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$ROLLOUT_FLUSHES"; flush ', program)
 
 
 class Stories:

@@ -8,6 +8,7 @@ SEEDS = "tests/simulator/test_seeds.py::test_drawn_seeds_keep_every_law"
 CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
+LOST = "tests/agent/test_lost_writes.py"
 
 MUTANTS = (
     Mutant(
@@ -79,8 +80,8 @@ MUTANTS = (
     Mutant(
         "receipt-not-synced",
         "rollout/agent/receipt.sh",
-        'esac && flush "$T"',
-        "esac",
+        """  flush "$T" || { ! is_lost && load "$tx" && undurable='' && seal; } || return 1\n""",
+        "",
         "after a power cut the node does not know that it is in a transaction",
         ("tests/agent/test_syncs.py",),
     ),
@@ -158,11 +159,94 @@ MUTANTS = (
     ),
     Mutant(
         "flush-that-cannot-fail",
-        "rollout/agent/words.sh",
-        "|| { undurable=1 && return 1; }",
-        "|| :",
+        "rollout/agent/durable.sh",
+        "  is_lost || undurable=$reason\n  return 1\n",
+        "  is_lost || undurable=$reason\n",
         "a write that the disk has lost is reported as done",
-        ("tests/agent/test_lost_writes.py",),
+        (LOST,),
+    ),
+    Mutant(
+        "not-started-counts-as-lost",
+        "rollout/agent/durable.sh",
+        """    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
+        "",
+        "a node that is short of processes for a moment reverts its change",
+        (f"{LOST}::test_a_guard_without_a_result_tries_again",),
+    ),
+    Mutant(
+        "unknown-counts-as-lost",
+        "rollout/agent/durable.sh",
+        "is_lost() { [ \"$undurable\" = 'sync failed' ]; }",
+        'is_lost() { [ -n "$undurable" ]; }',
+        "a sync that was killed leaves a node with a receipt that no trigger of this boot ends",
+        (f"{LOST}::test_old_files_without_a_result_are_written_again_by_the_guard",),
+    ),
+    Mutant(
+        "same-sync-again",
+        "rollout/agent/revert.sh",
+        "    { seal && unsettle && renew; } ||",
+        "    seal ||",
+        "a second sync, which proves nothing, makes a revert durable",
+        (f"{LOST}::test_old_files_without_a_result_are_written_again_by_the_guard",),
+    ),
+    Mutant(
+        "confirm-not-sealed",
+        "rollout/agent/triggers.sh",
+        "        if seal; then disarm;",
+        "        if true; then disarm;",
+        "a guard is removed while the disk may still have the receipt that needs it",
+        (f"{LOST}::test_a_confirm_without_a_result_is_written_again",),
+    ),
+    Mutant(
+        "unsettled-is-reported",
+        "rollout/agent/receipt.sh",
+        "  ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that\n",
+        "",
+        "a node is reported as confirmed or reverted before its disk has that",
+        (
+            f"{LOST}::test_a_confirm_without_a_result_is_written_again",
+            f"{LOST}::test_a_revert_whose_last_sync_has_no_result_is_not_reported_as_reverted",
+        ),
+    ),
+    Mutant(
+        "token-in-the-cache",
+        "rollout/agent/lock.sh",
+        """  [ "$k_state" != lost ] || stored=0 k_state=ended\n""",
+        "",
+        "a token that the disk has lost fences nobody after a power cut",
+        (f"{LOST}::test_a_second_claim_after_a_lost_token_writes_and_syncs_it_again",),
+    ),
+    Mutant(
+        "running-sync-killed",
+        "rollout/agent/lock.sh",
+        """      [ "$called" != sync ] || continue # it may have the only report of a lost write\n""",
+        "",
+        "the one report of a lost write is lost with the sync that a guard killed",
+        (f"{LOST}::test_a_guard_that_takes_over_lets_a_running_sync_end",),
+    ),
+    Mutant(
+        "one-node-proves-a-password",
+        "rollout/adapters/ssh/elevation.py",
+        "            if self._unanswered >= max(1, len(self._accepted) - len(self._rejected)):\n",
+        "            if not self._accepted and self._unanswered >= 1:\n",
+        "one hostile node makes a mistyped password go to the whole fleet",
+        ("tests/adapters/ssh/test_password_proof.py",),
+    ),
+    Mutant(
+        "rejections-do-not-stop",
+        "rollout/adapters/ssh/elevation.py",
+        "            if len(self._rejected) >= TOO_MANY and few:\n",
+        "            if False:\n",
+        "a mistyped password locks the account on node after node",
+        ("tests/adapters/ssh/test_password_proof.py",),
+    ),
+    Mutant(
+        "worded-otherwise-is-no-rejection",
+        "rollout/adapters/ssh/elevation.py",
+        "            self._unanswered = False\n            self._proof.rejected(self._target)\n",
+        "            self._unanswered = False\n            self._proof.accepted(self._target)\n",
+        "a sudo with other words than GNU's lets a wrong password pass as a right one",
+        ("tests/adapters/ssh/test_password_proof.py",),
     ),
     Mutant(
         "one-file-stops-the-others",
