@@ -23,9 +23,9 @@ load_file() { # N: what to do with file N into f_…; paths as the node sees the
 
 digest() { # PATH…: sums, for is_as; one process for all that are there: some versions end at the first that is not
   digested=" $*"
-  for path in "$@"; do
+  for digestible in "$@"; do
     shift
-    [ ! -f "$path" ] || set -- "$@" "$path"
+    [ ! -f "$digestible" ] || set -- "$@" "$digestible"
   done
   sums=$NL
   [ "$#" -eq 0 ] || sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL

@@ -49,7 +49,7 @@ unset IFS
 [ -z "${BASH_VERSION-}" ] || for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
 
 PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0 undurable='' haste='' late=''
-export LC_ALL=C
+export LC_ALL=C HOME=/root # command gates may want one
 umask 077
 trap '' HUP PIPE
 

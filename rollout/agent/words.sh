@@ -40,20 +40,19 @@ share() { # SECONDS: into `seconds`: at most this long and at most the time left
   [ "$seconds" -ge 1 ] || seconds=1
 }
 
-bounded() { # SECONDS COMMAND…: its status; 124 if its time was over (`timeout` of uutils 0.2.2 and older returns 125), 126 if it was not started
+bounded() { # SECONDS COMMAND…: its status; 124 if its time was over (`timeout` of uutils 0.2.2 and older returns 125); 125 to 127 if it was not started
   share "$1"
   shift
   begun=$now status=126
   command eval 'timeout -k 1 "$seconds" "$@"; status=$?' # without `command`, a fork that fails would end dash
   case $status in 125 | 137) clock && { [ "$now" -lt $((begun + seconds * 1000)) ] || status=124; } ;; esac
-  [ "$status" != 125 ] || status=126
   return "$status"
 }
 
 tell_end() { # STATUS: of `bounded`, into `ended`, for people
   case $1 in
     124) ended='has not ended in time' ;;
-    126 | 127) ended='could not be started' ;;
+    125 | 126 | 127) ended='could not be started' ;;
     12? | 1[3-9]? | 2??) ended='was killed' ;;
     *) ended="failed with status $1" ;;
   esac
