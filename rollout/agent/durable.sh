@@ -99,3 +99,11 @@ renew() { # the same for the old files that an earlier revert restored. Their ne
     n=$((n + 1))
   done
 }
+
+keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
+  { [ "$r_state" = reverting ] || is_unsettled; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
+  read_stuck
+  [ "$stuck" != not-durable ] || return 0
+  shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
+  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_timer 5 --no-block || : ;; esac
+}

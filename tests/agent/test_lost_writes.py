@@ -256,3 +256,21 @@ def test_a_guard_that_takes_over_lets_a_running_sync_end(tmp_path: Path) -> None
     assert running == "sync\n"
     assert (node.files(), node.receipt()["state"]) == (NEW, "confirmed")
     assert trigger_of(node.status("t1")) is Trigger.CONFIRMED
+
+
+@pytest.mark.parametrize("verb", ["revert", "confirm"])
+def test_whoever_looks_at_a_verb_that_was_killed_leaves_it_a_trigger(node: Node, verb: str) -> None:
+    """A revert of a confirmed change has no guard; a killed confirm may have lost its own."""
+    assert node.apply().healthy
+    if verb == "revert":
+        assert node.confirm().outcome is Outcome.DONE
+    lose(node, "*/tx/t1 killed" if verb == "revert" else "*/tx/t1 hangs\n*/receipt.new hangs")
+    getattr(node, verb)()
+    timer = node.at("/run/standin/rollout-guard-t1.timer")
+    timer.unlink()
+    state = node.status("t1").receipt
+    assert state is not None
+    assert state.state in (ReceiptState.REVERTING, ReceiptState.ARMED)
+    assert timer.exists()
+    assert node.trigger("guard") == 0
+    assert node.receipt()["state"] == ("reverted" if verb == "revert" else "confirmed")
