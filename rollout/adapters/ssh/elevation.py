@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
@@ -70,6 +71,12 @@ class Proof:
             few = len(self._accepted) < SURE or len(self._accepted) <= len(self._rejected)
             if len(self._rejected) >= TOO_MANY and few:
                 self._stopped_by = ", ".join(sorted(printable(each.name, 80) for each in self._rejected)[:TOO_MANY])
+
+
+@cache
+def proof_of(password: sudo.Secret) -> Proof:
+    """One for each password of a process: what one part of it has learned holds for all of them."""
+    return Proof(password)
 
 
 class Elevation:

@@ -194,11 +194,11 @@ def _wrapped(snapshot: Snapshot) -> Refusal | None:
     if program.rsplit("/", 1)[-1] in PROGRAMS:
         return None
     shown = printable(" ".join((program, *words)), 120)
-    return (
-        "kubelet-wrapped",
-        f"the main process of the kubelet's unit is not a kubelet: process {process.pid}, `{shown}`. The log, the start and the "
-        "end of the kubelet are not its own. Start the kubelet in the unit itself, or with `exec` at the end of the script",
+    text = (
+        f"the main process of the kubelet's unit is not a kubelet: process {process.pid}, `{shown}`. The log, the start and "
+        "the end of the kubelet are not its own. Start the kubelet in the unit itself, or with `exec` at the end of the script"
     )
+    return "kubelet-wrapped", text
 
 
 def _log(snapshot: Snapshot) -> Refusal | None:
