@@ -45,8 +45,11 @@ for line in $(export -p); do
   case $name in PATH | ROLLOUT_* | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
 done
 unset IFS
-# shellcheck disable=SC3044 # of bash: functions that it takes from the environment
-[ -z "${BASH_VERSION-}" ] || for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
+# shellcheck disable=SC3044,SC3045 # only bash: what it does not unset, and functions that it takes from the environment
+[ -z "${BASH_VERSION-}" ] || {
+  export -n SHELLOPTS BASHOPTS
+  for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
+}
 
 PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0 undurable='' haste='' late=''
 export LC_ALL=C HOME=/root # command gates may want one

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ import pytest
 from benchmarks.programs import programs
 from rollout.core.model.report import Outcome, Report
 from rollout.core.run.events import Trigger, trigger_of
+from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder
-from tests.agent.node import CONFIG, NEW, OLD, SHELLS, Node, order
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, SHELLS, Node, order
 from tests.sampling import sample
 
 pytestmark = pytest.mark.process
@@ -166,3 +168,60 @@ def test_a_timeout_that_reports_its_end_as_125_is_one(node: Node) -> None:
 
 def _hanging() -> ApplyOrder:
     return order(new={CONFIG: b"HANGING\n"}, guard=6)
+
+
+# -------------------------------------------------------------------------------------------------- no process for it
+
+FORKS = "clone,clone3,fork,vfork"
+STARTS = 5
+"""Forks that fail in each test; at night each of them."""
+
+
+def traced(node: Node, words: list[str], stdin: bytes, trace: Path, *options: str) -> None:
+    strace = ["strace", "-f", "-o", str(trace), "-e", f"trace={FORKS}", *options]
+    subprocess.run(
+        [*strace, *words], input=stdin, capture_output=True, env=node.env(), cwd="/", timeout=PATIENCE, check=False
+    )
+
+
+def forks(trace: Path) -> int:
+    """How often the first process of the trace started another one."""
+    first, *lines = trace.read_text().splitlines()
+    return sum(line.split()[0] == first.split()[0] and "resumed" not in line for line in [first, *lines])
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)")
+@pytest.mark.parametrize("shell", ["dash", "busybox"])  # bash itself waits 15 s for a process
+@pytest.mark.parametrize("verb", ["guard", "confirm", "revert"])
+def test_a_fork_that_fails_is_never_a_lost_write(tmp_path: Path, verb: str, shell: str) -> None:
+    """At each fork of the verb's own shell, EAGAIN for it and the next two. Then there are processes again."""
+    begin = Node.make(tmp_path / "begin", shell)
+    assert begin.apply().healthy
+
+    def strike(node: Node, trace: Path, *options: str) -> None:
+        if verb == "guard":
+            traced(node, [str(node.bin / "sh"), str(node.tx() / "agent"), "guard", "t1"], b"", trace, *options)
+            return
+        call = getattr(agent_call, verb)
+        words = {
+            "tx": "t1",
+            "run": "run-1",
+            "counter": 1,
+            "sudo": False,
+            "deadline": 60,
+            **({"keep": 3} if verb == "confirm" else {}),
+        }
+        command = call(node.program, **words)
+        traced(node, [str(node.bin / "sh"), "-c", command.line], command.stdin, trace, *options)
+
+    strike(begin.copy(tmp_path / "whole"), tmp_path / "trace")
+    for at in sample(f"forks of {verb} in {shell}", range(1, forks(tmp_path / "trace") + 40), STARTS):
+        node = begin.copy(tmp_path / str(at))
+        strike(node, tmp_path / "struck", "-e", f"inject={FORKS}:error=EAGAIN:when={at}..{at + 2}")
+        found = node.status("t1")
+        assert found.reference == "", (at, found)
+        for _ in range(3):
+            if node.trigger("guard") == 0:
+                break
+        assert (node.receipt()["state"], node.files()) in (("reverted", dict(OLD)), ("confirmed", dict(NEW))), at
+        assert node.status("t1").reference == "", at
