@@ -213,7 +213,9 @@ find_kubelet() { # PID: the program that its unit starts, into `program`: the ru
 }
 
 mark_kubelet() { # PROGRAM: which kubelet this is, without running it
-  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) || kubelet=unknown
+  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) && return
+  status=$? kubelet=unknown
+  [ "$status" -eq 1 ] || failed_as "$status" stat
 }
 
 stage() { # everything that is needed later, and the boot unit; durable when this returns true. `failed_step` has the reason of a failure
@@ -223,11 +225,11 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
   reference=staging-failed
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
-  [ -n "$why" ] || why=$({ true >"$T/next/why"; } 2>&1) # a disk that has become read-only takes no error either
+  [ -n "$why" ] || why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room # a disk that takes nothing takes no error either
   case $why in
     *'o space left'* | *uota*xceeded* | *'ile too large'*) reference=no-room ;;
     *'ead-only file system'*) reference=read-only ;;
-    '') why='the step that failed could not record its error, as there is no room' reference=no-room ;;
+    '') why='a step failed and reported no error' ;;
   esac
 }
 

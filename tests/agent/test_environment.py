@@ -110,7 +110,7 @@ def test_a_sha256sum_that_may_not_run_is_no_torn_program(node: Node) -> None:
         (node.bin / name).symlink_to(shutil.which(name) or "")
     command = agent_call.status(PROGRAM, sudo=False, deadline=60)
     report = _alone(node, command, path)
-    assert report.startswith("refused not-started sha256sum: ")
+    assert report.startswith("refused program-failed sha256sum: ")
 
 
 def _alone(node: Node, command: RemoteCommand, path: str) -> str:

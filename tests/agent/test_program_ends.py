@@ -128,14 +128,13 @@ def test_the_table_has_every_program_of_a_change(tmp_path: Path) -> None:
         ("cp", "no room", "no-room", "No space left on device"),
         ("cp", "read-only", "read-only", "Read-only file system"),
         ("cp", "I/O error", "staging-failed", "Input/output error"),
-        ("base64", "I/O error", "staging-failed", "Input/output error"),
-        ("sha256sum", "missing", "not-started", "sha256sum could not be started"),
+        ("sha256sum", "missing", "program-failed", "sha256sum could not be started"),
     ],
 )
 def test_the_first_step_that_fails_names_itself_and_its_error(
     node: Node, tool: str, end: str, reference: str, words: str
 ) -> None:
-    fails(node, tool, end, 1)
+    fails(node, tool, end, 2 if tool == "sha256sum" else 1)  # the first one compares the program itself
     report: Report = node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, reference)
     assert words in report.message

@@ -18,7 +18,7 @@ from rollout.kubelet.agent.agent_reading import AgentReading
 BAD_ANSWER = "bad-answer"
 """The answer has a line that no agent prints."""
 
-RAN_NOTHING = frozenset({"torn-program", "shell-not-supported", "not-started"})
+RAN_NOTHING = frozenset({"torn-program", "shell-not-supported", "program-failed"})
 """The node ran nothing of the program: no verb began, so none ends."""
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")

@@ -38,7 +38,7 @@ BOOT = (
     'case $sum in "$1 "*) ;; '
     '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*" "*) '
     'echo "refused torn-program the program arrived incomplete or changed; sh is $(readlink /proc/$$/exe)"; exit 0;; '
-    "*) echo refused not-started sha256sum: $sum; exit 0;; esac; "
+    "*) echo refused program-failed sha256sum: $sum; exit 0;; esac; "
     'eval "$all"; serve'
 )
 
