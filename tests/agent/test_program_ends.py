@@ -49,6 +49,7 @@ ELSEWHERE = {
     "tail",
     "sed",
     "lsattr",
+    "tr",
 }
 """Of the conversation and of looks that change nothing; `timeout` starts the others."""
 VERBS = ("apply", "confirm", "revert", "guard")
