@@ -129,8 +129,8 @@ lock() {
   undurable=''
   command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
   [ "$owned" = 1 ] || is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
-  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
-  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
+  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
+  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
   hold 5 2>/dev/null || refuse locked "another verb is at work"
 }
 

@@ -130,6 +130,7 @@ def test_the_table_has_every_program_of_a_change(tmp_path: Path) -> None:
         ("cp", "read-only", "read-only", "Read-only file system"),
         ("cp", "I/O error", "staging-failed", "Input/output error"),
         ("sha256sum", "missing", "program-failed", "sha256sum could not be started"),
+        ("sha256sum", "killed", "program-failed", "sha256sum was killed"),
     ],
 )
 def test_the_first_step_that_fails_names_itself_and_its_error(
