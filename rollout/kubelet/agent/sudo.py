@@ -27,7 +27,7 @@ _FORBIDDEN = (
     (rb"account .*(?:locked|expired)|account validation", "sudo-not-allowed", "the account is locked or expired"),
     (rb"no new privileges", "sudo-not-allowed", "the node's sshd or login lets no program gain privileges"),
 )
-"""What sudo, sudo-rs and doas print in the locale C when they refuse before they ask: it only refines what their end shows."""
+"""What sudo, sudo-rs and doas print in the locale C when they refuse, before they ask or after: it only refines what their end shows."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a shell, and of ``env``, for a program that is missing or may not be run."""
 
@@ -78,17 +78,17 @@ def heard(stderr: bytes, nonce: str) -> SudoOutput:
 def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str, str]:
     """Reference and text for a sudo that ended with this exit status without starting the command.
 
-    ``sent``: it got the password. What sudo did decides; what it printed is shown, and tells refusals without a question apart.
+    ``sent``: it got the password. What sudo did decides; what it printed is shown, and names the reason where it is known.
     """
     prompt = re.escape(f"[rollout % {nonce}]".encode())
     said = re.sub(rb"(?:\[sudo: )?" + prompt + rb"(?:\] Password: )?", b"", stderr)  # sudo-rs puts more around it
+    for pattern, reference, words in _FORBIDDEN:
+        if re.search(pattern, said):
+            return reference, words + _last(said)
     if sent:
         return "sudo-password-wrong", f"sudo rejected the password{_last(said)}"
     if status in _NOT_STARTED:
         return "no-sudo", f"sudo is not installed on the node, or this user may not run it{_last(said)}"
-    for pattern, reference, words in _FORBIDDEN:
-        if re.search(pattern, said):
-            return reference, words + _last(said)
     return "sudo-failed", f"sudo ended with exit status {status} and neither asked nor started the command{_last(said)}"
 
 

@@ -53,6 +53,11 @@ REFUSALS: dict[tuple[bytes, int, bool], str] = {
     (b"sudo: Authentication required but not attempted\n", 1, True): "sudo-password-wrong",  # sudo-rs
     (b"sudo: 1 Fehlversuch bei der Passwort-Eingabe\n", 1, True): "sudo-password-wrong",
     (b"", 1, True): "sudo-password-wrong",
+    (
+        b"Sorry, user x is not allowed to execute '/bin/sh' as root on h.\n",
+        1,
+        True,
+    ): "sudo-not-allowed",  # the password was right
     (b"sudo: pam_authenticate: System error\n", 7, True): "sudo-password-wrong",
     (b"env: 'sudo': No such file or directory\n", 127, False): "no-sudo",
     (b"env: sudo: Keine Berechtigung\n", 126, False): "no-sudo",
