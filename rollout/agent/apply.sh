@@ -17,14 +17,14 @@ switch() { # rename every file from old to new, back to back
   done
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $dirs $above || { why="the disk did not take the new files: sync failed" && return 1; }
+  flush $dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
 }
 
 arm() {
   become armed || {
     lost=$undurable
     abandon
-    [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: sync failed"
+    [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: $lost"
     refuse state-not-writable "the receipt could not be stored"
   }
   start_strings
@@ -33,9 +33,10 @@ arm() {
 
 refuse_staging() {
   lost=$undurable # abandon syncs too; its result is not that of the staging
+  failed_step
   abandon
-  [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: sync failed"
-  refuse no-room "staging failed"
+  [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: $lost"
+  refuse "$reference" "$why"
 }
 
 refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart
@@ -68,7 +69,6 @@ apply_locked() {
   refuse_voided
   [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
   asked=$tx
-  flusher=bounded # until a file is renamed: the writes before that have no limit in the kernel either
   sweep
   here "$asked"
   check_node
@@ -77,7 +77,6 @@ apply_locked() {
   stage || refuse_staging
   in_time
   arm
-  flusher=let_go
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
   digest $paths $staged

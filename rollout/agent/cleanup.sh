@@ -102,7 +102,6 @@ cleanup_locked() {
 verb_cleanup() {
   need run counter
   allow 60
-  flusher=bounded # no guard is at stake
   lock
   cleanup_locked 9>&-
 }

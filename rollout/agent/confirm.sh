@@ -40,14 +40,16 @@ confirm_locked() {
         check_ordered
         if become confirmed; then
           settle
+        elif is_lost; then
+          say "refused not-durable the disk did not take the receipt: $undurable"
+          load "$tx" && take_back health restart && tell_taken_back
         else
           [ -n "$undurable" ] || refuse state-not-writable "$T"
-          say "refused not-durable the disk did not take the receipt: sync failed"
-          load "$tx" && take_back health restart && tell_taken_back
+          say "refused durability-unknown $undurable; the node writes the receipt again by itself"
         fi
       fi
       ;;
-    confirmed) settle ;;
+    confirmed) if seal; then settle; else say "refused durability-unknown $undurable; the node writes the receipt again by itself"; fi ;;
   esac
 }
 

@@ -21,9 +21,27 @@ load_file() { # N: what to do with file N into f_…; paths as the node sees the
   f_made=$*
 }
 
-digest() { # PATH…: sums, for is_as; one process for all
+digest() { # PATH…: sums, for is_as; one process for all that are there: some versions end at the first that is not
   digested=" $*"
-  sums=$NL$(sha256sum -- "$@" 2>/dev/null)$NL
+  for digestible in "$@"; do
+    shift
+    [ ! -f "$digestible" ] || set -- "$@" "$digestible"
+  done
+  sums=$NL
+  [ "$#" -gt 0 ] || return 0
+  sums=$(sha256sum -- "$@" 2>/dev/null)
+  failed_as $? sha256sum
+  sums=$NL$sums$NL
+}
+
+failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would have shown is unknown. A trigger tries again, a verb refuses.
+  # One that failed has shown a part: a revert does what it can, and a change refuses
+  case $1,$verb in
+    0,* | 1,guard | 1,watch | 1,boot | 1,revert | 1,status | 1,verify | 1,snapshot) return 0 ;;
+    *,guard | *,watch | *,boot) exit 1 ;;
+  esac
+  tell_end "$1"
+  refuse program-failed "$2 $ended"
 }
 
 is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file

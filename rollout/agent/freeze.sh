@@ -40,7 +40,6 @@ freeze_locked() { # STATE: in force by one rename
 freeze() { # STATE
   need run counter
   allow 60
-  flusher=bounded # no guard is at stake
   lock
   freeze_locked "$1" 9>&-
   read_freeze

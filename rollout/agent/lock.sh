@@ -89,6 +89,7 @@ stop_family() { # PID: stop it and its children, so that none can start another;
       member=${entry#/proc/}
       born "$member" || continue
       case $parents in *" $member "*) continue ;; *" $parent "*) ;; *) continue ;; esac
+      [ "$called" != sync ] || continue # it may have the only report of a lost write
       kill -STOP "$member" 2>/dev/null
       found="$found $member:$born" parents="$parents$member "
     done
@@ -128,8 +129,8 @@ lock() {
   undurable=''
   command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
   [ "$owned" = 1 ] || is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
-  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$S"
-  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$S/lock"
+  [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
+  true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
   hold 5 2>/dev/null || refuse locked "another verb is at work"
 }
 
@@ -137,11 +138,15 @@ read_token() {
   k_counter=0 k_run=- k_state=ended
   [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
   is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
+  stored=1
+  [ "$k_state" != lost ] || stored=0 k_state=ended
 }
 
 write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
   k_counter=$counter k_run=$run k_state=$1
-  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}"
+  printf '%s %s %s\n' "$counter" "$run" "$1" 2>/dev/null 1<>"$S/token" && flush "$S/token" "$S" "${S%/*}" && return
+  printf '%s %s lost\n' "$counter" "$run" 2>/dev/null 1<>"$S/token" # it fences, but the next caller of this run writes and syncs it again
+  return 1
 }
 
 fence() { # the caller's token is at least the node's, and no other run has a claim
@@ -155,10 +160,10 @@ fence() { # the caller's token is at least the node's, and no other run has a cl
 }
 
 refuse_token() {
-  [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: sync failed"
+  [ -z "$undurable" ] || refuse not-durable "the disk did not take the token: $undurable"
   refuse state-not-writable "the token could not be stored"
 }
 
 accept() { # after fence: remember a newer token
-  [ "$counter $run" = "$k_counter $k_run" ] || write_token live
+  [ "$counter $run $stored" = "$k_counter $k_run 1" ] || write_token live
 }

@@ -2,7 +2,7 @@ main() { # VERB ARGUMENT…
   verb=${1-}
   read -r self _ </proc/self/stat # in a subshell, $$ is another process
   [ "$#" -eq 0 ] || shift
-  until=0 flusher=let_go
+  until=0
   case $verb in
     guard | watch | boot | try)
       tx=${1--} force=0

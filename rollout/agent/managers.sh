@@ -77,3 +77,14 @@ show_managers() { # what else configures this node, or owns its kubelet
     [ ! -e "$R$path" ] || { say "fact reboot-pending $path" && break; }
   done
 }
+
+show_hard_links() { # of the files just shown: other names of the same file. A change replaces the file, so that these keep the old bytes
+  linked=''
+  IFS=$NL
+  # shellcheck disable=SC2086 # a list of paths
+  for line in $(unset IFS && stat -c '%h %n' -- $present 2>/dev/null); do
+    case $line in 1\ *) ;; *) linked="$linked ${line#* "$R"}" ;; esac
+  done
+  unset IFS
+  [ -z "$linked" ] || say "fact hard-links${linked}"
+}

@@ -70,10 +70,13 @@ lay_receipts() {
 }
 
 become() { # NAME: one rename, durable when this returns true. If it hangs, a guard ends it; only a revert has none
+  unsettle
   case $1 in
     reverted-*) bounded 60 mv -f "$T/next/$1" "$T/receipt" ;;
     *) mv -f "$T/next/$1" "$T/receipt" ;;
-  esac && flush "$T"
+  esac || return 1
+  flush "$T" || { ! is_lost && load "$tx" && undurable='' && seal; } || return 1
+  settled
 }
 
 read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `place`; 0: none noted
@@ -139,5 +142,7 @@ show_receipt() { # WORD TX: a line of output
 tell_receipt() { # WORD: a line of output, of the loaded receipt
   left=0
   [ "$r_state" != armed ] || seconds_left
-  say "$1 tx=$tx run=$r_run counter=$r_counter state=$r_state cause=$r_cause left=$left finished=$r_finished"
+  told=$r_state
+  ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that
+  say "$1 tx=$tx run=$r_run counter=$r_counter state=$told cause=$r_cause left=$left finished=$r_finished"
 }

@@ -26,7 +26,7 @@ revert_locked() {
   fence
   load "$tx" || refuse no-transaction "$tx"
   accept || say "say token-not-stored the disk takes no write"
-  case $r_state in reverted) tell_taken_back && return ;; esac
+  case $r_state in reverted) ! seal || tell_taken_back && return ;; esac
   asked=$tx
   transactions
   for name in $all_tx; do
@@ -38,7 +38,7 @@ revert_locked() {
   check_ours
   unit=$r_unit healthz=$r_port
   concern
-  [ "$r_state" != confirmed ] || { flusher=bounded && rearm_boot_unit && note_place; } # nothing is armed until a file is renamed
+  [ "$r_state" != confirmed ] || { rearm_boot_unit && note_place; }
   take_back asked restart || {
     start_timer 5 --no-block
     say "say revert-unfinished the node tries again by itself, and at boot"

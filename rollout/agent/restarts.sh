@@ -23,7 +23,7 @@ restart_units() { # in order, after the SIGHUPs; `why`, if one fails
     hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
   done
   for name in $r_units; do
-    restart_unit "$name" || { why="systemctl restart $name failed or hung" && return 1; }
+    restart_unit "$name" || { tell_end $? && why="systemctl restart $name $ended" && return 1; }
   done
 }
 

@@ -108,19 +108,22 @@ take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, 
   [ "$stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
   undurable='' unrestarted='' kept='' was=$r_state
   if [ "$r_state" != reverting ]; then
+    unsettle
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
-    flush "$T"
+    flush_soon "$T"
     r_state=reverting r_cause=$1
+  elif is_unsettled; then
+    { seal && unsettle && renew; } || : "${undurable:=there is no room to write again what a sync without a result left}"
   fi
-  flusher=let_go
   give_all_back
   remove_all_made
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $dirs
-  [ "$given,$stuck" != 0,not-given-back ] || how=finished # by the previous attempt
+  flush_soon $dirs
+  case $given,$stuck in 0,not-given-back | 0,durability-unknown) how=finished ;; esac # by the previous attempt
   case $how in restart | files) reload_surely ;; esac
   case $how in restart) restart_again ;; files) restart_running ;; esac
+  flush_rest
   is_whole || return 1
   [ "$how" != restart ] || remember_loaded
   become "reverted-$r_cause" || return 1
@@ -141,12 +144,14 @@ give_all_back() { # every file, even if others fail; those that keep the new byt
 }
 
 is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
-  if [ -n "$undurable" ]; then
+  if is_lost; then
     stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
   elif [ -n "$unrestarted" ]; then
     stick not-restarted "$unrestarted still runs the process from before its old files were there"
   elif [ -n "$kept" ]; then
     stick not-given-back "$kept $(attributes)"
+  elif [ -n "$undurable" ]; then
+    stick durability-unknown "$undurable; the node writes its old files again by itself"
   else
     drop "$T/stuck"
     stuck=''
@@ -186,6 +191,6 @@ tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   remove_all_made # those that held a copy until now
   [ -e "$T/next" ] || return 0 # removed last
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T"/tried* "$T/next"
+  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"
   set -f
 }

@@ -23,5 +23,6 @@ verb_snapshot() {
   note_homes
   [ "${odd:-0}" = 0 ] || say "fact odd-names $odd $(printf %s "$oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
   show_files with
+  show_hard_links
   show_stale
 }

@@ -195,7 +195,9 @@ note_modes() { # for verify
 }
 
 staged_is() { # N PATH BEFORE AFTER MODE BASE64
-  load_file "$1" && is_as "$4" "$f_new"
+  load_file "$1" && is_as "$4" "$f_new" && return
+  printf '%s\n' "what was written for $f_path is not what was ordered" 2>/dev/null >>"$T/next/why"
+  return 1
 }
 
 find_kubelet() { # PID: the program that its unit starts, into `program`: the running one, or, if that may be an interpreter, the one on PATH
@@ -213,12 +215,28 @@ find_kubelet() { # PID: the program that its unit starts, into `program`: the ru
 }
 
 mark_kubelet() { # PROGRAM: which kubelet this is, without running it
-  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) || kubelet=unknown
+  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) && return
+  status=$? kubelet=unknown
+  [ "$status" -eq 1 ] || failed_as "$status" stat
 }
 
-stage() { # everything that is needed later, and the boot unit; durable when this returns true
+stage() { # everything that is needed later, and the boot unit; durable when this returns true. `failed_step` has the reason of a failure
+  why=$({ mkdir -p "$T/next" && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
+}
+
+failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
+  reference=staging-failed
+  while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
+  [ -n "$why" ] || why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room # a disk that takes nothing takes no error either
+  case $why in
+    *'o space left'* | *uota*xceeded* | *'ile too large'*) reference=no-room ;;
+    *'ead-only file system'*) reference=read-only ;;
+    '') why='a step failed and reported no error' ;;
+  esac
+}
+
+stage_all() {
   news='' staged=''
-  mkdir -p "$T/next" || return 1
   note_times
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1

@@ -35,17 +35,32 @@
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
-PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0
-export LC_ALL=C
+NL='
+'
+set -f +euxC # a SHELLOPTS may have set these in bash
+# The environment is made from nothing: what a login, sudo or systemd puts there changes what programs print and which of them run
+IFS=$NL
+for line in $(export -p); do
+  name=${line#export } name=${name#declare -x } name=${name%%=*}
+  case $name in PATH | ROLLOUT_* | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
+done
+unset IFS
+# shellcheck disable=SC3044,SC3045 # only bash: what it does not unset, and functions that it takes from the environment
+[ -z "${BASH_VERSION-}" ] || {
+  export -n SHELLOPTS BASHOPTS
+  for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
+}
+
+PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0 undurable='' haste='' late=''
+export LC_ALL=C HOME=/root # command gates may want one
 umask 077
-set -f
 trap '' HUP PIPE
 
 case $0 in # the copy that guards a transaction takes its node's root from its own path
   */var/lib/rollout/tx/*/agent) R=${0%/var/lib/rollout/tx/*/agent} ;;
   *) R=${ROLLOUT_ROOT-} ;;
 esac
-[ -n "$R" ] || export PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+[ -n "$R" ] || export PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 if [ "${1-}" = watch ]; then # until this second since boot: a confirm ends most watches, which then never parse the rest of this program
   IFS='. ' read -r uptime _ <"$R/proc/uptime"
   [ "$uptime" -ge "${3-0}" ] || sleep $(($3 - uptime))
@@ -60,5 +75,3 @@ HIDDEN=$R/run/systemd/transient/basic.target.wants/$BOOT_UNIT
 WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # of earlier versions
 RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
 BASE64=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
-NL='
-'

@@ -58,7 +58,7 @@ verb_status() {
   show_state "$tx"
   [ "$strays" != 1 ] || { guards='' && list_left; }
   if [ "$measure" != 1 ]; then
-    { [ -z "$asked" ] || ! load "$asked"; } || { keep_strings && tell_taken_back && tell_stuck && tell_guards_log; }
+    { [ -z "$asked" ] || ! load "$asked"; } || { keep_strings && keep_trying && tell_taken_back && tell_stuck && tell_guards_log; }
     return
   fi
   list=''

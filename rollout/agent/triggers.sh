@@ -4,7 +4,9 @@ guard_locked() {
   if load "$tx"; then
     case $r_state in
       armed | reverting) take_back guard restart || [ "$stuck" = not-durable ] || exit 1 ;;
-      *) disarm ;;
+      *)
+        if seal; then disarm; elif is_lost && [ "$r_state" = confirmed ]; then take_back guard restart || exit 1; else exit 1; fi
+        ;;
     esac
     leave_no_boot_unit
   else

@@ -40,10 +40,22 @@ share() { # SECONDS: into `seconds`: at most this long and at most the time left
   [ "$seconds" -ge 1 ] || seconds=1
 }
 
-bounded() { # SECONDS COMMAND…
+bounded() { # SECONDS COMMAND…: its status; 124 if its time was over (`timeout` of uutils 0.2.2 and older returns 125); 125 to 127 if it was not started
   share "$1"
   shift
-  timeout -k 1 "$seconds" "$@"
+  begun=$now status=126
+  command eval 'timeout -k 1 "$seconds" "$@"; status=$?' # without `command`, a fork that fails would end dash
+  case $status in 125 | 137) clock && { [ "$now" -lt $((begun + seconds * 1000)) ] || status=124; } ;; esac
+  return "$status"
+}
+
+tell_end() { # STATUS: of `bounded`, into `ended`, for people
+  case $1 in
+    124) ended='has not ended in time' ;;
+    125 | 126 | 127) ended='could not be started' ;;
+    12? | 1[3-9]? | 2??) ended='was killed' ;;
+    *) ended="failed with status $1" ;;
+  esac
 }
 
 lastly() { # SECONDS COMMAND…: like bounded, but the subshell that calls it becomes the command: no process more
@@ -58,15 +70,12 @@ let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel do
   timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
 }
 
-nap() { sleep 0.2 2>/dev/null || sleep 1; }
+nap() { doze 190; }
 
 doze() { # MILLISECONDS: so long and a tick of the clock, but less than a second
-  part=$((1000 + ($1 < 980 ? $1 + 10 : 990)))
-  sleep "0.${part#1}" 2>/dev/null || sleep 1
-}
-
-flush() { # FILE OR DIRECTORY…: sync to the disk. A failure is final: Linux reports it once, and the next sync would succeed without the bytes
-  $flusher 30 sync "$@" 2>/dev/null || { undurable=1 && return 1; }
+  part=$((1000 + ($1 < 980 ? $1 + 10 : 990))) rested=''
+  command eval 'sleep "0.${part#1}" 2>/dev/null || sleep 1; rested=1' 2>/dev/null # without `command`, a fork that fails would end dash
+  [ -n "$rested" ] || { spun=0 && while [ "$spun" -lt 1000 ]; do clock && spun=$((spun + 1)); done; } # some hundredths of a second
 }
 
 drop() { # PATH…: remove what is there

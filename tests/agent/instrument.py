@@ -1,8 +1,8 @@
 """A copy of the agent's program that can be killed at any line.
 
-A call of ``_tick LINE`` is inserted before every line that begins a command. It counts. At the count ``KILL_AT`` the agent
-kills itself with SIGKILL, as a power cut or a guard would. At ``STOP_AT`` it stops until it is continued.
-With ``TRACE`` it records the lines that it passes.
+A call of ``_tick LINE`` is inserted before every line that begins a command. It counts. At the count ``ROLLOUT_KILL_AT`` the agent
+kills itself with SIGKILL, as a power cut or a guard would. At ``ROLLOUT_STOP_AT`` it stops until it is continued.
+With ``ROLLOUT_TRACE`` it records the lines that it passes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 _TICK = """_tick() {
   _status=$?
   ticks=$((${ticks-0} + 1))
-  [ "$ticks" != "${KILL_AT-}" ] || kill -9 "${self:-$$}"
-  [ "$ticks" != "${STOP_AT-}" ] || kill -STOP "${self:-$$}"
-  [ -z "${TRACE-}" ] || echo "$1" >>"$TRACE"
+  [ "$ticks" != "${ROLLOUT_KILL_AT-}" ] || kill -9 "${self:-$$}"
+  [ "$ticks" != "${ROLLOUT_STOP_AT-}" ] || kill -STOP "${self:-$$}"
+  [ -z "${ROLLOUT_TRACE-}" ] || echo "$1" >>"$ROLLOUT_TRACE"
   return $_status
 }
 """

@@ -2,6 +2,7 @@
 
 It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
 one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again.
+The sync of a confirm is killed, and so is one of a revert: what they were for is written again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Story:
 def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     """``elsewhere``: no hard link reaches the targets, as if they were on other file systems."""
     node = Node.make(folder, shell)
-    (node.bin / "sync").unlink()  # the real one
+    _kill_some_syncs(node)
     if elsewhere:
         tool = node.bin / "ln"
         tool.write_text('#!/bin/sh\ncase "$*" in -s*) exec /usr/bin/ln "$@" ;; esac\nexit 1\n')
@@ -51,7 +52,7 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     start = folder / "start"
     shutil.copytree(node.root, start, symlinks=True)
     steps: list[Step] = []
-    node.program, node.environment["FLUSHES"] = _told(PROGRAM), str(folder / "flushes")
+    node.program, node.environment["ROLLOUT_FLUSHES"] = _told(PROGRAM), str(folder / "flushes")
 
     def done(traced: tuple[RemoteAnswer, list[Step]]) -> None:
         answer, found = traced
@@ -76,9 +77,12 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     done(traces.trigger(node, "guard", folder))
     apply("t2")
     verb("confirm", tx="t2", keep=3, **token)
+    node.standin("killed", "*/lib/kubelet")
     verb("revert", tx="t2", **token)
+    done(traces.trigger(node, "guard", folder, "t2"))
     assert node.files() == OLD
     apply("t3")
+    node.standin("killed", "*/tx/t3")
     verb("confirm", tx="t3", keep=1, **token)
     assert node.files() == NEW
     verb("forget", **token)
@@ -90,10 +94,21 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     return Story(node, start, tuple(steps), flushes)
 
 
+def _kill_some_syncs(node: Node) -> None:
+    """The real sync; once, it is killed for a name like the pattern in ``run/standin/killed``."""
+    marked = node.at("/run/standin/killed")
+    tool = node.bin / "sync"
+    tool.write_text(
+        f"#!/bin/sh\nread -r pattern 2>/dev/null <{marked}\nfor name; do\n  case $name in\n"
+        f'    $pattern) rm {marked}; kill -9 $$ ;;\n  esac\ndone\nexec /usr/bin/sync "$@"\n'
+    )
+    tool.chmod(0o755)
+
+
 def _told(program: str) -> str:
     """The program, changed so that it records which of its calls of ``flush`` it passes."""
     numbers = iter(range(1_000))
-    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$FLUSHES"; flush ', program)
+    return _FLUSH.sub(lambda _: f'echo {next(numbers)} >>"$ROLLOUT_FLUSHES"; flush ', program)
 
 
 class Stories:

@@ -151,7 +151,7 @@ def test_a_guard_that_seizes_the_lock_kills_the_verb_and_not_the_conversation(no
     with talk(node) as shell:
         assert shell.ask(agent_call.apply(PROGRAM, order(), sudo=False, deadline=60)).healthy
     held = node.environment
-    node.environment = {**held, "STOP_AT": str(_step_under_the_lock(node, program))}
+    node.environment = {**held, "ROLLOUT_STOP_AT": str(_step_under_the_lock(node, program))}
     with talk(node, program) as shell:
         node.environment = held
         nonce = shell.begin(revert(program))
@@ -176,7 +176,7 @@ def _step_under_the_lock(node: Node, program: str) -> int:
     """The first step of a revert after it has the lock."""
     trace = node.root.parent / "trace"
     copy = node.copy(node.root.parent / "traced")
-    copy.run(revert(program), extra={"TRACE": str(trace)})
+    copy.run(revert(program), extra={"ROLLOUT_TRACE": str(trace)})
     lines = program.splitlines()
     body = next(number for number, line in enumerate(lines) if line.startswith("revert_locked()"))
     first = next(line for line in lines[body:] if line.startswith("_tick "))

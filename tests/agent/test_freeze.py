@@ -125,12 +125,12 @@ def test_killed_at_any_line_it_is_in_force_or_not(node: Node, verb: str) -> None
     newer = NodeFreeze(6, "f-6", "ann@desk", "again")
     command = call(program, newer, sudo=False, deadline=60)
     trace = node.root / "trace"
-    node.run(command, extra={"TRACE": str(trace)})
+    node.run(command, extra={"ROLLOUT_TRACE": str(trace)})
     lines = range(1, len(trace.read_text().split()) + 1)
     for count in sample(f"{verb} under {node.shell}", list(lines), 12):
         node.at(MARK).unlink()
         node.freeze()
-        answer = node.run(command, extra={"KILL_AT": str(count)})
+        answer = node.run(command, extra={"ROLLOUT_KILL_AT": str(count)})
         assert killed(answer) or b"end " in answer.stdout
         assert node.status().frozen in (FROZEN, newer if verb == "freeze" else None)
         assert node.report(verb, command).outcome is Outcome.DONE

@@ -130,13 +130,13 @@ def expired(node: Node) -> None:
 def ways(node: Node, first: Party, folder: Path) -> int:
     """How many steps the first one has when it is alone."""
     trace = folder / "trace"
-    first.begin(node, TRACE=str(trace)).communicate()
+    first.begin(node, ROLLOUT_TRACE=str(trace)).communicate()
     return len(trace.read_text().split())
 
 
 def race(node: Node, first: Party, second: Party, at: int) -> tuple[bytes, bytes]:
     """The output of both."""
-    one = first.begin(node, STOP_AT=str(at))
+    one = first.begin(node, ROLLOUT_STOP_AT=str(at))
     until(lambda: one.poll() is not None or bool(_stopped(one)), PATIENCE, "it is stopped, or has ended")
     other = second.begin(node)
     until(

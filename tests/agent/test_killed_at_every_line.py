@@ -72,7 +72,7 @@ SCENES = {
 def moments(node: Node, command: RemoteCommand, folder: Path) -> list[int]:
     """The counts at which to kill: every line passed, in its first rounds."""
     trace = folder / "trace"
-    node.run(command, extra={"TRACE": str(trace)})
+    node.run(command, extra={"ROLLOUT_TRACE": str(trace)})
     seen: Counter[str] = Counter()
     chosen = []
     for count, line in enumerate(trace.read_text().split(), start=1):
@@ -86,7 +86,7 @@ def strike(base: Node, folder: Path, scene: str, count: int) -> None:
     """Kill at this count, let the node repair itself, and check."""
     node = base.copy(folder / str(count))
     what = f"{scene}, {node.shell}, killed at {count}"
-    answer = node.run(SCENES[scene].command, extra={"KILL_AT": str(count)})
+    answer = node.run(SCENES[scene].command, extra={"ROLLOUT_KILL_AT": str(count)})
     if not killed(answer):
         assert b"end " in answer.stdout, what  # a subshell died, or the path was shorter this time
     if scene == "void":

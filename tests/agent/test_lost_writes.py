@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from rollout.core.model.report import Outcome
@@ -9,7 +12,8 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.node import NEW, OLD, Node
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, killed
+from tests.controllers import until
 
 pytestmark = pytest.mark.process
 
@@ -97,3 +101,183 @@ def test_nothing_is_lost_where_no_sync_fails(node: Node) -> None:
     assert node.apply().healthy
     assert node.confirm().outcome is Outcome.DONE
     assert node.files() == NEW
+
+
+# -------------------------------------------------------------------------------------------------- four ends of a sync
+
+
+STAGED = ("*/agent", "*/file.1", "*/next/confirmed", "*/new.2", "*/next", "*/tx")
+WORDS = {"126": "could not be started", "killed": "was killed", "hangs": "has not ended"}
+ENDS = tuple(WORDS)
+"""The ends that tell nothing about the disk; by themselves, syncs of these tests succeed."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", STAGED)
+def test_before_anything_is_armed_a_sync_without_a_result_refuses_and_is_named(node: Node, name: str, end: str) -> None:
+    lose(node, f"{name} {end}")
+    report = node.apply()
+    if end == "126":
+        assert report.healthy, "it is started again"
+        return
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert WORDS[end] in report.message
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_new_files_without_a_result_are_reverted(node: Node, end: str) -> None:
+    lose(node, f"*/lib/kubelet {end}")
+    report = node.apply()
+    if end == "126":
+        assert report.healthy
+        return
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
+    assert WORDS[end] in report.message
+    assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+
+
+@pytest.mark.parametrize("then", ["guard", "watch", "confirm", "revert"])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_confirm_without_a_result_is_written_again(node: Node, end: str, then: str) -> None:
+    """By the confirm itself; if that ends without a result too, by whatever comes next in this boot. Until then no change is confirmed."""
+    assert node.apply().healthy
+    lose(node, f"*/tx/t1 {end}" + ("\n*/receipt.new hangs" if end == "hangs" else ""))
+    laid = (node.tx() / "next" / "confirmed").stat().st_ino
+    report = node.confirm()
+    if end == "hangs":
+        assert (report.reference, trigger_of(report)) == ("durability-unknown", Trigger.ARMED)
+        assert node.at("/run/standin/rollout-guard-t1.timer").exists(), "its guard is still armed"
+        assert trigger_of(node.status("t1")) is Trigger.ARMED
+        if then == "revert":
+            assert node.revert().outcome is Outcome.DONE
+            assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+            return
+        assert trigger_of(node.confirm()) is Trigger.CONFIRMED if then == "confirm" else node.trigger(then) == 0
+    else:
+        assert (report.outcome, trigger_of(report)) == (Outcome.DONE, Trigger.CONFIRMED)
+    assert ((node.tx() / "receipt").stat().st_ino == laid) is (end == "126")
+    assert trigger_of(node.status("t1")) is Trigger.CONFIRMED
+    assert (node.files(), node.receipt()["state"]) == (NEW, "confirmed")
+    assert set(node.strays()) <= {"run/standin/rollout-watch-t1.service"}, "a watch does not stop itself"
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", ["*/tx/t1", "*/lib/kubelet", "*/etc/default"])
+def test_old_files_without_a_result_are_written_again_by_the_guard(node: Node, name: str, end: str) -> None:
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    lose(node, f"{name} {end}")
+    old = (node.tx() / "old.1").stat().st_ino
+    report = node.revert()
+    restarts = node.calls().count("restart kubelet.service")
+    if end != "126":
+        assert (reference_of(report, trigger_of(report)), trigger_of(report)) == ("durability-unknown", Trigger.STUCK)
+        assert WORDS[end] in report.message
+        assert node.receipt()["state"] == "reverting"
+        assert node.at("/run/standin/rollout-guard-t1.timer").exists(), "a trigger of this boot"
+        assert node.trigger("guard") == 0
+        assert node.at(CONFIG).stat().st_ino != old, "its bytes are in a new inode"
+    assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
+    assert node.calls().count("restart kubelet.service") == restarts == 2
+    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("what", ["guard", "watch", "boot"])
+def test_a_guard_without_a_result_tries_again(node: Node, what: str, end: str) -> None:
+    assert node.apply().healthy
+    if what == "boot":
+        node.reboot()
+    lose(node, f"*/lib/kubelet {end}")
+    assert node.trigger(what) == (end != "126")
+    if end != "126":
+        assert node.receipt()["state"] == "reverting"
+        assert node.at("/run/standin/rollout-guard-t1.timer").exists(), "a trigger of this boot"
+        assert node.trigger("guard") == 0
+    assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+
+
+def test_a_revert_whose_last_sync_has_no_result_is_not_reported_as_reverted(node: Node) -> None:
+    assert node.apply().healthy
+    lose(node, "*/tx/t1 0\n*/tx/t1 hangs\n*/receipt.new hangs")  # the receipt `reverting`; `reverted`; and that again
+    report = node.revert()
+    assert trigger_of(report) is Trigger.BUSY
+    assert node.at("/run/standin/rollout-guard-t1.timer").exists()
+    assert node.trigger("guard") == 0
+    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
+def test_a_second_claim_after_a_lost_token_writes_and_syncs_it_again(node: Node) -> None:
+    """The file has the token already: its bytes in the cache are no proof."""
+    lose(node, "*/rollout/token")
+    assert node.status(claim=Claim(1, "run-1")).reference == "not-durable"
+    lose(node, "*/rollout/token")
+    assert node.status(claim=Claim(1, "run-1")).reference == "not-durable"
+    assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE
+
+
+def test_a_slow_disk_delays_no_restart_of_a_revert(node: Node) -> None:
+    """The sync ends after the time for which a revert waits before it restarts the units: its result counts then."""
+    assert node.apply().healthy
+    slow = node.bin / "sync"
+    slow.rename(node.bin / "sync.real")
+    calls = node.at("/run/standin/calls")
+    before = node.calls().count("restart kubelet.service")
+    waits = f'while [ "$(grep -c "restart kubelet" {calls})" = {before} ]; do /usr/bin/sleep 0.01; done'
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in */lib/kubelet*) exec {node.bin}/late "$@" ;; esac\nexec {slow}.real "$@"\n'
+    )
+    (node.bin / "late").write_text(f'#!/bin/sh\n{waits}\nexec {slow}.real "$@"\n')
+    for tool in (slow, node.bin / "late"):
+        tool.chmod(0o755)
+    assert node.trigger("guard") == 0
+    assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
+
+
+def test_a_guard_that_takes_over_lets_a_running_sync_end(tmp_path: Path) -> None:
+    """It kills the holder of the lock and its children, but that sync may have the only report of a lost write."""
+    node = Node.make(tmp_path, "dash")
+    assert node.apply().healthy
+    slow, waits, pid = node.bin / "sync", node.at("/run/standin/waits"), node.at("/run/standin/pid")
+    slow.rename(node.bin / "sync.real")
+    waits.touch()
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in */tx/t1) echo $$ >{pid}.new && mv {pid}.new {pid}; while [ -e {waits} ]; do /usr/bin/sleep 0.02; done ;; esac\n'
+        f'exec {slow}.real "$@"\n'
+    )
+    slow.chmod(0o755)
+    command = agent_call.confirm(node.program, tx="t1", run="run-1", counter=1, keep=3, sudo=False, deadline=60)
+    with ThreadPoolExecutor(1) as pool:
+        confirm = pool.submit(node.run, command)
+        until(pid.exists, PATIENCE, "the receipt is being synced")
+        slow.unlink()
+        (node.bin / "sync.real").rename(slow)  # the guard's own syncs are not slow
+        with node.at_work("guard") as guard:
+            node.tire_who_waits()
+            assert guard.wait(PATIENCE) == 0
+        assert killed(confirm.result())
+        running = Path(f"/proc/{pid.read_text().strip()}/comm").read_text()
+        waits.unlink()
+    assert running == "sync\n"
+    assert (node.files(), node.receipt()["state"]) == (NEW, "confirmed")
+    assert trigger_of(node.status("t1")) is Trigger.CONFIRMED
+
+
+@pytest.mark.parametrize("verb", ["revert", "confirm"])
+def test_whoever_looks_at_a_verb_that_was_killed_leaves_it_a_trigger(node: Node, verb: str) -> None:
+    """A revert of a confirmed change has no guard; a killed confirm may have lost its own."""
+    assert node.apply().healthy
+    if verb == "revert":
+        assert node.confirm().outcome is Outcome.DONE
+    lose(node, "*/tx/t1 killed" if verb == "revert" else "*/tx/t1 hangs\n*/receipt.new hangs")
+    getattr(node, verb)()
+    timer = node.at("/run/standin/rollout-guard-t1.timer")
+    timer.unlink()
+    state = node.status("t1").receipt
+    assert state is not None
+    assert state.state in (ReceiptState.REVERTING, ReceiptState.ARMED)
+    assert timer.exists()
+    assert node.trigger("guard") == 0
+    assert node.receipt()["state"] == ("reverted" if verb == "revert" else "confirmed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.snapshot import Snapshot
-from tests.agent.node import Node
+from tests.agent.node import CONFIG, Node
 
 pytestmark = pytest.mark.process
 
@@ -79,3 +79,13 @@ def test_an_operating_system_with_an_odd_name_is_not_reported(node: Node) -> Non
 def test_a_pending_reboot(node: Node) -> None:
     node.write("/run/reboot-required", b"*** System restart required ***\n")
     assert facts(node) == {"reboot-pending": "/run/reboot-required"}
+
+
+def test_other_names_of_a_file_are_shown(node: Node) -> None:
+    found = node.snapshot()
+    assert isinstance(found, Snapshot)
+    assert "hard-links" not in found.facts
+    node.at("/var/lib/kubelet/copy.yaml").hardlink_to(node.at(CONFIG))
+    found = node.snapshot()
+    assert isinstance(found, Snapshot)
+    assert found.facts["hard-links"] == CONFIG

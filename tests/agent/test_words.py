@@ -41,7 +41,18 @@ def report(stdout: bytes, verb: str = "apply", *, status: int | None = 0, stderr
 def test_a_command_names_the_digest_of_what_is_sent() -> None:
     command = agent_call.apply("program\n", order(), sudo=True, deadline=30)
     digest = hashlib.sha256(b"program\n").hexdigest()
-    assert shlex.split(command.line) == ["sudo", "-n", "--", "sh", "-c", conversation.BOOT, "rollout", digest]
+    assert shlex.split(command.line) == [
+        "env",
+        "LC_ALL=C",
+        "sudo",
+        "-n",
+        "--",
+        "sh",
+        "-c",
+        conversation.BOOT,
+        "rollout",
+        digest,
+    ]
     assert command.request is not None
     assert command.request.words.startswith("apply tx=t1 run=run-1 counter=1 ")
     assert command.deadline == 30

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from tests.bed.image import cache, unpack
+from tests.bed.image import System, cache, unpack
 from tests.bed.node import Layout, Node
 from tests.bed.shell import BedError, run
 
@@ -51,7 +51,8 @@ def why_not() -> str:
 class Bed:
     """Use as a context manager; ``add`` makes nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: System = System.BOOKWORM) -> None:
+        self.system = system
         self.nodes: list[Node] = []
         sweep()
         self._lock, self.number = _take_number()
@@ -61,7 +62,7 @@ class Bed:
 
     def __enter__(self) -> Self:
         try:
-            unpack(self.folder / "image")
+            unpack(self.folder / "image", self.system)
             self.groups.mkdir()
             run("mount", "-t", "cgroup2", "none", str(self.groups))
             self._group.mkdir()

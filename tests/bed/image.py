@@ -5,11 +5,21 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+from enum import StrEnum
 from pathlib import Path
 
 from tests.bed.shell import run
 
 RECIPE = Path(__file__).with_name("image.sh")
+
+
+class System(StrEnum):
+    """The operating system of a bed's nodes. ``image.sh`` knows them by these names."""
+
+    BOOKWORM = "bookworm"
+    TRIXIE = "trixie"
+    SID = "sid"
+    SID_RUST = "sid-rust"  # sudo-rs and rust-coreutils
 
 
 def cache() -> Path:
@@ -20,20 +30,20 @@ def cache() -> Path:
     return folder
 
 
-def image() -> Path:
+def image(system: System = System.BOOKWORM) -> Path:
     """The cached image, made now if needed; concurrent runs make it once."""
-    digest = hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]
+    digest = f"{system}-{hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]}"
     made = cache() / f"image-{digest}.tar.zst"
     with (cache() / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             fresh = made.with_name(f"fresh-{digest}.tar.zst")
-            run("nice", str(RECIPE), str(fresh), timeout=900)
+            run("nice", str(RECIPE), str(fresh), system, timeout=900)
             fresh.rename(made)
     return made
 
 
-def unpack(folder: Path) -> None:
+def unpack(folder: Path, system: System = System.BOOKWORM) -> None:
     """Unpack the image as a tree, the lower layer of every node's overlay."""
     folder.mkdir(parents=True)
-    run("tar", "--numeric-owner", "-I", "zstd", "-xf", str(image()), "-C", str(folder))
+    run("tar", "--numeric-owner", "-I", "zstd", "-xf", str(image(system)), "-C", str(folder))

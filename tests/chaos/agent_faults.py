@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from rollout.core.run.state import NodeRecord
 from tests.bed.node import Node
 from tests.bed.shell import BedError
 from tests.chaos.fault import Fault
@@ -16,6 +17,8 @@ from tests.chaos.instants import LOOK_EVERY
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 """The kernel's memory controller, version 1: there a process can get a limit without systemd's knowledge."""
+PIDS = Path("/sys/fs/cgroup/pids")
+"""The same for the number of processes."""
 KIB = 200
 """Less memory than a process needs to start another one."""
 
@@ -69,6 +72,56 @@ class OutOfMemory(Fault):
         if not (MEMORY / "memory.limit_in_bytes").exists():
             raise BedError(f"this machine has no memory controller at {MEMORY}")
         return MEMORY / f"{self.site.bed.bridge}-{number}"
+
+
+class NoProcess(Fault):
+    """Every fork on the node answers EAGAIN. What could not be started shows nothing of files or of the disk."""
+
+    untrue = frozenset(
+        {
+            "not-durable",
+            "drifted",
+            "foreign-bytes",
+            "not-as-ordered",
+            "torn-program",
+            "no-room",
+            "read-only",
+            "kubelet-changed",
+        }
+    )
+
+    def strike(self) -> None:
+        for number, node in enumerate(self.nodes):
+            group = self._group(number)
+            group.mkdir(exist_ok=True)
+            for _ in range(2):  # a process that starts meanwhile is in its parent's group
+                for procs in node.cgroup.rglob("cgroup.procs"):
+                    for pid in procs.read_text().split():
+                        with suppress(OSError):  # it has just ended
+                            (group / "cgroup.procs").write_text(pid)
+            (group / "pids.max").write_text((group / "pids.current").read_text())
+
+    def heal(self) -> None:
+        for number, _ in enumerate(self.nodes):
+            group = self._group(number)
+            if not group.exists():
+                continue
+            (group / "pids.max").write_text("max")
+            while members := (group / "cgroup.procs").read_text().split():
+                for pid in members:
+                    with suppress(OSError):
+                        (PIDS / "cgroup.procs").write_text(pid)
+            group.rmdir()
+
+    def unexplained(self, record: NodeRecord) -> str:
+        if record.reference not in self.untrue:
+            return ""
+        return f"{record.state} [{record.reference}], though nothing was wrong but the number of processes: {record.message}"
+
+    def _group(self, number: int) -> Path:
+        if not PIDS.is_dir():
+            raise BedError(f"this machine has no controller of processes at {PIDS}")
+        return PIDS / f"{self.site.bed.bridge}-{number}"
 
 
 def at_work(fault: Fault, node: Node) -> Mapping[int, str]:

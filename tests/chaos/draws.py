@@ -41,11 +41,13 @@ class Kind(StrEnum):
     FROZEN = known_faults.CONTROLLER_FROZEN.name
     AGENT = known_faults.AGENT_KILLED.name
     MEMORY = "no memory left for the agent"
+    FORKS = "no process can be started for seconds"
     SYSTEMD = "PID 1 frozen, then thawed"
     ISOLATE = "isolate rescue.target, then back"
     TARGET = f"{known_faults.REBOOT.name} into another default target"
     IMMUTABLE = "files of the change made immutable, then not"
     SYNC = "sync reports lost writes"
+    SLOW_SYNC = "sync is killed, or slow"
     MANAGER = f"{known_faults.DRIFTS.name}: a configuration manager writes old bytes back"
     REWRITE = "ExecStartPre that rewrites the configuration"
     MASKED = "kubelet masked, then not"
@@ -88,11 +90,13 @@ VARIANTS = {
     Kind.FROZEN: ("lease ran out", "unlocked"),
     Kind.AGENT: ("its shell", "what it started", "its guard", "the elevated shell", "all of it"),
     Kind.MEMORY: ("its verbs", "the guard too"),
+    Kind.FORKS: ("",),
     Kind.SYSTEMD: ("shorter than the guard", "longer than the guard"),
     Kind.ISOLATE: ("",),
     Kind.TARGET: ("graphical.target", "fleet.target"),
     Kind.IMMUTABLE: ("+i", "+a"),
     Kind.SYNC: ("once", "each time"),
+    Kind.SLOW_SYNC: ("killed", "slow"),
     Kind.MANAGER: ("in place", "by rename"),
     Kind.REWRITE: ("old bytes", "other bytes"),
     Kind.MASKED: ("before the run", "in the middle"),
@@ -120,6 +124,8 @@ SECONDS = {
     Kind.CLOCK: (2.0, GUARD + 2.0),
     Kind.IMMUTABLE: (1.0, GUARD + 4.0),
     Kind.SYNC: (1.0, GUARD + 4.0),
+    Kind.SLOW_SYNC: (1.0, GUARD + 4.0),
+    Kind.FORKS: (1.0, GUARD - 3.0),
     Kind.MANAGER: (2.0, GUARD + 4.0),
     Kind.MASKED: (1.0, GUARD + 4.0),
     Kind.API_SERVER: (1.5, GUARD - 4.0),
@@ -139,7 +145,9 @@ BY_SYSTEMD = frozenset({Kind.MASKED})
 WITHOUT_POWER = frozenset({Kind.POWER, Kind.TARGET})
 """Afterwards nothing on the node is pending."""
 
-MENDED_BY_ITSELF = frozenset({Kind.IMMUTABLE, Kind.SYNC, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE})
+MENDED_BY_ITSELF = frozenset(
+    {Kind.IMMUTABLE, Kind.SYNC, Kind.SLOW_SYNC, Kind.FORKS, Kind.SYSTEMD, Kind.MASKED, Kind.REWRITE}
+)
 """The node continues its revert some seconds after the fault is healed, and is not judged before."""
 
 LONGER = {

@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.bed.shell import BedError
-from tests.chaos.agent_faults import KillAgent, OutOfMemory
+from tests.chaos.agent_faults import KillAgent, NoProcess, OutOfMemory
 from tests.chaos.answer_faults import HoldAnswers
 from tests.chaos.api_server import ColdApiServer
 from tests.chaos.draws import Draw, Kind
 from tests.chaos.fault import Fault
-from tests.chaos.file_faults import LoseSync, MakeImmutable, WriteBack
+from tests.chaos.file_faults import LoseSync, MakeImmutable, SlowSync, WriteBack
 from tests.chaos.region_faults import FAULTS_OF_ENGINE
 from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.surroundings import Bastion, OneSession, Proxy
@@ -224,11 +224,13 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.FROZEN: FreezeController,
     Kind.AGENT: KillAgent,
     Kind.MEMORY: OutOfMemory,
+    Kind.FORKS: NoProcess,
     Kind.SYSTEMD: StopSystemd,
     Kind.ISOLATE: Isolate,
     Kind.TARGET: OtherTarget,
     Kind.IMMUTABLE: MakeImmutable,
     Kind.SYNC: LoseSync,
+    Kind.SLOW_SYNC: SlowSync,
     Kind.MANAGER: WriteBack,
     Kind.REWRITE: Rewrite,
     Kind.MASKED: Mask,

@@ -66,6 +66,25 @@ class LoseSync(Fault):
                 node.wait()
 
 
+class SlowSync(LoseSync):
+    """A sync that is killed, or takes seconds, shows nothing of the disk: no node needs anybody for that. See ``tests/chaos/sync``."""
+
+    explains = frozenset(
+        {
+            "not-durable",
+            "durability-unknown",
+            "state-not-writable",
+            "too-late",
+            "not-confirmed-in-time",
+            "gate-unknown",
+            "answer-cut-off",
+        }
+    )
+
+    def mend(self) -> None:
+        """Nothing: the node writes again by itself."""
+
+
 class WriteBack(Fault):
     """A configuration manager: each second it restores the kubelet's configuration from before the run."""
 

@@ -28,7 +28,7 @@ class _Site:
 
 def fault(kind: Kind) -> Fault:
     drawn = next(
-        each for each in (draw(1, number) for number in range(3 * len(Kind))) if each.kind is kind and each.nodes == 3
+        each for each in (draw(1, number) for number in range(4 * len(Kind))) if each.kind is kind and each.nodes == 3
     )
     return FAULTS[kind](cast(Site, _Site()), drawn)
 
@@ -40,6 +40,8 @@ def record(state: NodeState, reference: str, message: str = "") -> NodeRecord:
 EXPLAINED = [
     (Kind.IMMUTABLE, record(NodeState.FAILED, "not-given-back", f"{PATH} is immutable")),
     (Kind.SYNC, record(NodeState.FAILED, "not-durable")),
+    (Kind.SLOW_SYNC, record(NodeState.FAILED, "durability-unknown")),
+    (Kind.FORKS, record(NodeState.REVERTED, "not-confirmed-in-time")),
     (Kind.MASKED, record(NodeState.REFUSED, "unit-masked")),
     (Kind.SESSIONS, record(NodeState.CONFIRMED, "no-channel")),  # it was only a hitch
     (Kind.PROXY, record(NodeState.REVERTED, "taken-back-with-others")),
@@ -48,6 +50,9 @@ NOT_EXPLAINED = [
     (Kind.IMMUTABLE, record(NodeState.FAILED, "not-given-back", "it cannot be renamed")),
     (Kind.IMMUTABLE, record(NodeState.FAILED, "unhealthy-with-old-files", "a rename failed")),
     (Kind.SYNC, record(NodeState.REFUSED, "no-room")),
+    (Kind.SLOW_SYNC, record(NodeState.REFUSED, "drifted")),
+    (Kind.FORKS, record(NodeState.FAILED, "not-durable")),
+    (Kind.FORKS, record(NodeState.REFUSED, "drifted")),
     (Kind.MASKED, record(NodeState.REFUSED, "need-daemon-reload")),
     (Kind.SESSIONS, record(NodeState.UNREACHABLE, "no-channel")),
     (Kind.PROXY, record(NodeState.REVERTED, "unhealthy")),

@@ -104,7 +104,7 @@ def test_an_apply_on_a_slow_disk_ends_well(small: Lab) -> None:
         (disk.FULL, faults.NOW, "state-not-writable"),
         (disk.FULL, disk.STAGING, "no-room"),
         (disk.READ_ONLY, faults.NOW, "state-not-writable"),
-        (disk.READ_ONLY, disk.STAGING, "no-room"),
+        (disk.READ_ONLY, disk.STAGING, "read-only"),
         (disk.READ_ONLY, disk.RECEIPT, "state-not-writable"),
     ],
 )

@@ -161,7 +161,7 @@ class Conversation:
     def _closed(self) -> RemoteAnswer:
         status, out, err = self._channel.exit_status, self._pipes.out, self._pipes.err.all
         if self._elevation is not None and self._asking and status >= 0:
-            raise self._elevation.ended(err)
+            raise self._elevation.ended(err, status)
         if not self._begun and status >= 0:  # what the login shell or sudo printed is the reason
             printed = self._elevation.rest(err) if self._elevation else err
             return RemoteAnswer(status, out.all, printed, started=True, truncated=bool(out.lost))

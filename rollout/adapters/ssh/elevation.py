@@ -1,7 +1,9 @@
 """A command's dialogue with sudo: when to send the password, when the input, and when neither.
 
-Wrong passwords lock accounts. So no node gets a password that it rejected before. Until some node has accepted it, at
-most two nodes get it: a password that both reject is sent to no other node.
+Wrong passwords lock accounts, and a node may lie: a hostile one prints whatever a sudo prints that accepts a password. So the
+number of nodes that accepted it, less those that rejected it, limits how many may have it without an answer, and the
+first rejections stop it. A node that was sent the password and did not start the command has rejected it, whatever it
+printed: each sudo words that in its own way.
 """
 
 from __future__ import annotations
@@ -9,65 +11,84 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
+from functools import cache
 
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
 from rollout.errors import RemoteError
 from rollout.kubelet.agent import sudo
 
-UNPROVEN = 2
-PATIENCE = 10.0  # a node that answers later does not delay the others' turn
+SURE = 3
+"""So many nodes must have accepted the password before ``TOO_MANY`` rejections no longer stop it."""
+TOO_MANY = 2
+PATIENCE = 30.0
+"""Seconds for sudo to answer the password. Until then the node counts as unanswered, and others may have to wait for it."""
 WRONG = "sudo-password-wrong"
 
 
 class Proof:
-    """What nodes answered to the password so far. Thread-safe."""
+    """What nodes answered to the password so far. Thread-safe.
+
+    Each node counts once, by its last answer. At no time are more sent passwords unanswered than
+    ``max(1, accepted - rejected)``. It is sent to no node any more when at least ``TOO_MANY`` nodes have rejected it and
+    fewer than ``SURE``, or no more than those, have accepted it.
+    """
 
     def __init__(self, password: sudo.Secret) -> None:
         self.password = password
         self._lock = threading.Lock()
-        self._proven = False
-        self._turns = UNPROVEN
-        self._refused: set[Target] = set()
+        self._unanswered = 0
+        self._accepted: set[Target] = set()
+        self._rejected: set[Target] = set()
+        self._stopped_by = ""
 
     def may_send(self, target: Target) -> bool:
-        """Whether it is this node's turn. Raises ``RemoteError`` when its turn will never come."""
+        """Whether it is this node's turn; then it counts until ``accepted`` or ``rejected``.
+
+        Raises ``RemoteError`` when its turn will never come.
+        """
         with self._lock:
-            if target in self._refused:
+            if target in self._rejected:
                 raise RemoteError(WRONG, "sudo rejected the password; it is not sent to this node again")
-            if self._proven:
-                return True
-            if len(self._refused) >= UNPROVEN:
-                first = ", ".join(sorted(printable(target.name, 80) for target in self._refused))
-                raise RemoteError(WRONG, f"not sent: {first} rejected it, and no node has accepted it")
-            if not self._turns:
+            if self._stopped_by:
+                raise RemoteError(WRONG, f"not sent: {self._stopped_by} rejected it, and too few nodes accepted it")
+            if self._unanswered >= max(1, len(self._accepted) - len(self._rejected)):
                 return False
-            self._turns -= 1
+            self._unanswered += 1
             return True
 
-    def taken(self) -> None:
+    def accepted(self, target: Target) -> None:
         with self._lock:
-            self._proven = True
+            self._unanswered -= 1
+            self._accepted.add(target)
 
-    def refused(self, target: Target) -> None:
+    def rejected(self, target: Target) -> None:
         with self._lock:
-            self._refused.add(target)
+            self._unanswered -= 1
+            self._accepted.discard(target)
+            self._rejected.add(target)
+            few = len(self._accepted) < SURE or len(self._accepted) <= len(self._rejected)
+            if len(self._rejected) >= TOO_MANY and few:
+                self._stopped_by = ", ".join(sorted(printable(each.name, 80) for each in self._rejected)[:TOO_MANY])
 
-    def undecided(self) -> None:
-        """The node got the password and has not answered."""
-        with self._lock:
-            self._turns += 1
+
+@cache
+def proof_of(password: sudo.Secret) -> Proof:
+    """One for each password of a process: what one part of it has learned holds for all of them."""
+    return Proof(password)
 
 
 class Elevation:
     """One command's dialogue with sudo on one node."""
 
-    def __init__(self, proof: Proof, target: Target) -> None:
+    def __init__(self, proof: Proof, target: Target, clock: Callable[[], float] = time.monotonic) -> None:
         self._proof = proof
         self._target = target
+        self._clock = clock
         self._nonce = secrets.token_hex(16)
         self._sent_at: float | None = None
-        self._turn_held = False
+        self._unanswered = False
         self.through = False
         self.waiting = False  # for the password's turn: there is no wake-up event
 
@@ -80,48 +101,42 @@ class Elevation:
         Raises ``RemoteError`` when sudo rejects it.
         """
         said = sudo.heard(stderr, self._nonce)
-        self._settle(said)
         if said.ready:
             self.through = True
+            if self._unanswered:
+                self._unanswered = False
+                self._proof.accepted(self._target)
         elif said.asked and self._sent_at is None:
             return self._password()
         elif said.asked > 1:
-            raise RemoteError(WRONG, "sudo rejected the password")
+            raise self._rejection("sudo rejected the password")
+        elif self._sent_at is not None and self._clock() - self._sent_at > PATIENCE:
+            raise self._rejection(f"sudo did not answer the password within {PATIENCE:g} s")
         return b""
 
     def rest(self, stderr: bytes) -> bytes:
         """The command's own output, without sudo's before it."""
         return sudo.heard(stderr, self._nonce).rest
 
-    def ended(self, stderr: bytes) -> RemoteError:
-        """Why sudo ended without starting anything."""
-        reference, message = sudo.refusal(stderr, self._nonce)
-        if reference == WRONG and self._sent_at is not None:
-            self._proof.refused(self._target)
-            self._turn_held = False
-        return RemoteError(reference, message)
+    def ended(self, stderr: bytes, status: int) -> RemoteError:
+        """Why sudo ended, with this exit status, without starting anything."""
+        sent = self._sent_at is not None
+        self.give_up()
+        return RemoteError(*sudo.refusal(stderr, self._nonce, status=status, sent=sent))
 
     def give_up(self) -> None:
-        """Release the turn, whatever happened."""
-        if self._turn_held:
-            self._turn_held = False
-            self._proof.undecided()
+        """The dialogue is over, whatever ended it: without an accepted password it was rejected."""
+        if self._unanswered:
+            self._unanswered = False
+            self._proof.rejected(self._target)
 
     def _password(self) -> bytes:
         self.waiting = not self._proof.may_send(self._target)
         if self.waiting:
             return b""
-        self._sent_at, self._turn_held = time.monotonic(), True
+        self._sent_at, self._unanswered = self._clock(), True
         return f"{self._proof.password.reveal()}\n".encode()
 
-    def _settle(self, said: sudo.SudoOutput) -> None:
-        if self._sent_at is None:
-            return
-        if said.ready:
-            self._turn_held = False
-            self._proof.taken()
-        elif said.asked > 1:
-            self._turn_held = False
-            self._proof.refused(self._target)
-        elif time.monotonic() - self._sent_at > PATIENCE:
-            self.give_up()
+    def _rejection(self, message: str) -> RemoteError:
+        self.give_up()
+        return RemoteError(WRONG, message)

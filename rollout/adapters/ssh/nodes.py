@@ -14,7 +14,7 @@ from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.dial import Dialer
-from rollout.adapters.ssh.elevation import Elevation, Proof
+from rollout.adapters.ssh.elevation import Elevation, proof_of
 from rollout.adapters.ssh.error_mapping import detail_of, translate
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
@@ -66,7 +66,7 @@ class SshNodes:
         self._sessions = sessions
         self._limits = limits or SshLimits()
         self._resolver = resolver or Resolver.reading(ssh_config, accept_new=accept_new)
-        self._proof = Proof(sudo_password) if sudo_password else None
+        self._proof = proof_of(sudo_password) if sudo_password else None
         self._accepted: dict[Target, str] = {}
         self._watchdog = Watchdog()
         self._identities = Identities(lambda key: notice(printable(f"the hardware key {key} may wait for a touch")))

@@ -203,7 +203,7 @@ class FabricSession:
         if self._elevation is not None and self._asking and status >= 0:
             self._elevation.next(self._err.all)  # it may have started and ended between two looks
             if self._asking:
-                return self._troubled(self._elevation.ended(self._err.all))
+                return self._troubled(self._elevation.ended(self._err.all, status))
         if status >= 0 and (self._held or self.late):
             return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
         if status >= 0:

@@ -148,7 +148,7 @@ class SshSession:
     def _closed(self) -> RemoteAnswer:
         channel = self._channel
         if self._elevation is not None and self._asking and channel.exit_status >= 0:
-            raise self._elevation.ended(self._pipes.err.all)
+            raise self._elevation.ended(self._pipes.err.all, channel.exit_status)
         if channel.exit_status >= 0 and channel.eof_received:
             return self._answer(channel.exit_status, "", "")
         if not channel.get_transport().is_active():

@@ -272,17 +272,17 @@ _TAKEN_BACK = {
     "boot": Trigger.TAKEN_BACK_ALONE,
     "asked": Trigger.TAKEN_BACK_ASKED,
 }
-NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable"})
+NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable", "durability-unknown"})
 """References of a revert that cannot complete for now."""
-_TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable"})
+_TOLD_BY_THE_RECEIPT = frozenset({"too-late", "not-durable", "durability-unknown"})
 
 
 def trigger_of(report: Report, void: str = "") -> Trigger:
     """The meaning of an answer to ``status``, ``apply``, ``confirm`` or ``revert``. ``void``: the transaction that a read was to void.
 
-    A refusal means that nothing was changed. If the node still has a receipt (``too-late``, ``not-durable``), the receipt
-    counts: what is on the node is the outcome. A revert that cannot complete has a reference
-    (``not-given-back``, ``not-restarted``, ``not-durable``): the node failed, and its guard continues by itself.
+    A refusal means that nothing was changed. If the node still has a receipt (``too-late``, ``not-durable``,
+    ``durability-unknown``), the receipt counts: what is on the node is the outcome. A revert that cannot complete has a
+    reference of ``NOT_REVERTED_YET``: the node failed, and its guard continues by itself.
     """
     if report.outcome is Outcome.UNREACHED:
         return Trigger.AWAY if report.reference == AWAY else Trigger.UNREACHED

@@ -11,19 +11,17 @@ from rollout.core.model.freeze import FROZEN, of_fact, told
 from rollout.core.model.report import Outcome, RemoteAnswer, Report
 from rollout.core.model.snapshot import Measurement, Snapshot, Token, Unread
 from rollout.core.model.verification import Verification
+from rollout.kubelet.agent import sudo
 from rollout.kubelet.agent.agent_lines import MAX_TEXT, BadLineError, printable, read
 from rollout.kubelet.agent.agent_reading import AgentReading
 
 BAD_ANSWER = "bad-answer"
 """The answer has a line that no agent prints."""
 
-TORN = "torn-program"
-"""The node received another program, and ran nothing: no verb began, so none ends."""
+RAN_NOTHING = frozenset({"torn-program", "shell-not-supported", "program-failed"})
+"""The node ran nothing of the program: no verb began, so none ends."""
 _HOW_TO_GIVE_IT = "`--ask-sudo-password` asks you for it, `--sudo-password-file` reads it"
 _SUDO = re.compile(r"no-sudo|sudo-[a-z-]+")
-_NO_SUDO = re.compile(
-    rb"sudo: (?:a password is required|.*command not found|a terminal is required)|sudo: not found|is not (?:in the sudoers|allowed to)"
-)
 
 
 def parse_snapshot(node: str, answer: RemoteAnswer) -> Snapshot | Unread:
@@ -118,17 +116,15 @@ def _not_run(answer: RemoteAnswer) -> tuple[Outcome, str, str] | None:
         return Outcome.REFUSED, answer.reference, printable(answer.message)
     if not answer.started:
         return Outcome.UNREACHED, answer.reference or "unreachable", printable(answer.message)
-    if not answer.stdout and answer.status and _NO_SUDO.search(answer.stderr):
-        return Outcome.REFUSED, "no-sudo", _evidence(answer) + _advice(answer)
+    begun = b"\nbegin " in b"\n" + answer.stdout  # a login shell may print before
+    if not begun and answer.status and (refused := sudo.refused_quietly(answer.stderr, answer.status)):
+        reference, message = refused
+        return Outcome.REFUSED, reference, message + (f"; {_HOW_TO_GIVE_IT}" if reference == "no-sudo" else "")
     return None
 
 
-def _advice(answer: RemoteAnswer) -> str:
-    return f"; {_HOW_TO_GIVE_IT}" if b"a password is required" in answer.stderr else ""
-
-
 def _outcome(verb: str, answer: RemoteAnswer, reading: AgentReading) -> tuple[Outcome, str, str]:
-    if reading.refused and reading.refused[0] == TORN:
+    if reading.refused and not reading.ended and reading.refused[0] in RAN_NOTHING:
         return Outcome.REFUSED, *reading.refused
     if reading.ended != verb or answer.status is None:
         return Outcome.LOST, *_cut_off(answer)

@@ -25,14 +25,20 @@ from rollout.core.model.report import AgentRequest
 # One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.
 # `echo .` keeps the shell from dropping newlines at the end.
 BOOT = (
-    "trap '' HUP PIPE; "
+    "trap '' HUP PIPE; set -f; "
+    'case "${KSH_VERSION-}${YASH_VERSION-}${ZSH_VERSION-}${POSH_VERSION-}" in ?*) '
+    "exe=$(readlink /proc/$$/exe); case ${exe##*/} in dash|bash|busybox) ;; "
+    '*) echo "refused shell-not-supported sh is $exe; dash, bash and busybox run the agent"; exit 0;; esac;; esac; '
     'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
     'printf "\\nbegin %s%s\\n" "$1" "$can"; '
     "read -r form size; "
     'all=$(dd bs="$size" count=1 iflag=fullblock 2>/dev/null | '
     'if [ "$form" = gzip ]; then gzip -dc; else cat; fi 2>/dev/null; echo .); all=${all%.}; '
-    'case $(printf %s "$all" | sha256sum) in "$1 "*) ;; '
-    '*) echo "refused torn-program the program arrived incomplete or changed"; exit 0;; esac; '
+    'sum=$(printf %s "$all" | sha256sum 2>&1); '
+    'case $sum in "$1 "*) ;; '
+    '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*" "*) '
+    'echo "refused torn-program the program arrived incomplete or changed; sh is $(readlink /proc/$$/exe)"; exit 0;; '
+    "*) echo refused program-failed sha256sum: $sum; exit 0;; esac; "
     'eval "$all"; serve'
 )
 

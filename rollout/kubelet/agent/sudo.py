@@ -17,21 +17,19 @@ from rollout.core.text.terminal import printable
 
 READY = 'printf "rollout %s ready\\n" "$0" >&2; exec "$@"'
 
-_REFUSALS = (
+_FORBIDDEN = (
     (rb"must have a tty|a terminal is required", "sudo-needs-tty", "sudo requires a terminal (requiretty)"),
     (
-        rb"not in the sudoers|not allowed to|may not run sudo",
+        rb"not in the sudoers|not allowed to|may not run sudo|I'm afraid I can't do that|Operation not permitted",
         "sudo-not-allowed",
         "sudo does not allow this user to run the command",
     ),
     (rb"account .*(?:locked|expired)|account validation", "sudo-not-allowed", "the account is locked or expired"),
-    (
-        rb"incorrect password|try again|no password was provided",
-        "sudo-password-wrong",
-        "sudo rejected the password",
-    ),
-    (rb"sudo['\x22:]?.*(?:not found|No such file)", "no-sudo", "sudo is not installed on the node"),
+    (rb"no new privileges", "sudo-not-allowed", "the node's sshd or login lets no program gain privileges"),
 )
+"""What sudo, sudo-rs and doas print in the locale C when they refuse, before they ask or after: it only refines what their end shows."""
+_NOT_STARTED = (126, 127)
+"""Exit statuses of a shell, and of ``env``, for a program that is missing or may not be run."""
 
 
 class Secret:
@@ -54,7 +52,7 @@ class Secret:
 
 def quiet(line: str) -> str:
     """``line``, a simple command, as root if no password is required; sudo never asks."""
-    return f"sudo -n -- {line}"
+    return f"env LC_ALL=C sudo -n -- {line}"
 
 
 def asking(line: str, nonce: str) -> str:
@@ -77,12 +75,38 @@ def heard(stderr: bytes, nonce: str) -> SudoOutput:
     return SudoOutput(before.count(f"[rollout % {nonce}]".encode()), bool(ready), rest)
 
 
-def refusal(stderr: bytes, nonce: str) -> tuple[str, str]:
-    """Reference and text for a sudo that ended without starting the command."""
-    said = stderr.replace(f"[rollout % {nonce}]".encode(), b"")
-    lines = [line for line in said[-4096:].decode("ascii", "replace").splitlines() if line.strip()]
-    detail = f": {printable(lines[-1])}" if lines else ""
-    for pattern, reference, words in _REFUSALS:
+def refusal(stderr: bytes, nonce: str, *, status: int, sent: bool) -> tuple[str, str]:
+    """Reference and text for a sudo that ended with this exit status without starting the command.
+
+    ``sent``: it got the password. What sudo did decides; what it printed is shown, and names the reason where it is known.
+    """
+    prompt = re.escape(f"[rollout % {nonce}]".encode())
+    said = re.sub(rb"(?:\[sudo: )?" + prompt + rb"(?:\] Password: )?", b"", stderr)  # sudo-rs puts more around it
+    for pattern, reference, words in _FORBIDDEN:
         if re.search(pattern, said):
-            return reference, words + detail
-    return "sudo-failed", f"sudo did not start the command{detail}"
+            return reference, words + _last(said)
+    if sent:
+        return "sudo-password-wrong", f"sudo rejected the password{_last(said)}"
+    if status in _NOT_STARTED:
+        return "no-sudo", f"sudo is not installed on the node, or this user may not run it{_last(said)}"
+    return "sudo-failed", f"sudo ended with exit status {status} and neither asked nor started the command{_last(said)}"
+
+
+def refused_quietly(stderr: bytes, status: int) -> tuple[str, str] | None:
+    """The same for ``quiet``, where a password may be all that is missing; ``None`` if not sudo but a later program ended."""
+    first = next((line for line in stderr.splitlines() if line.strip()), b"")
+    if status in _NOT_STARTED and b"sudo" in stderr:
+        return refusal(stderr, "", status=status, sent=False)
+    if status != 1 or not (_SUDOS.match(first) or any(re.search(pattern, stderr) for pattern, _, _ in _FORBIDDEN)):
+        return None
+    reference, message = refusal(stderr, "", status=status, sent=False)
+    return ("no-sudo" if reference == "sudo-failed" else reference), message
+
+
+_SUDOS = re.compile(rb"(?:sudo|sudo-rs|doas)(?::|\b)")
+"""How each message of theirs begins, in every language."""
+
+
+def _last(said: bytes) -> str:
+    lines = [line for line in said[-4096:].decode("ascii", "replace").splitlines() if line.strip()]
+    return f": {printable(lines[-1])}" if lines else ""

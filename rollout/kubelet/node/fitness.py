@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from rollout.core.model.playbook import LOG_UNREADABLE
 from rollout.core.model.snapshot import ReceiptState, Snapshot
 from rollout.core.text import diff
+from rollout.core.text.terminal import printable
 from rollout.core.text.timespans import timespan
 from rollout.kubelet import fields, versions
 from rollout.kubelet.node import arguments, managers
-from rollout.kubelet.node.layout import Layout, LayoutError
+from rollout.kubelet.node.layout import PROGRAMS, Layout, LayoutError
 
 # May this kubelet be restarted at all, or would that put the edits of others in force?
 
@@ -92,7 +93,8 @@ def refusals(
     """Every reason, the one that counts first."""
     checks = (*_BEFORE, lambda read: _version(read, assumed), *_AFTER)
     found = [*(check(snapshot) for check in checks)]
-    found += [None if LOG_UNREADABLE in accepted else _log(snapshot), _guard(snapshot, guard)]
+    log = _wrapped(snapshot) or (None if LOG_UNREADABLE in accepted else _log(snapshot))
+    found += [log, _guard(snapshot, guard)]
     return (each for each in found if each is not None)
 
 
@@ -179,6 +181,22 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
             "the kubelet already ignores part of its configuration (lenient decoding, see its journal)",
         )
     return None
+
+
+def _wrapped(snapshot: Snapshot) -> Refusal | None:
+    """The unit starts a script, a shim or a container client, and that starts the kubelet: its log, its age and its end are another process's."""
+    process = snapshot.measurement.process
+    if snapshot.measurement.lenient is not None or process is None or not process.command_line:
+        return None
+    program, *words = process.command_line
+    if program.rsplit("/", 1)[-1] in PROGRAMS:
+        return None
+    shown = printable(" ".join((program, *words)), 120)
+    text = (
+        f"the main process of the kubelet's unit is not a kubelet: process {process.pid}, `{shown}`. The log, the start and "
+        "the end of the kubelet are not its own. Start the kubelet in the unit itself, or with `exec` at the end of the script"
+    )
+    return "kubelet-wrapped", text
 
 
 def _log(snapshot: Snapshot) -> Refusal | None:

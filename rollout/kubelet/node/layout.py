@@ -20,7 +20,8 @@ DROP_IN = "/etc/systemd/system/kubelet.service.d/90-rollout.conf"
 VARIABLE = "KUBELET_EXTRA_ARGS"
 FLAG_FILES = ("/etc/default/kubelet", "/etc/sysconfig/kubelet")
 DEFAULT_HEALTHZ_PORT = 10248
-_PROGRAMS = frozenset({"kubelet", "hyperkube"})
+PROGRAMS = frozenset({"kubelet", "hyperkube"})
+"""The names of programs that are a kubelet."""
 
 
 class LayoutError(ValueError):
@@ -146,7 +147,7 @@ def _layout(
 ) -> Layout:
     environment, sources = _environment(start, environments)
     pieces = unit_file.expand(start.command, start.file, environment, sources)
-    if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in _PROGRAMS:
+    if not pieces or pieces[0].text.rsplit("/", 1)[-1] not in PROGRAMS:
         program = pieces[0].text if pieces else "nothing"
         raise LayoutError("layout-not-understood", f"{start.file} starts {program}, which is not a kubelet")
     words = unit_file.exec_words(start.command)

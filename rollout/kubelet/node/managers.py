@@ -83,6 +83,10 @@ def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
     if pending:
         text = f"{pending} exists: kured or another tool may reboot the node during the run"
         said.append(("reboot-pending", f"{text}; an armed change is then reverted at boot"))
+    linked = snapshot.facts.get("hard-links", "")
+    if linked:
+        text = "each has other names (hard links). A change replaces the file, so the other names keep the old bytes"
+        said.append(("hard-linked", f"{linked}: {text}"))
     return tuple(said)
 
 

@@ -316,7 +316,10 @@ def test_what_is_left_behind_has_its_command() -> None:
     name = next(iter(base.state.nodes))
     record = replace(base.state.nodes[name], leftovers=("/run/systemd/x.timer",))
     text = page(replace(base, state=replace(base.state, nodes={**base.state.nodes, name: record})))
-    assert f"<code>rollout unlock --cluster rno --limit {name} --reason …</code> remove what is left behind on 1 node" in text
+    assert (
+        f"<code>rollout unlock --cluster rno --limit {name} --reason …</code> remove what is left behind on 1 node"
+        in text
+    )
 
 
 def pixels(png: Path) -> Counter[int]:

@@ -10,7 +10,7 @@ import pytest
 from rollout.core.model.plan import Change, ExcludedNode, Standing
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
-from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Snapshot, digest
+from rollout.core.model.snapshot import FileState, Measurement, Process, Receipt, ReceiptState, Snapshot, digest
 from rollout.kubelet.changes.changes import Proposal, change_for
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
@@ -232,6 +232,7 @@ def broken(found: Snapshot, **measured: object) -> Snapshot:
         (broken(kubeadm(), healthz="not-observed"), "healthz-not-its-own"),
         (broken(kubeadm(), lenient=2), "config-lenient"),
         (broken(kubeadm(), lenient=None), "log-unreadable"),
+        (broken(kubeadm(), lenient=None, process=Process(7, ("/bin/sh", "/opt/kubelet-wrapper"))), "kubelet-wrapped"),
         (replace(kubeadm(), facts={"systemd": "systemd 219"}), "systemd-too-old"),
         (replace(kubeadm(), facts={"odd-names": "1 /etc/d/10?odd.conf"}), "odd-names"),
         (with_unit(kubeadm(), TimeoutStopUSec="5min"), "guard-eviction"),

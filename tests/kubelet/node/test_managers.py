@@ -67,3 +67,9 @@ def test_several_and_a_pending_reboot() -> None:
     found = node(manager_puppet="cron", manager_salt="/etc/salt/minion", reboot_pending="/run/reboot-required")
     references = [reference for reference, _ in managers.remarks(found)]
     assert references == ["may-be-undone-by-puppet", "may-be-undone-by-salt", "reboot-pending"]
+
+
+def test_other_names_of_a_file_are_a_remark() -> None:
+    ((reference, text),) = managers.remarks(node(hard_links="/var/lib/kubelet/config.yaml"))
+    assert reference == "hard-linked"
+    assert text.startswith("/var/lib/kubelet/config.yaml: ")

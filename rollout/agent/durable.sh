@@ -1,0 +1,109 @@
+# --------------------------------------------------------------------------------------------------------- durability
+
+# A sync ends in one of four ways:
+#
+#     by itself         its result is final. Linux reports a lost write once: the next sync would succeed without the bytes
+#     not started       there is no process for it at the moment: it is started again while this verb lasts
+#     not yet           it is waited for while this verb lasts, and never killed: a killed one may have had the only report of a lost write
+#     killed by others  its result is not known
+#
+# Where a result is not known, the same sync proves nothing. The bytes go into a new inode, which is synced and renamed.
+# A transaction's folder notes such a sync before it starts (`unsettled`), so that whatever verb of this boot comes next does that.
+
+flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then `undurable` has the reason
+  clock
+  sync_until=$((until > now + 1000 ? until : now + 1000))
+  [ -z "$haste" ] || [ "$sync_until" -lt $((now + haste * 1000)) ] || sync_until=$((now + haste * 1000))
+  while :; do
+    status=127
+    command eval 'sync "$@" >/dev/null 2>&1 & status=' 2>/dev/null # without `command`, a fork that fails would end dash
+    if [ -z "$status" ]; then
+      child=$!
+      await || { [ -z "$haste" ] || { late="$late $child:$birth" && return; }; }
+    fi
+    clock
+    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
+    judge
+    return
+  done
+}
+
+await() { # the end of `child`, until `sync_until`: its `status`; false if it has not ended
+  birth='' status='' rest=1
+  while born "$child" && [ "$born" = "${birth:-$born}" ]; do
+    birth=$born
+    case $condition in Z | X) break ;; esac
+    clock
+    [ "$now" -lt "$sync_until" ] || return 1
+    doze "$rest"
+    rest=$((rest < 400 ? rest * 2 : 800))
+  done
+  wait "$child"
+  status=$?
+}
+
+judge() { # `status` of a sync, empty if it has not ended: false, and `undurable`, if that is no success. A failure stays
+  case $status in
+    0) return ;;
+    '') reason='sync has not ended' ;;
+    126 | 127) reason='sync could not be started' ;;
+    12? | 1[3-9]? | 2??) reason='sync was killed' ;;
+    *) reason='sync failed' ;;
+  esac
+  is_lost || undurable=$reason
+  return 1
+}
+
+is_lost() { [ "$undurable" = 'sync failed' ]; } # the disk itself reported it
+
+flush_soon() { # FILE OR DIRECTORY…: like flush, but what a disk needs longer for is left to `flush_rest`: the restart must not wait for it
+  haste=30
+  flush "$@"
+  haste=''
+}
+
+flush_rest() { # the results that `flush_soon` did not wait for
+  clock
+  sync_until=$((until > now + 1000 ? until : now + 1000))
+  for entry in $late; do
+    child=${entry%:*}
+    await || :
+    judge || :
+  done
+  late=''
+}
+
+unsettle() { # the loaded transaction's next sync may end without a result. Best effort on a full disk
+  boot_id
+  printf '%s\n' "$boot" 2>/dev/null >"$T/unsettled" || :
+}
+
+settled() { true 2>/dev/null >"$T/unsettled" || :; }
+
+is_unsettled() { # what one boot wrote, another one reads from the disk
+  [ -s "$T/unsettled" ] && boot_id && read -r unsettled <"$T/unsettled" && [ "$unsettled" = "$boot" ]
+}
+
+seal() { # the loaded transaction's receipt, if no sync after its rename is known to have succeeded: the same bytes in a new inode
+  is_unsettled || return 0
+  printf %s "$receipt" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
+}
+
+renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free
+  n=1
+  while [ "$n" -le "$r_files" ]; do
+    load_file "$n" || return 1
+    if [ "$f_before" != absent ] && is_as "$f_before" "$f_path"; then
+      drop "$R$f_new" && cp -a "$R$f_path" "$R$f_new" && flush "$R$f_new" && let_go 30 mv -f "$R$f_new" "$R$f_path" || return 1
+    fi
+    n=$((n + 1))
+  done
+}
+
+keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
+  { [ "$r_state" = reverting ] || is_unsettled; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
+  read_stuck
+  [ "$stuck" != not-durable ] || return 0
+  shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
+  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_timer 5 --no-block || : ;; esac
+}
