@@ -80,3 +80,25 @@ def test_files_in_memory_are_refused_before_arming(on_node: OnNode) -> None:
     finally:
         node.exec("umount", folder)
     assert on_node.cleanup().leftovers == ()
+
+
+ANSWERS = (
+    "use IO::Socket::INET; my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 10248, Listen => 9) or die; "
+    'while (1) { my $c = $s->accept or next; print $c "HTTP/1.0 200 OK\\r\\n\\r\\nok"; close $c }'
+)
+
+
+def test_a_user_who_listens_on_the_health_port_before_the_kubelet_is_not_healthy(on_node: OnNode) -> None:
+    node = on_node.node
+    node.exec("systemctl", "stop", "kubelet")
+    node.exec("systemd-run", "-q", "--unit=stranger", "-p", "User=nobody", "perl", "-e", ANSWERS)
+    eventually(lambda: on_node.snapshot().measurement.healthz == "not-observed")  # there is no kubelet yet
+    try:
+        node.exec("systemctl", "start", "kubelet")
+        eventually(lambda: on_node.snapshot().measurement.healthz == "not-its-own")
+        report = on_node.apply("tx-foreign", {CONFIG_PATH: f"{CONFIG}maxPods: 90\n".encode()})
+        assert "another process than" in report.message
+        assert on_node.read(CONFIG_PATH) == CONFIG
+    finally:
+        node.exec("systemctl", "stop", "stranger")
+    eventually(partial(_answers, on_node))

@@ -22,7 +22,10 @@ from rollout.kubelet.diagnosis.facts import LONGEST_TEXT, Fact, Kind, SourceLine
 from rollout.kubelet.diagnosis.messages import QPS, found_in
 from rollout.kubelet.diagnosis.sieve import CUT, MONTHS, QUOTED, UnreadLines, text_of
 
-_KLOG = re.compile(r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?")
+_KLOG = re.compile(
+    r"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??"
+    r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?"
+)
 _JOURNAL = re.compile(
     r"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
     r"|(?:[A-Z][a-z]{2} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [A-Z]{2,5})?|(?P<unix>\d{10}\.\d+))"
@@ -95,13 +98,13 @@ class LogReader:
 
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
-        if klog := _KLOG.search(rest):  # behind the rest of a cut line, it is whole
+        if klog := _KLOG.match(rest):
             yield from self._klog(head, number, rest, klog, line)
         elif logrus := _LOGRUS.match(rest):
             yield from self._logrus(head, number, logrus, line)
         elif rest.startswith("{"):
             yield from self._json(head, number, rest, line)
-        elif not head.known and (cut := _CUT.search(rest)):
+        elif not head.known and (cut := _CUT.match(rest)):
             yield from self._message(head, number, rest[cut.end() :], line)
         elif not head.known and QUOTED.decode() in rest:
             where = SourceLine(self.file, number, line[:LONGEST_TEXT])
@@ -110,9 +113,6 @@ class LogReader:
             yield from self._found(head, number, rest, None, line)
 
     def _klog(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
-        if rest.find("] ", klog.end()) >= 0 and (second := _KLOG.search(rest, klog.end())):  # two writers in one line
-            yield from self._klog(_Head(head.node, head.at), number, rest, second, line)
-            rest = rest[: second.start()]
         head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
         head.fatal = klog[1] == "F"
         yield from self._message(head, number, rest[klog.end() :], line)

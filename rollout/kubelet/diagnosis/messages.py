@@ -17,6 +17,12 @@ Fields = Mapping[str, str]
 QPS = "pull QPS exceeded"
 """The kubelet's error of a pull over registryPullQPS."""
 
+
+def over_qps(error: str) -> bool:
+    """Whether it is that error itself: a registry's answer may contain the same words behind others."""
+    return error.lstrip('\\" ').startswith(QPS)
+
+
 _ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64})")'
 _POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
 _IMAGE = r'"(?P<image>[^"]+)"'
@@ -103,7 +109,7 @@ _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
     """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
-    if found := _special(message, keys):
+    if found := _special(message):
         yield from found(message, keys or {})
     elif keys is not None:
         yield from _keyed(message, keys)
@@ -167,12 +173,8 @@ def _pods(text: str) -> list[str]:
 # Messages that are more than a form with values.
 
 
-def _special(message: str, keys: Fields | None) -> Callable[[str, Fields], Iterator[BareFact]] | None:
-    for begins, reader in _SPECIAL:
-        if message.startswith(begins):
-            return reader
-    error = (keys or {}).get("err", "")
-    return _errors if error and ("pleg was last" in error or _CGROUP in error) else None
+def _special(message: str) -> Callable[[str, Fields], Iterator[BareFact]] | None:
+    return next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None)
 
 
 def _errors(message: str, keys: Fields) -> Iterator[BareFact]:

@@ -11,7 +11,7 @@ from rollout.core.text.durations import go_format
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, go_seconds, nodes_of, proof, since
-from rollout.kubelet.diagnosis.messages import QPS
+from rollout.kubelet.diagnosis.messages import over_qps
 from rollout.kubelet.diagnosis.pulls import Pull, convoys, registry
 
 CANCELED = "context canceled"
@@ -238,11 +238,11 @@ _FETCH_BEGIN = "the Pulling events of these pods, or when they came to the node:
 
 def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     released = {id(fact) for convoy in convoys(pulls) for pull in convoy.pulls for fact in pull.facts}
-    queued = {id(pull.ended) for pull in pulls if (pull.waited or 0.0) >= 60 and QPS in pull.error}
+    queued = {id(pull.ended) for pull in pulls if (pull.waited or 0.0) >= 60 and over_qps(pull.error)}
     known = {id(pull.ended) for pull in pulls}
     by_node: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
-        if QPS in fact["error"]:
+        if over_qps(fact["error"]):
             by_node[fact.node].append(fact)
     for lines in by_node.values():
         nodes = nodes_of(lines)
@@ -323,7 +323,7 @@ def back_off_findings(facts: Facts) -> Iterator[Finding]:
         error = of_image.get(image) if image else None
         error = error or next((of_pod[place] for place in places if place in of_pod), None)
         last = error["error"] if error else ""
-        if QPS in last or CANCELED in last:
+        if over_qps(last) or CANCELED in last:
             continue
         why = next((said for pattern, said in _CAUSES if pattern.search(last)), "")
         pods = len({fact["pod"] for fact in lines})

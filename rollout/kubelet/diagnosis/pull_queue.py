@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rollout.core.text.terminal import counted, seconds_text
 from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, nodes_of, proof, since
-from rollout.kubelet.diagnosis.messages import QPS
+from rollout.kubelet.diagnosis.messages import QPS, over_qps
 from rollout.kubelet.diagnosis.pulls import (
     DIALING,
     HUNG,
@@ -93,7 +93,7 @@ def _without_begin(facts: Facts, told: set[int]) -> dict[tuple[str, str], list[F
     """Failed pulls of images without a known beginning, by node and clock."""
     found: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED) if told else ():
-        late = QPS in fact["error"] or DIALING in fact["error"]
+        late = over_qps(fact["error"]) or DIALING in fact["error"]
         if id(fact) not in told and fact["image"] and fact.at is not None and not late:
             found[fact.node, fact.clock].append(fact)
     return found
@@ -146,7 +146,7 @@ def _proof_of_queue(convoy: Convoy, left: Sequence[float]) -> str:
     """What proves that the pulls behind had not reached the runtime while the blocker ran; ``""``: nothing does."""
     if all(pull.since_arrival for pull in convoy.behind):
         return ""
-    if any(QPS in pull.error for pull in convoy.waited):
+    if any(over_qps(pull.error) for pull in convoy.waited):
         return f"`{QPS}` is decided when a pull leaves that queue, so these pulls had not reached the runtime."
     if any(DIALING in pull.error for pull in convoy.waited) and DIALING not in convoy.blocker.error:
         return "They found no runtime when they left the queue, so these pulls had not reached it before it stopped."

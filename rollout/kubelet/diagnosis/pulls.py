@@ -18,7 +18,7 @@ from itertools import islice
 
 from rollout.kubelet.diagnosis.facts import AGES, API_CLOCK, Fact, Facts, Kind
 from rollout.kubelet.diagnosis.finding import go_seconds
-from rollout.kubelet.diagnosis.messages import QPS
+from rollout.kubelet.diagnosis.messages import over_qps
 
 WAITED = 60.0
 """Seconds in the queue, or between the first and the last start, from which pulls count as held up."""
@@ -78,14 +78,14 @@ class Pull:
     @property
     def came_late(self) -> bool:
         """Whether it ended before a runtime received it."""
-        return QPS in self.error or DIALING in self.error
+        return over_qps(self.error) or DIALING in self.error
 
     @property
     def waited(self) -> float | None:
         """Y - X of "in X (Y including waiting)", or the whole time of a pull that the limit of its rate rejected."""
         if self.ended is None:
             return None
-        if QPS in self.error:
+        if over_qps(self.error):
             return self.end - self.start
         return queue_time(self.ended)
 

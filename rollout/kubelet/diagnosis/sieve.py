@@ -24,13 +24,16 @@ MOST_BYTES = 48 * 2**20
 """Lines of a file that are kept in memory, with ``OVERHEAD`` for each."""
 OVERHEAD = 130
 
-_KLOG = re.compile(rb"[IWEF](\d\d)(\d\d) \d\d:\d\d:\d\d\.\d{6}\s+\d+ [\w./-]+:\d+\] ?")
+_KLOG = re.compile(
+    rb"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??(?P<level>[IWEF])(?P<month>\d\d)(?P<day>\d\d) \d\d:\d\d:\d\d\.\d{6}\s+\d+ [\w./-]+:\d+\] ?"
+)
+"""At the beginning of a line, behind a container's time and stream, or behind a cut prefix. Behind a text it is quoted, and may be anybody's."""
 _JOURNAL = re.compile(
     rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?"
     rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: [A-Z]{2,5})?|\d{10}\.\d+)"
     rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
 )
-CUT = re.compile(rb"[\w/-]+\.go:\d+\] ?")
+CUT = re.compile(rb"[IWEF]?[\d .:]{0,40}[\w/-]+\.go:\d+\] ?")
 """The end of klog's prefix, where the line lost its beginning."""
 QUOTED = b"pull QPS exceed"
 """Words that are a lead wherever they stand: people quote them, and other programs log them."""
@@ -187,13 +190,10 @@ class Sieve:
     def _klog(self, line: bytes, klog: re.Match[bytes]) -> Label | None:
         self.read += 1
         end = klog.end()
-        month, day = klog.group(1, 2)
+        month, day = klog.group("month", "day")
         if (month, day) != self._date:
             self._turn((month, day), int(month), int(day))
-        label = _FATAL if line[klog.start()] == ord("F") else _label(line, end)
-        if line.find(b"] ", end) >= 0 and (second := _KLOG.search(line, end)):  # two writers in one line
-            return self._klog(line, second) or label
-        return label
+        return _FATAL if klog["level"] == b"F" else _label(line, end)
 
     def _other(self, number: int, line: bytes) -> Label | None:
         if line.startswith(b"{"):
@@ -207,8 +207,8 @@ class Sieve:
         return self._message(number, line, journal.end(), known=True)
 
     def _message(self, number: int, line: bytes, start: int, *, known: bool) -> Label | None:
-        """Behind the prefix of a journal, or of a line without one: klog behind the rest of a cut line is whole."""
-        if line.find(b"]", start) >= 0 and (klog := _KLOG.search(line, start)):
+        """Behind the prefix of a journal, or of a line without one."""
+        if klog := _KLOG.match(line, start):
             return self._klog(line, klog)
         if logrus := _LOGRUS.match(line, start):
             self.read += 1
@@ -220,7 +220,7 @@ class Sieve:
         if known or line.startswith(_KNOWN, start) or not line[start:].strip():
             self.read += 1
             return _label(line, start)
-        if line.find(b".go:", start) >= 0 and (cut := CUT.search(line, start)):
+        if cut := CUT.match(line, start):
             self.read += 1
             return _label(line, cut.end())
         self._count_unread(number, line)

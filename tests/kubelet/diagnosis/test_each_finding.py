@@ -63,7 +63,7 @@ LOGS: dict[str, tuple[str, str]] = {
     ),
     "pull-qps-exceeded": (
         event_list([each for at in range(12) for each in pulls(QUICK, f"web-{at}", at / 10, 1, "pull QPS exceeded")]),
-        event_list(pulls(QUICK, "web-1", 0, 2, "toomanyrequests: You have reached your pull rate limit")),
+        event_list(pulls(QUICK, "web-1", 0, 2, "toomanyrequests: pull QPS exceeded")),
     ),
     "registry-slow": (
         slow(" in 5m10s (5m11s including waiting). Image size: 300000000 bytes.", 3),

@@ -57,7 +57,6 @@ FORMS = {
         json.dumps({"__REALTIME_TIMESTAMP": f"{STAMP * 1e6:.0f}", "_HOSTNAME": NODE, "SYSLOG_IDENTIFIER": "kubelet", "MESSAGE": KLOG}), NODE, STAMP,
     ),
     "a cut line before it": (f'I1120 09:00:06.1    30{KLOG}', "", STAMP),
-    "two writers in one line": (f'{klog(1, "nothing of note")}{KLOG}', "", STAMP),
     "a line without its journal's pid": (f"Nov 20 09:00:07 {NODE} kubelet: {KLOG}", NODE, STAMP),
 }  # fmt: skip
 
