@@ -21,20 +21,12 @@ from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.order import measured
-from rollout.core.run.state import RULES, Goal, Order, Phase, RunState, Verb
+from rollout.core.run.state import RULES, Goal, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand
-from rollout.errors import InputError, StateError, UsageError
+from rollout.errors import InputError, StateError
 
 # The plans of earlier runs, as the journal has them.
-
-
-def newest_plan(journal: PastRuns, cluster: str) -> Plan:
-    """The plan of the cluster's newest run that has one. ``UsageError`` ``no-plan`` if there is none."""
-    header = next((each for each in journal.runs(cluster) if each.plan), None)
-    if header is None:
-        raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
-    return plan_codec.decode(header.plan, header.run)
 
 
 def plan_of(header: RunHeader) -> Plan | None:
@@ -179,16 +171,32 @@ def follow(journal: PastRuns, run: str, wait: Callable[[float], None]) -> Iterat
 
 def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
     """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
-    header = journal.header(run)
     found: dict[str, tuple[str, ...]] = {}
-    for later in headers_of(journal, header.cluster):
-        if later.run == run:
-            break
-        takes_it_back = later.goal == Goal.REVERT and f'"{run}-' in journal.header(later.run).order
-        back = _reverted(journal, later.run, run) if takes_it_back else ()
-        if back:
-            found = {later.run: back, **found}
+    for later in _rollbacks_of(journal, run):
+        if back := _reverted(journal, later, run):
+            found = {later: back, **found}
     return found
+
+
+def released_since(journal: PastRuns, run: str) -> frozenset[str]:
+    """The nodes where a later rollback found no change of this run, and ended its claim."""
+    states = (replay_if_readable(journal, later) for later in _rollbacks_of(journal, run))
+    return frozenset(
+        name
+        for state in states
+        if state is not None
+        for name, record in state.nodes.items()
+        if record.state is NodeState.SKIPPED and state.transaction(name).rpartition("-")[0] == run
+    )
+
+
+def _rollbacks_of(journal: PastRuns, run: str) -> Iterator[str]:
+    """The later rollbacks that were ordered to revert this run, newest first."""
+    for later in headers_of(journal, journal.header(run).cluster):
+        if later.run == run:
+            return
+        if later.goal == Goal.REVERT and f'"{run}-' in journal.header(later.run).order:
+            yield later.run
 
 
 def _reverted(journal: PastRuns, rollback: str, run: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 
 from rollout.app.after_run import MAY_HOLD
-from rollout.app.following import rolled_back_since
+from rollout.app.following import released_since, rolled_back_since
 from rollout.app.node_histories import changes_of_runs, files_of_plans, histories, newer_than, with_files
 from rollout.app.ports import PastRuns
 from rollout.app.runs import check_in_inventory
@@ -35,11 +35,13 @@ class SinceRun:
     """What later runs did to the nodes of a run, by the journal. Each is run → nodes.
 
     ``rolled_back``: later rollbacks, with the nodes where they reverted it. ``on_top``: later runs that changed the same
-    files of nodes and are in force there: their bytes are not those of this run.
+    files of nodes and are in force there: their bytes are not those of this run. ``released``: nodes where a later rollback
+    found no change of it.
     """
 
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    released: frozenset[str] = frozenset()
 
 
 NOTHING_SINCE = SinceRun()
@@ -55,7 +57,8 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
     for name, transactions in known.items():
         for above in on_top_of(run, transactions):
             on_top.setdefault(above.tx, []).append(name)
-    return SinceRun(rolled_back_since(journal, run), {above: tuple(names) for above, names in on_top.items()})
+    above = {newest: tuple(names) for newest, names in on_top.items()}
+    return SinceRun(rolled_back_since(journal, run), above, released_since(journal, run))
 
 
 def rollback_order(
@@ -75,7 +78,7 @@ def rollback_order(
     ``force`` is given: they would refuse.
     """
     claimed = state.phase is not Phase.ENDED
-    back = {name for names in since.rolled_back.values() for name in names}
+    back = since.released.union(*since.rolled_back.values())
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()

@@ -65,10 +65,10 @@ SOME_AWAY = {**ALL_WANTED, "n1": unread("n1")}
         (ALL_WANTED, ("--exit-code",), 0, "Nothing to do."),
         (SOME_CHANGE, (), 0, "1 node to change"),
         (SOME_CHANGE, ("--exit-code",), 10, "1 node to change"),
-        (ALL_AWAY, (), 4, "No node can be changed: 3 nodes could not be read or planned."),
-        (ALL_AWAY, ("--exit-code",), 4, "No node can be changed: 3 nodes could not be read or planned."),
-        (SOME_AWAY, (), 4, "No node can be changed: 1 node could not be read or planned."),
-        (ALL_WANTED, ("--set", "maxParallelImagePulls=5"), 4, "No node can be changed: 3 nodes"),
+        (ALL_AWAY, (), 4, "No node can be changed: 3 nodes could not be read."),
+        (ALL_AWAY, ("--exit-code",), 4, "No node can be changed: 3 nodes could not be read."),
+        (SOME_AWAY, (), 4, "No node can be changed: 1 node could not be read."),
+        (ALL_WANTED, ("--set", "maxParallelImagePulls=5"), 4, "No node can be changed: 3 nodes were refused."),
     ],
 )
 def test_a_plan_without_changes_succeeds_only_if_every_node_was_read_and_is_as_wanted(

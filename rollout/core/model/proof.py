@@ -2,7 +2,7 @@
 
 The proof does not use the rollback's own record. PROVEN: every file of the transaction has the bytes from before it, no newer
 change is on them, the running kubelet has read them and is healthy. Nothing of ours is armed, and no run claims the node.
-UNCHANGED: the node has no such transaction and nothing of ours is armed there, so no old bytes are promised. WRONG: one of
+UNCHANGED: the node has no such transaction, nothing of ours is armed there, and no file has the new bytes: nothing was reverted. WRONG: one of
 these was found false. UNKNOWN: one of these could not be read, which proves nothing.
 """
 
@@ -74,7 +74,7 @@ def proof_of(
     unknown += _perhaps_not_read(found, transaction)
     for sure, text in (*_not_as_promised(found, transaction, promised), *_kubelet(found.measurement)):
         (wrong if sure else unknown).append(text)
-    good = Proven.PROVEN if _has(found, transaction) or promised else Proven.UNCHANGED
+    good = Proven.PROVEN if _has(found, transaction) else Proven.UNCHANGED
     proven = Proven.WRONG if wrong else Proven.UNKNOWN if unknown else good
     return NodeProof(found.node, proven, (*wrong, *unknown), _files(found, promised))
 

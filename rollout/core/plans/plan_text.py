@@ -269,12 +269,7 @@ def _standing(entry: ExcludedNode) -> str:
 def tail_lines(plan: Plan) -> Iterator[str]:
     yield ""
     if not plan.nodes:
-        left_out = len(plan.left_out)
-        yield (
-            f"No node can be changed: {counted(left_out, 'node')} could not be read or planned."
-            if left_out
-            else "Nothing to do."
-        )
+        yield f"No node can be changed: {why}." if (why := _why_none(plan)) else "Nothing to do."
         return
     yield (
         f"About {_time(estimate.total(plan))} in all: each wave max(nodes ÷ pace, rounds × one node's time) + soak; "
@@ -283,6 +278,17 @@ def tail_lines(plan: Plan) -> Iterator[str]:
     each = f"{estimate.back_seconds(plan):.0f} s per node"
     known = f"{each}, measured by run {plan.way_back.run}" if plan.way_back else f"{each}, not yet rehearsed"
     yield f"Emergency rollback of all of it: about {_time(estimate.all_back(plan, EMERGENCY_LIMITS))} ({known})"
+
+
+def _why_none(plan: Plan) -> str:
+    """How many nodes were refused and how many could not be read; ``""``: none of either."""
+    refused = sum(entry.standing is Standing.REFUSED for entry in plan.left_out)
+    unread = len(plan.left_out) - refused
+    parts = (
+        f"{counted(refused, 'node')} {'was' if refused == 1 else 'were'} refused" if refused else "",
+        f"{counted(unread, 'node')} could not be read" if unread else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _nth(number: int) -> str:

@@ -24,7 +24,7 @@ def proof_lines(proofs: Sequence[NodeProof]) -> Iterator[str]:
         "kubelet healthy, no guard left)" + (f": {printable(fold(proven), 400)}" if proven else "")
     )
     if unchanged:
-        yield f"  no change of the run was on {counted(len(unchanged), 'node')}: {printable(fold(unchanged), 400)}"
+        yield f"  no change of the run is on {counted(len(unchanged), 'node')}: {printable(fold(unchanged), 400)}"
     together: dict[tuple[Proven, str], list[str]] = {}
     for proof in proofs:
         if proof.proven in (Proven.WRONG, Proven.UNKNOWN):

@@ -130,7 +130,7 @@ def proposal(
     try:
         made = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
-        said = printable(str(error), 1000)
+        said = printable(str(error), LONGEST_REASON)
         return LeftAlone(Standing.REFUSED, error.reference, said, error.place, error.about)
     return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
 
@@ -247,6 +247,9 @@ def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:
 # The values that distinguish one node from another (its name, ids, processes, receipts, room) are removed before a
 # change is computed, so they cannot get into it. A cached change is therefore valid for every node that is alike.
 
+
+LONGEST_REASON = 8000
+"""Characters of a refusal. A plan as JSON has them all, its text the beginning."""
 
 _UNIT = ("FragmentPath", "DropInPaths", "NeedDaemonReload", "LoadState", "ActiveState", "UnitFileState")
 _FACTS = frozenset({"cgroup", "config-dir-alpha"})

@@ -295,10 +295,6 @@ def _is_address(entry: str) -> bool:
 # Side effects of a restart: edits by others that the running process has not read. The playbook must accept each one.
 
 
-_MOST = 8
-"""The most values that one refusal names."""
-
-
 def check_unread_edits(
     found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange, accepted: Mapping[str, str]
 ) -> tuple[str, ...]:
@@ -335,23 +331,24 @@ def _foreign(found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange)
 
 
 def _refusal(refused: list[Unloaded]) -> str:
+    """The remedy comes first: a terminal shows the beginning of the values, and ``-o json`` all of them."""
     files = ", ".join(dict.fromkeys(each.file for each in refused))
     name = refused[0].names[-1] if len(refused) == 1 else refused[0].file
     return (
-        f"{files} was edited and not loaded; this restart would put into force: {_listed(refused)}. To allow it, add"
-        f" `accept: [{{setting: {name}, reason: …}}]` to the playbook (single values can be named, too); otherwise undo the edit{_how_to_know(refused)}"
+        f"{files} was edited and not loaded. Undo the edit, or allow it in the playbook with"
+        f" `accept: [{{setting: {name}, reason: …}}]` (single values can be named, too){_how_to_know(refused)}."
+        f" This restart would put into force: {_listed(refused)}"
     )
 
 
 def _how_to_know(refused: list[Unloaded]) -> str:
     if not any(unloaded.UNKNOWN in each.told for each in refused):
         return ""
-    return ". With a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
+    return "; with a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
 
 
 def _listed(edits: tuple[Unloaded, ...] | list[Unloaded]) -> str:
-    said = "; ".join(each.told for each in edits[:_MOST])
-    return said + (f"; and {len(edits) - _MOST} more" if len(edits) > _MOST else "")
+    return "; ".join(each.told for each in edits)
 
 
 def _reason(each: Unloaded, accepted: Mapping[str, str]) -> str:

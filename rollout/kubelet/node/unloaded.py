@@ -28,6 +28,16 @@ LOADED = "loaded."
 """The prefix of the agent's facts that name the transaction which started a unit's process."""
 
 
+_OF_KUBEADM: Mapping[str, Value] = {
+    "authentication": {"x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"}},
+    "cgroupDriver": "systemd",
+    "clusterDomain": "cluster.local",
+    "rotateCertificates": True,
+    "staticPodPath": "/etc/kubernetes/manifests",
+}
+"""What kubeadm writes into every file beyond the kubelet's defaults (cmd/kubeadm/app/componentconfigs/kubelet.go)."""
+
+
 def is_asked_for(snapshot: Snapshot) -> bool:
     """Whether the kubelet's configuration changed after it started, as far as its files can be understood."""
     try:
@@ -53,6 +63,7 @@ def effective(snapshot: Snapshot, loaded: Mapping[str, bytes]) -> str:
 
 
 UNKNOWN = "unknown"
+_BARE = b"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 Path = tuple[str, ...]
 
 
@@ -71,16 +82,22 @@ class Unloaded:
 
 
 def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
-    """Fields of the kubelet's ``--config`` and drop-ins with another value in force, or an unknown one."""
+    """Fields of the kubelet's ``--config`` and drop-ins with another value in force, or an unknown one.
+
+    If nothing shows what is in force, values come first that differ from the defaults of the kubelet and of kubeadm: an edit
+    is among them, unless it restores a default.
+    """
     stale = {entry.path: entry for entry in found.snapshot.stale if entry.unit == UNIT}
     files = [file.path for file in files_of(found.sources) if file.path in stale]
     if not files:
         return ()
     written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
     if not found.snapshot.running:
+        usual: tuple[Value, ...] = (_defaults(found), _OF_KUBEADM)
+        ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
         return tuple(
             _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
-            for path, value in written.items()
+            for path, value in ranked
             if found.outcome.origins[path[0]].where in files
         )
     effective: Value = dict(found.outcome.effective)
@@ -91,6 +108,12 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
         for path in sorted(every)
         if not _same(path, old := running.get(path), new := _at(effective, path))
     )
+
+
+def _defaults(found: Found) -> dict[str, Value]:
+    """What this kubelet would have in force with the same flags and files without a field; ``{}`` if it would not start."""
+    bare = {file.path: _BARE for file in files_of(found.sources)}
+    return dict(sources.outcome_of(found.version, with_files(found.sources, bare)).effective)
 
 
 def of_runtime(snapshot: Snapshot, units: Collection[str]) -> tuple[Unloaded, ...]:

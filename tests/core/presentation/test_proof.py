@@ -65,7 +65,9 @@ def test_a_node_that_the_transaction_never_reached_is_unchanged_and_not_proven()
 def test_without_the_receipt_the_bytes_are_compared_with_those_that_the_plan_replaced() -> None:
     """The receipt was removed: the node reports that it has no such transaction, whatever its files hold."""
     promised = {CONFIG: OLD, ADDED: ""}
-    assert proof_of(NEVER, "t1", promised=promised) == NodeProof("n1", Proven.PROVEN, (), ((CONFIG, OLD), (ADDED, "")))
+    assert proof_of(NEVER, "t1", promised=promised) == NodeProof(
+        "n1", Proven.UNCHANGED, (), ((CONFIG, OLD), (ADDED, ""))
+    )
     still = replace(NEVER, files={**NEVER.files, CONFIG: FileState(CONFIG, "regular", "644", "0:0", 5, NEW)})
     proof = proof_of(still, "t1", promised=promised)
     said = f"{CONFIG}: {NEW[:12]}, before the change it was {OLD[:12]}; the node has no receipt of t1, so nothing was reverted"
@@ -217,7 +219,7 @@ def test_json_has_a_line_per_node_and_the_counts() -> None:
 def test_nodes_without_the_change_are_counted_apart() -> None:
     first, second = proof_lines((PROOFS[0], NodeProof("n7", Proven.UNCHANGED), NodeProof("n8", Proven.UNCHANGED)))
     assert first.startswith("proof: 1 of 1 node reverted ")
-    assert second == "  no change of the run was on 2 nodes: n[7-8]"
+    assert second == "  no change of the run is on 2 nodes: n[7-8]"
 
 
 def test_all_nodes_are_as_before_only_if_each_is_reverted_or_was_never_changed() -> None:

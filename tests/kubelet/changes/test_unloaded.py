@@ -49,16 +49,20 @@ def test_an_unloaded_fix_by_hand_needs_only_the_restart() -> None:
     assert ("serializeImagePulls", "false") in change.effective
 
 
-def test_without_known_values_in_force_every_value_of_the_file_is_reported_as_unknown() -> None:
+def test_without_known_values_in_force_every_value_is_reported_and_those_that_are_no_default_come_first() -> None:
     reference, reason = refused(edited(BY_HAND, None), PULLS)
     assert reference == "edited-not-loaded"
-    assert reason.startswith(
-        f"{CONFIG} was edited and not loaded; this restart would put into force: authentication.anonymous.enabled: unknown → false; "
-    )
+    assert reason.startswith(f"{CONFIG} was edited and not loaded. Undo the edit, or allow it in the playbook with ")
     assert f"`accept: [{{setting: {CONFIG}, reason: …}}]`" in reason
-    assert reason.endswith(
-        "With a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
+    assert "with a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet" in reason
+    told = reason.partition(" This restart would put into force: ")[2].split("; ")
+    first = [each.partition(":")[0] for each in told[:2]]
+    assert first == ["clusterDNS", "evictionHard.memory.available"], (
+        "what differs from the kubelet's and kubeadm's defaults"
     )
+    assert len(told) > 8
+    _, listed = refused(edited(FOREIGN, None), PULLS)
+    assert "maxPods: unknown → 1" in listed.partition(" This restart would put into force: ")[2].split("; ")[:3]
     policy = replace(POLICY, accepted={CONFIG: "reviewed"})
     change, _ = proposed(edited(BY_HAND, None), PULLS, policy)
     assert "serializeImagePulls: unknown → false" in change.notes[0]
@@ -69,8 +73,9 @@ def test_an_edit_of_others_that_a_restart_would_put_in_force_is_refused() -> Non
     reference, reason = refused(edited(FOREIGN), PULLS)
     assert reference == "edited-not-loaded"
     assert reason == (
-        f"{CONFIG} was edited and not loaded; this restart would put into force: maxPods: 110 → 1. To allow it, add"
-        " `accept: [{setting: maxPods, reason: …}]` to the playbook (single values can be named, too); otherwise undo the edit"
+        f"{CONFIG} was edited and not loaded. Undo the edit, or allow it in the playbook with"
+        " `accept: [{setting: maxPods, reason: …}]` (single values can be named, too)."
+        " This restart would put into force: maxPods: 110 → 1"
     )
 
 

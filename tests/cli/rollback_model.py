@@ -1,0 +1,427 @@
+"""Random sequences of apply, rollback, emergency, resume and verify, compared with a list of file versions kept here.
+
+The commands are the real ones, called in this process, with a real journal. Behind the ports are nodes that answer in the
+agent's protocol (``tests/app/stacked_agents.py``) and a virtual clock. ``python -m tests.cli.rollback_model 2000`` runs many.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.adapters.progress import PlainProgress
+from rollout.app.node_worker import NodeAccess
+from rollout.app.ports import Journal, Nodes, Ran, Worker
+from rollout.app.runs import Tools
+from rollout.cli.main import run as command
+from rollout.composition import wiring
+from rollout.composition.wiring import Session
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import ChangeGroup, FileChange, PlannedNode, Wave
+from rollout.core.model.snapshot import digest
+from rollout.core.plans import plan_codec
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Event
+from rollout.core.run.state import Verb
+from rollout.core.text.nodesets import expand
+from rollout.kubelet.node import layout
+from tests.app.agents import CONFIG, MACHINE, access_to
+from tests.app.site import NAMES, SMALL, KilledError, fleet
+from tests.app.stacked_agents import StackedAgents, StackedNode
+from tests.app.test_node_worker import CHANGE
+from tests.documents import only
+
+OTHER = layout.DROP_IN
+KINDS = {"A": (CONFIG,), "B": (OTHER,), "C": (CONFIG, OTHER)}
+"""The files of three kinds of runs: two that have no file in common, and one that meets both."""
+
+
+def content(number: int) -> bytes:
+    return f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: {number}\n".encode()
+
+
+STEPS = 7
+"""Commands that change something in one sequence."""
+
+
+# ------------------------------------------------------------------------------------------------ the list of versions
+
+
+@dataclass
+class Step:
+    """One run's change of one node. ``versions``: path → bytes before and after. ``on``: it is in force."""
+
+    run: str
+    number: int
+    versions: Mapping[str, tuple[bytes | None, bytes]]
+    on: bool = True
+    back_by: str = ""
+
+
+@dataclass
+class KnownNode:
+    files: dict[str, bytes | None] = field(default_factory=lambda: {CONFIG: content(1), OTHER: None})
+    steps: list[Step] = field(default_factory=list)
+
+    def of(self, run: str) -> Step | None:
+        return next((step for step in self.steps if step.run == run), None)
+
+    def standing(self) -> list[Step]:
+        return [step for step in self.steps if step.on]
+
+    def is_covered(self, step: Step) -> bool:
+        """A newer change in force has other bytes in a file of this one."""
+        later = self.steps[self.steps.index(step) + 1 :]
+        return any(each.on and set(each.versions) & set(step.versions) for each in later)
+
+    def put_on(self, step: Step) -> None:
+        self.steps.append(step)
+        self.files |= {path: after for path, (_, after) in step.versions.items()}
+
+    def take_off(self, step: Step, by: str) -> None:
+        step.on, step.back_by = False, by
+        self.files |= {path: before for path, (before, _) in step.versions.items()}
+
+
+@contextmanager
+def captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
+    """Standard output and standard error, with the bytes below them."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield out, err
+
+
+def said(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode()
+
+
+# ------------------------------------------------------------------------------------------------ behind the ports
+
+
+@dataclass
+class Outside:
+    """Engine and clock: one command after the other. ``dies_at``: the controller is killed after this many commands."""
+
+    nodes: StackedAgents
+    at: float = 1000.0
+    answers: list[Event] = field(default_factory=list)
+    dies_at: int = -1
+
+    def submit(self, worker: Worker, what: Command) -> None:
+        self.answers.append(worker(what))
+        if isinstance(what, Ask) and what.verb in (Verb.APPLY, Verb.CONFIRM, Verb.REVERT):
+            self.dies_at -= 1
+            if self.dies_at == 0:
+                self.answers = []
+                raise KilledError
+
+    def collect(self, timeout: float) -> tuple[Event, ...]:
+        self.at += max(1.0, timeout)
+        found, self.answers = tuple(self.answers), []
+        return found
+
+    def close(self) -> None: ...
+
+    def now(self) -> float:
+        return self.at
+
+    def wall(self) -> str:
+        return ""
+
+    def run(self, *_words: object) -> Ran:
+        raise AssertionError("nothing is run on the controller")
+
+    @contextmanager
+    def tools(self, session: Session, journal: Journal, nodes: Nodes | None) -> Iterator[Tools]:
+        yield Tools(
+            journal=journal,
+            engine=self,
+            nodes=nodes or self.nodes,
+            local=self,
+            clock=self,
+            observers=(PlainProgress(sys.stdout),) if session.output == "text" else (),
+            interrupted=lambda: False,
+            who="me@here",
+            reason=session.reason,
+            new_run_id=wiring.new_run_id,
+        )
+
+
+@dataclass
+class Typed:
+    """One sequence. ``done``: what was typed, for the message of a failure."""
+
+    dice: Random
+    folder: Path
+    outside: Outside
+    known: dict[str, KnownNode] = field(default_factory=lambda: {name: KnownNode() for name in NAMES})
+    runs: list[str] = field(default_factory=list)  # that applied a plan, the oldest first
+    versions: int = 1
+    done: list[str] = field(default_factory=list)
+
+    # -- typing
+
+    def type(self, *words: str, code: int = 0) -> str:
+        self.done.append(" ".join(words))
+        with captured() as (out, err):
+            found = command([*words, "--state", str(self.folder / "state")])
+        assert found == code, (found, code, self.done, said(out)[-3000:], said(err)[-2000:])
+        return said(out)
+
+    def newest(self) -> str:
+        journal = SqlJournal(self.folder / "state")
+        try:
+            return journal.listed()[0].run
+        finally:
+            journal.close()
+
+    def some(self, names: Sequence[str] = NAMES) -> tuple[str, ...]:
+        return tuple(sorted(self.dice.sample(list(names), self.dice.randint(1, len(names)))))
+
+    # -- commands that change something
+
+    def apply(self, *, dies: bool = False) -> None:
+        kind, names = self.dice.choice("ABC"), self.some()
+        self.versions += 1
+        changed = {name: self._new_files(name, KINDS[kind]) for name in names}
+        self._write_plan(changed)
+        run = self._killed("apply", "p.json", "--yes") if dies else ""
+        if not run:
+            self.type("apply", str(self.folder / "p.json"), "--yes")
+            run = self.newest()
+        elif self.dice.random() < 0.5:
+            self.type("resume", "--yes")
+        else:
+            self._roll_back_killed(run, changed)
+            return
+        self.runs.append(run)
+        for name, versions in changed.items():
+            self.known[name].put_on(Step(run, self.versions, versions))
+
+    def _new_files(self, name: str, paths: Sequence[str]) -> dict[str, tuple[bytes | None, bytes]]:
+        files = self.known[name].files
+        return {path: (files[path], content(self.versions)) for path in paths}
+
+    def _write_plan(self, changed: Mapping[str, Mapping[str, tuple[bytes | None, bytes]]]) -> None:
+        blobs: dict[str, bytes] = {}
+        groups = []
+        for name, versions in changed.items():
+            blobs |= {digest(each): each for pair in versions.values() for each in pair if each is not None}
+            files = tuple(
+                FileChange(path, digest(before) if before is not None else "", digest(after), "644", ("why",))
+                for path, (before, after) in versions.items()
+            )
+            effective = (("maxPods", str(self.versions)),) if CONFIG in versions else ()
+            groups.append(ChangeGroup(f"g-{name}", name, replace(CHANGE, files=files, effective=effective)))
+        names = tuple(changed)
+        plan = replace(
+            SMALL,
+            groups=tuple(groups),
+            nodes={name: PlannedNode(name, name, "r", "z", f"g-{name}", 0, MACHINE) for name in names},
+            waves=(Wave("all", names, 1.0),),
+            blobs=blobs,
+            gates=(),
+            keep=9,
+        )
+        (self.folder / "p.json").write_bytes(plan_codec.encode(plan))
+
+    def _killed(self, *words: str, otherwise: int = 0) -> str:
+        """The run of a controller that was killed; ``""``: it had ended before."""
+        self.outside.dies_at = self.dice.randint(1, 8)
+        self.done.append(f"killed at {self.outside.dies_at}: {' '.join(words)}")
+        words = tuple(str(self.folder / word) if word == "p.json" else word for word in words)
+        try:
+            with captured() as (out, err):
+                code = command([*words, "--state", str(self.folder / "state")])
+        except KilledError:
+            return self.newest()
+        finally:
+            self.outside.dies_at = -1
+        assert code == otherwise, (code, self.done, said(out), said(err))
+        self.done[-1] = f"not killed: {' '.join(words)}"
+        return ""
+
+    def _roll_back_killed(self, run: str, changed: Mapping[str, object]) -> None:
+        """A run without a controller: its changed nodes are reverted, the others are released."""
+        touched = [name for name in changed if self.outside.nodes.nodes[name].known(f"{run}-1") is not None]
+        out = self.type("rollback", run, "--yes")
+        assert f"proof: {len(touched)} of {len(touched)} node" in out, (out, self.done)
+        for name in touched:
+            node = self.known[name]
+            applied = self.outside.nodes.nodes[name].known(f"{run}-1")
+            assert applied is not None
+            step = Step(run, self.versions, applied.versions, on=False, back_by=self.newest())
+            node.steps.append(step)
+        self.runs.append(run)
+
+    def roll_back(self, *, dies: bool = False) -> None:
+        run = self.dice.choice(self.runs)
+        names = self.some()
+        steps = {name: step for name in names if (step := self.known[name].of(run)) is not None and step.on}
+        covered = {name for name, step in steps.items() if self.known[name].is_covered(step)}
+        go = [name for name in steps if name not in covered]
+        before = self._by(run)
+        words = ("rollback", run, "--limit", ",".join(names), "--yes")
+        self.outside.nodes.asked.clear()
+        if not go:
+            out = self.type(*words, code=4 if covered else 0)
+            assert self.outside.nodes.asked == [], ("claimed or changed", self.outside.nodes.asked, out, self.done)
+            assert "nothing to revert: no node was touched" in out
+        elif dies and self._killed(*words, otherwise=4 if covered else 0):
+            self.type("resume", "--yes", code=4 if covered else 0)
+        else:
+            out = ""
+            if not dies:
+                out = self.type(*words, code=4 if covered else 0)
+                assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
+            touched = {name for name, _ in self.outside.nodes.asked}
+            assert touched == set(go), (touched, go, self.done)
+        if not dies and (already := set(names) & {name for by in before.values() for name in by}):
+            assert "already rolled back by run" in out, (already, out, self.done)
+        for name in go:
+            self.known[name].take_off(steps[name], self.newest())
+
+    def _by(self, run: str) -> dict[str, set[str]]:
+        """Rollback → the nodes where it reverted a run, as the list of versions has it."""
+        found: dict[str, set[str]] = {}
+        for name, node in self.known.items():
+            step = node.of(run)
+            if step is not None and step.back_by:
+                found.setdefault(step.back_by, set()).add(name)
+        return found
+
+    def emergency(self) -> None:
+        names = self.some()
+        tops = {name: self.known[name].steps[-1] for name in names if self.known[name].steps}
+        words = ["rollback", "--cluster", SMALL.cluster, "--emergency", "--limit", ",".join(names), "--yes"]
+        if not tops:
+            self.type(*words, code=2)
+            return
+        picked = max((step.run for step in tops.values()), key=self.runs.index)
+        if self.dice.random() < 0.3:
+            picked = self.dice.choice([step.run for name in names for step in self.known[name].steps])
+            words.insert(1, picked)
+        every = "--every-run" if self.dice.random() < 0.3 and len(words) == 7 else ""
+        mine = {name: step for name, step in tops.items() if every or step.run == picked}
+        out = self.type(*words, *([every] if every else []))
+        if mine:
+            assert f"proof: {len(mine)} of {len(mine)} node" in out, (out, self.done)
+        for name, step in mine.items():
+            if step.on:
+                self.known[name].take_off(step, self.newest())
+
+    # -- what is printed of it
+
+    def look(self) -> None:
+        for name, node in self.outside.nodes.nodes.items():
+            assert {path: node.at(path) for path in (CONFIG, OTHER)} == self.known[name].files, (name, self.done)
+        self._verify()
+        if not self.runs:
+            return
+        listed = {each["run"]: each for each in only(self.type("runs", "-o", "json"))["runs"]}
+        for run in self.runs:
+            self._check_since(run, listed[run])
+        run = self.dice.choice(self.runs)
+        self._check_since(run, only(self.type("status", run, "-o", "json")))
+        self._report(run)
+        self._export()
+
+    def _verify(self) -> None:
+        found = only(self.type("verify", "--cluster", SMALL.cluster, "-o", "json"))
+        on = [name for name, node in self.known.items() if node.standing()]
+        back = [name for name, node in self.known.items() if node.steps and not node.standing()]
+        never = [name for name, node in self.known.items() if not node.steps]
+        told = (found["drifted"], found["changed"], found["reverted"], found["neverChanged"], found["asWanted"])
+        assert told == ({}, on, back, never, sorted((*on, *back))), (told, self.done)
+
+    def _check_since(self, run: str, document: Mapping[str, Any]) -> None:
+        back = {each["run"]: set(expand(each["nodes"])) for each in document["rolledBack"]}
+        assert back == self._by(run), (run, back, self._by(run), self.done)
+        top: dict[str, set[str]] = {}
+        for name, node in self.known.items():
+            step = node.of(run)
+            if step is not None and step.on and node.standing()[-1] is not step:
+                top.setdefault(node.standing()[-1].run, set()).add(name)
+        said = {each["run"]: set(expand(each["nodes"])) for each in document["onTop"]}
+        assert said == top, (run, said, top, self.done)
+
+    def _report(self, run: str) -> None:
+        steps = [each["command"] for each in only(self.type("report", run, "-o", "json"))["next"]]
+        on = any((step := node.of(run)) is not None and step.on for node in self.known.values())
+        assert (f"rollout rollback {run}" in steps) is on, (run, steps, self.done)
+
+    def _export(self) -> None:
+        wanted: dict[int, set[str]] = {}
+        for name, node in self.known.items():
+            numbers = [step.number for step in node.standing() if CONFIG in step.versions]
+            if numbers:
+                wanted.setdefault(numbers[-1], set()).add(name)
+        found = only(self.type("export", "kubeadm", "--cluster", SMALL.cluster, "-o", "json"))["patches"]
+        told = {each["fields"]["maxPods"]: set(expand(each["nodes"])) for each in found}
+        assert told == wanted, (told, wanted, self.done)
+
+
+def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """One sequence; the number of commands that were typed. Raises ``AssertionError`` with all of them."""
+    dice = Random(seed)  # noqa: S311 - reproducible
+    nodes = StackedAgents({name: StackedNode({CONFIG: content(1)}) for name in NAMES})
+    outside = Outside(nodes)
+
+    def access(_self: Session, _inventory: Inventory, names: Sequence[str]) -> NodeAccess:
+        return access_to(*names)
+
+    def tools(session: Session, journal: Journal, *_rest: object, **more: Any) -> AbstractContextManager[Tools]:
+        return outside.tools(session, journal, more.get("nodes"))
+
+    monkeypatch.setattr(Session, "nodes", lambda _self: nodes)
+    monkeypatch.setattr(Session, "access", access)
+    monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: fleet())
+    monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: fleet())
+    monkeypatch.setattr(Session, "tools", tools)
+    sequence = Typed(dice, folder, outside)
+    sequence.apply()
+    for _ in range(STEPS - 1):
+        match dice.choice(("apply", "apply", "rollback", "rollback", "emergency", "killed apply", "killed rollback")):
+            case "apply":
+                sequence.apply()
+            case "killed apply":
+                sequence.apply(dies=True)
+            case "rollback":
+                sequence.roll_back()
+            case "killed rollback":
+                sequence.roll_back(dies=True)
+            case "emergency":
+                sequence.emergency()
+        sequence.look()
+    return len(sequence.done)
+
+
+def main(words: list[str]) -> int:
+    count, first = int(words[0]) if words else 200, int(words[1]) if len(words) > 1 else 0
+    typed = 0
+    for seed in range(first, first + count):
+        with tempfile.TemporaryDirectory(prefix="rollout-model-") as folder, pytest.MonkeyPatch.context() as patch:
+            try:
+                typed += play(seed, Path(folder), patch)
+            except BaseException:
+                print(f"seed {seed} failed", file=sys.stderr)  # noqa: T201 - a command of its own
+                raise
+    print(f"{count} sequences, {typed} commands")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
