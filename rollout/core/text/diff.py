@@ -5,10 +5,11 @@ Only the printed text is redacted, never the bytes in the plan.
 
 from __future__ import annotations
 
-import difflib
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from rollout.core.text.line_matching import LineMatcher
 from rollout.core.text.terminal import CONTROL
 
 MOST_LINES = 200
@@ -29,12 +30,32 @@ def unified(before: bytes | None, after: bytes, path: str, context: int = CONTEX
     if before is not None and not (_is_text(before) and _is_text(after)):
         return (f"--- {path}", f"+++ {path}", f"(binary: {len(before)} bytes become {len(after)})")
     old = [] if before is None else _lines(before)
-    found = difflib.unified_diff(
-        old, _lines(after), "/dev/null" if before is None else path, path, n=context, lineterm=""
-    )
-    lines = [_shown(line) for line in found]
+    lines = list(_unified(old, _lines(after), "/dev/null" if before is None else path, path, context))
     more = len(lines) - MOST_LINES
-    return tuple(lines) if more <= 0 else (*lines[:MOST_LINES], f"… {more} more lines")
+    shown = tuple(_shown(line) for line in lines[:MOST_LINES])
+    return shown if more <= 0 else (*shown, f"… {more} more lines")
+
+
+def _unified(old: Sequence[str], new: Sequence[str], old_name: str, new_name: str, context: int) -> Iterator[str]:
+    """As ``difflib.unified_diff`` prints it."""
+    hunks = LineMatcher(old, new).get_grouped_opcodes(context)
+    for number, hunk in enumerate(hunks):
+        if not number:
+            yield f"--- {old_name}"
+            yield f"+++ {new_name}"
+        yield f"@@ -{_span(hunk[0][1], hunk[-1][2])} +{_span(hunk[0][3], hunk[-1][4])} @@"
+        for kind, start, end, new_start, new_end in hunk:
+            if kind == "equal":
+                yield from (f" {line}" for line in old[start:end])
+                continue
+            yield from (f"-{line}" for line in old[start:end])
+            yield from (f"+{line}" for line in new[new_start:new_end])
+
+
+def _span(start: int, end: int) -> str:
+    """Lines of a hunk: the first, counted from 1, and how many, unless it is one; of none, the line before."""
+    count = end - start
+    return f"{start + 1}" if count == 1 else f"{start + 1 if count else start},{count}"
 
 
 def _is_text(content: bytes) -> bool:
