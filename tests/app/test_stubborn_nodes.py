@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.core.model.playbook import Cause
 from rollout.core.model.report import RemoteAnswer
-from rollout.core.run.events import Event
+from rollout.core.run.events import AWAY, Event
 from rollout.core.run.state import Ending, NodeState, Phase
 from tests.app.agents import SILENT, Agents, answer, receipt, well
 from tests.app.site import Site
@@ -19,7 +20,18 @@ NODE, TX = "n1", "r1-n1-1"
 LONGEST = 3 * (180.0 + 60.0)
 """Seconds: an attempt, a second one, and a revert have each their patience."""
 
-REFUSALS = ("drifted", "locked", "fenced", "claimed", "frozen", "too-late", "not-durable", "pulls-in-flight", "no-sudo")
+REFUSALS = (
+    "drifted",
+    "locked",
+    "fenced",
+    "claimed",
+    "frozen",
+    "too-late",
+    "not-durable",
+    "pulls-in-flight",
+    "voided",
+    "no-sudo",
+)
 """The references that mean something to a run, and one that does not."""
 
 
@@ -37,12 +49,17 @@ class Stubborn(Site):
 def says(verb: str, state: str) -> RemoteAnswer:
     if state in REFUSALS:
         return answer(verb, f"refused {state} /etc/x")
-    if state == "silent":
-        return SILENT
+    if state in NO_ANSWERS:
+        return NO_ANSWERS[state]
     return answer(verb, "token 1 r1 live", *well(), receipt(TX, state), receipt(TX, state, word="receipt"))
 
 
-STATES = ("silent", "armed", "reverting", "confirmed", "reverted", *REFUSALS)
+NO_ANSWERS = {
+    "silent": SILENT,
+    "lost": RemoteAnswer(None, b"", b"", started=True, reference="connection-lost", message="cut off"),
+    "away": RemoteAnswer(None, b"", b"", started=False, reference=AWAY, message="no worker answers"),
+}
+STATES = (*NO_ANSWERS, "armed", "reverting", "confirmed", "reverted", *REFUSALS)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -86,6 +103,18 @@ def test_a_rollback_ends_though_a_node_gives_one_answer_for_ever(tmp_path: Path,
 
 
 SETTLED = (NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.UNREACHABLE)
+
+
+@pytest.mark.parametrize("state", NO_ANSWERS)
+def test_an_apply_that_never_arrives_is_tried_three_times_and_then_charged(tmp_path: Path, state: str) -> None:
+    site = Stubborn(SqlJournal(tmp_path), Agents(says={(NODE, "apply"): says("apply", state)}))
+    record = site.apply().nodes[NODE]
+    assert (record.state, record.cause, record.owed) == (NodeState.UNREACHABLE, Cause.UNREACHABLE, True)
+    assert [words["tx"] for name, words in site.nodes.asked if (name, words["verb"]) == (NODE, "apply")] == [
+        "r1-1",
+        "r1-2",
+        "r1-3",
+    ]
 
 
 def test_a_node_that_stays_armed_is_pending_recovery_and_says_why(tmp_path: Path) -> None:

@@ -111,6 +111,9 @@ def _is_still_armed(builder: StateBuilder, record: NodeRecord, found: Trigger | 
     """Whether it reports a change that its guard, or a revert, must long have ended."""
     if record.state is NodeState.REVERTING:
         return found in _NOT_REVERTED and builder.now > record.since + patience(builder)
+    if record.state is NodeState.UNKNOWN and record.want_back and record.owed and found in _NOT_REVERTED:
+        # Each revert was lost. One may last longer than a short guard, so there is time for more than one.
+        return builder.now > record.since + MOST_ATTEMPTS * patience(builder)
     armed = found is Trigger.ARMED and record.armed_at > 0
     return armed and builder.now > record.armed_at + patience(builder)
 
