@@ -26,7 +26,7 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 
 abandon() { # nothing was renamed; remove all traces of this transaction
   withdraw_receipt
-  [ ! -e "$T/guarded" ] || disarm
+  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; fi
   unstage
   remove_all_made
   flush_near
@@ -84,7 +84,7 @@ place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the targ
   done
   f_path=$2 f_made=$made
   near "$1"
-  drop "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
+  drop "$R$near.new" "$R$near.old" "$R$near.try" "$R$near.tried" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
     linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
@@ -216,7 +216,9 @@ mark_kubelet() { # PROGRAM: which kubelet this is, without running it
 
 stage() { # everything that is needed later, and the boot unit; durable when this returns true
   news='' staged=''
-  mkdir -p "$T/next" || return 1
+  runtime_folders
+  # shellcheck disable=SC2086 # a list of paths
+  mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $runtime_folders || return 1
   note_times
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1
