@@ -351,7 +351,9 @@ def test_cleanup_finishes_what_a_killed_confirm_began(node: Node) -> None:
     """Its receipt was durable; timer, watch and boot unit are still there."""
     applied(node)
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
-    assert len(node.strays()) == 12, "two units, the link and unit of a third, and a folder of drop-ins for each unit and the timer"
+    assert len(node.strays()) == 12, (
+        "two units, the link and unit of a third, and a folder of drop-ins for each unit and the timer"
+    )
     assert node.cleanup().leftovers == ()
     assert node.strays() == []
     assert node.files() == NEW
