@@ -43,7 +43,7 @@ shield_strings() { # SECONDS: of the timer, which fires after so many, of its se
   umask 022
   runtime_folders
   # shellcheck disable=SC2086 # a list of paths
-  mkdir -p $runtime_folders 2>/dev/null &&
+  { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $runtime_folders 2>/dev/null; } &&
     shield "$RUNTIME/rollout-guard-$tx.service.d" on-failure simple infinity "/bin/sh $T/agent guard $tx" &&
     shield "$RUNTIME/rollout-watch-$tx.service.d" on-failure simple 25 "$watch_command" "/bin/sh $T/agent try $tx" &&
     printf '%s\n' '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
@@ -62,7 +62,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
   # no default dependencies: they would order it after the target that wants it
-  mkdir -p "$SYSTEM/$BOOT_UNIT.d" && shield "$SYSTEM/$BOOT_UNIT.d" no oneshot 60 "/bin/sh $T/agent boot" &&
+  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield "$SYSTEM/$BOOT_UNIT.d" no oneshot 60 "/bin/sh $T/agent boot" &&
     printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
       "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
       "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
@@ -76,12 +76,17 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 
 remove_boot_unit() { # FOLDER…: and these folders of ours
   gone=''
-  for entry in "$@" "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD"; do
+  own=$SYSTEM/$BOOT_UNIT.d
+  set +f
+  for entry in "$own"/* "$own"/.[!.]*; do
+    case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) own=$own/$SHIELD && break ;; esac # others have files there
+  done
+  set -f
+  for entry in "$@" "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT" "$own"; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then gone="$gone $entry"; fi
   done
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$gone" ] || rm -rf $gone
-  [ ! -d "$SYSTEM/$BOOT_UNIT.d" ] || rmdir "$SYSTEM/$BOOT_UNIT.d" 2>/dev/null || : # others have files there
   [ ! -e "$HIDDEN" ] || show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
 }

@@ -28,7 +28,7 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 
 abandon() { # nothing was renamed; remove all traces of this transaction
   withdraw_receipt
-  [ ! -e "$T/guarded" ] || disarm
+  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; fi
   unstage
   remove_all_made
   flush_near
@@ -86,7 +86,7 @@ place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the targ
   done
   f_path=$2 f_made=$made
   near "$1"
-  drop "$R$near.new" "$R$near.old" || return 1 # whatever is there: nothing is written through a link
+  drop "$R$near.new" "$R$near.old" "$R$near.try" "$R$near.tried" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
     linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
@@ -221,7 +221,9 @@ mark_kubelet() { # PROGRAM: which kubelet this is, without running it
 }
 
 stage() { # everything that is needed later, and the boot unit; durable when this returns true. `failed_step` has the reason of a failure
-  why=$({ mkdir -p "$T/next" && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
+  runtime_folders
+  # shellcheck disable=SC2086 # a list of paths
+  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $runtime_folders && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
 }
 
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error

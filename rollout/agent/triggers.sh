@@ -39,14 +39,11 @@ verb_try() { # TX: in the sandbox of a guard, before the first rename: every ope
   # reader's pattern. The result into `tried`, which the receipt names: `complete`, or what failed first; and the unit's invocation
   load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
   allow 20
-  targets
-  folders
   failed=$(try_all 2>&1)
   if ! { printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
     printf '%s\n' "${failed:-rename-in-the-state}" >"$T/tried"
   fi
-  # shellcheck disable=SC2086 # a list of paths
-  flush "$T/tried" "$T" $dirs || echo sync >"$T/tried"
+  flush "$T/tried" "$T" || echo sync >"$T/tried"
 }
 
 try_all() { # print what fails first

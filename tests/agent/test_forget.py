@@ -66,7 +66,7 @@ def test_it_is_fenced_like_every_other_verb(node: Node) -> None:
 def test_it_first_removes_what_a_killed_confirm_left_outside(node: Node) -> None:
     node.apply()
     (node.tx() / "next" / "confirmed").rename(node.tx() / "receipt")
-    assert len(node.strays()) == 4
+    assert len(node.strays()) == 12
     forgotten(node)
     assert node.files() == NEW
 

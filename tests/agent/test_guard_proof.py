@@ -77,7 +77,7 @@ def test_what_another_start_of_the_unit_has_tried_is_no_proof(node: Node) -> Non
 
 def test_a_unit_that_sees_other_folders_is_refused(node: Node) -> None:
     path = node.bin / "systemd-run"
-    path.write_text(path.read_text().replace('ln -sfn "$ROLLOUT_ROOT"', "ln -sfn /tmp", 1))
+    path.write_text(path.read_text().replace('ln -s -fn "$ROLLOUT_ROOT"', "ln -s -fn /tmp", 1))
     refused(node, f"{WATCH} sees another /var/lib/rollout")
 
 

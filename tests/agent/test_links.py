@@ -144,7 +144,12 @@ def test_a_folder_that_is_a_link_is_followed_as_the_kubelet_does_and_stays_one(n
 def twins(node: Node) -> list[Path]:
     """Every name that the agent may use beside a target, of each of the three files."""
     folders = (node.at(path).parent for path in (CONFIG, FLAGS, "/etc/systemd/system/kubelet.service"))
-    return [folder / f".rollout-t1.{n}.{end}" for folder in folders for n in (1, 2, 3) for end in ("new", "old")]
+    return [
+        folder / f".rollout-t1.{n}.{end}"
+        for folder in folders
+        for n in (1, 2, 3)
+        for end in ("new", "old", "try", "tried")
+    ]
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nowhere", "file"])
@@ -175,7 +180,7 @@ def test_the_old_files_are_restored_whole_whatever_is_at_the_name_of_their_copy(
     (node.bin / "ln").chmod(0o755)
     assert node.apply().receipt
     assert node.confirm().outcome is Outcome.DONE
-    for twin, target in zip(twins(node), [theirs, theirs, node.at("/srv/nowhere")] * 6, strict=True):
+    for twin, target in zip(twins(node), [theirs, theirs, node.at("/srv/nowhere")] * 12, strict=True):
         if there == "links":
             twin.symlink_to(target)
         else:

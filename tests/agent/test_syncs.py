@@ -148,7 +148,7 @@ def test_every_step_waits_until_its_prerequisites_are_on_the_disk(
 
 COVERED = re.compile(
     r"(/etc/default|/etc/systemd/system|/var/lib/kubelet) after (unlink /etc/default/\.rollout-tN\.N\.old"
-    r"|unlink /etc/systemd/system/rollout-guard-boot\.service|unlink /var/lib/rollout/tx/tN|write /var/lib/rollout/holder)"
+    r"|unlink /etc/systemd/system/rollout-guard-boot\.service(\.d)?|unlink /var/lib/rollout/tx/tN|write /var/lib/rollout/holder)"
 )
 """The removal of copies is synced before their note is pruned, and before a forget. In these lives every change has the
 same targets, so that one sync covers the other; on a node with different changes neither does."""

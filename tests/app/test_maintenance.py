@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.app.maintenance import Freed, Known, forget_fleet, holders, set_free, under_way, verify_fleet
+from rollout.app.maintenance import Freed, Known, forget_fleet, holders, littered, set_free, under_way, verify_fleet
 from rollout.app.reading import read_receipts
 from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread, digest
@@ -100,6 +100,19 @@ def test_a_node_is_held_by_the_run_with_a_live_claim() -> None:
     says = {("n1", "status"): live, ("n2", "status"): ended, ("n3", "status"): SILENT}
     reports = read_receipts(access_to("n1", "n2", "n3"), Agents(says))
     assert holders(reports) == {"n1": "r1"}
+
+
+def test_a_node_is_littered_where_something_is_left_that_no_guard_needs() -> None:
+    token, left = "token 3 r1 ended", "left /var/lib/kubelet/.rollout-r1-1.1.old"
+    says = {
+        ("n1", "status"): answer("status", token, left),
+        ("n2", "status"): answer("status", token),
+        ("n3", "status"): answer("status", token, receipt("r1-1", "armed"), left),
+        ("n4", "status"): SILENT,
+    }
+    nodes = Agents(says)
+    assert littered(read_receipts(access_to("n1", "n2", "n3", "n4"), nodes, strays=True)) == {"n1": "r1"}
+    assert {words["strays"] for _, words in nodes.asked} == {"1"}
 
 
 def freed(nodes: Agents, known: frozenset[str] = frozenset()) -> Freed:

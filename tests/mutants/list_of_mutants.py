@@ -424,6 +424,60 @@ MUTANTS = (
         ("tests/core/run/test_engine_away.py::test_an_engine_that_is_back_within_its_patience_charges_no_node",),
     ),
     Mutant(
+        "sandbox-of-others",
+        "rollout/agent/guard.sh",
+        "NoExecPaths= ProtectSystem=no ",
+        "NoExecPaths= ",
+        "under a drop-in for all services the node's change is refused, or its guard cannot write",
+        (
+            "tests/real/test_foreign_drop_ins.py::test_an_unconfirmed_change_is_reverted_under_a_drop_in_for_all_services[ProtectSystem=full-guard]",
+        ),
+    ),
+    Mutant(
+        "guard-that-tried-nothing",
+        "rollout/agent/guard.sh",
+        """  [ "$outcome_there" = complete ] || return 1
+""",
+        "",
+        "a guard that cannot write is armed: its node keeps an unconfirmed change for ever",
+        ("tests/agent/test_guard_proof.py::test_a_unit_that_cannot_do_what_a_revert_does_is_refused",),
+    ),
+    Mutant(
+        "drop-in-after-ours",
+        "rollout/agent/guard.sh",
+        """  case $last in *"/$SHIELD") ;; *) why=""",
+        """  case $last in *) ;; none) why=""",
+        "a drop-in that sorts last takes from the guard's service or the boot unit what a revert needs",
+        ("tests/agent/test_guard_proof.py::test_a_drop_in_that_sorts_after_ours_is_named",),
+    ),
+    Mutant(
+        "limited-guard",
+        "rollout/agent/guard.sh",
+        """  [ -z "$odd" ] || {""",
+        """  true || {""",
+        "a guard with too little time, memory or tasks is armed, and ends in the middle of a revert",
+        ("tests/agent/test_guard_proof.py::test_what_no_drop_in_of_ours_can_reset_is_refused",),
+    ),
+    Mutant(
+        "forgotten-file-of-a-guard",
+        "rollout/agent/cleanup.sh",
+        """  [ -z "$files_of_idle" ] || rm -rf $files_of_idle
+""",
+        "",
+        "files of a guard stay in /run after a run that reports a complete cleanup",
+        ("tests/agent/test_guard_proof.py::test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed",),
+    ),
+    Mutant(
+        "left-for-ever",
+        "rollout/app/maintenance.py",
+        """        if report.token and report.leftovers and name not in moving
+""",
+        """        if False
+""",
+        "a copy that a run could not remove stays beside the kubelet's files, and no command removes it",
+        ("tests/app/test_maintenance.py::test_a_node_is_littered_where_something_is_left_that_no_guard_needs",),
+    ),
+    Mutant(
         "measured-once-for-ever",
         "rollout/app/node_worker.py",
         "found = self.just_measured.pop(ask.node, None)",
