@@ -38,7 +38,8 @@ failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would
   # One that failed has shown a part: a revert does what it can, and a change refuses
   case $1,$verb in
     0,* | 1,guard | 1,watch | 1,boot | 1,revert | 1,status | 1,verify | 1,snapshot) return 0 ;;
-    *,guard | *,watch | *,boot) exit 1 ;;
+    *,boot) give_up ;;
+    *,guard | *,watch) exit 1 ;;
   esac
   tell_end "$1"
   refuse program-failed "$2 $ended"

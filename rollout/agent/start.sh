@@ -42,7 +42,7 @@ set -f +euxC # a SHELLOPTS may have set these in bash
 IFS=$NL
 for line in $(export -p); do
   name=${line#export } name=${name#declare -x } name=${name%%=*}
-  case $name in PATH | ROLLOUT_* | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
+  case $name in PATH | INVOCATION_ID | ROLLOUT_* | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
 done
 unset IFS
 # shellcheck disable=SC3044,SC3045 # only bash: what it does not unset, and functions that it takes from the environment

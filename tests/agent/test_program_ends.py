@@ -52,7 +52,7 @@ ELSEWHERE = {
     "tr",
 }
 """Of the conversation and of looks that change nothing; `timeout` starts the others."""
-VERBS = ("apply", "confirm", "revert", "guard")
+VERBS = ("apply", "confirm", "revert", "guard", "boot")
 CALLS = (1, 2, 3)
 CASES = list(itertools.product(TOOLS, ENDS, VERBS, CALLS))
 UNTRUE = {
@@ -97,9 +97,15 @@ def test_whatever_a_program_does_files_are_whole_and_reasons_are_true(
         assert node.apply().healthy
     if verb == "revert":
         assert node.confirm().outcome is Outcome.DONE
+    if verb == "boot":
+        node.reboot()
     fails(node, tool, end, call)
-    report = getattr(node, verb)() if verb != "guard" else None
-    if report is not None:
+    if verb in ("guard", "boot"):
+        failed = node.trigger(verb) != 0
+        timer = node.at("/run/standin/rollout-guard-t1.timer").exists()
+        assert not failed or verb == "guard" or timer or tool == "systemd-run", "a boot unit that fails leaves a guard"
+    else:
+        report = getattr(node, verb)()
         assert report.reference not in UNTRUE, report
         assert end in TRUE_FOR.get(report.reference, {end}), report
         assert tool == "sync" or report.reference != "not-durable", report
