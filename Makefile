@@ -82,6 +82,9 @@ mutants: setup ## take out one line at a time in a copy: its test must fail; wri
 simulate: setup ## the real machine and driver over model nodes, SEEDS drawn plays, every law checked; writes docs/simulation.md
 	$(BIN)/rollout simulate --seeds $(SEEDS) --write docs/simulation.md
 
+rollback-model: setup ## SEQUENCES random sequences of apply, rollback, emergency, resume and verify, against a list of file versions (SEQUENCES=2000, SEED=0)
+	$(BIN)/python -m tests.cli.rollback_model $(or $(SEQUENCES),2000) $(or $(SEED),0)
+
 simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
 	$(BIN)/python -m benchmarks.regions --write docs/scale.md
 

@@ -24,10 +24,12 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary
+from rollout.core.presentation.summary_text import plan_again
 from rollout.core.run.events import Approved, Resumed
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.order import apply_order
+from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
@@ -203,7 +205,13 @@ def resumable(journal: Journal, run: str) -> RunState:
     state = _newest(journal, run)
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
         owed = state.ending is Ending.DONE and any(record.owed for record in state.nodes.values())
-        hint = f"`rollout recover {run}` does its pending recoveries" if owed else "plan again"
+        again = fold(need_a_plan(state))
+        plan = (
+            f"`{plan_again(state.order.cluster, again)}` plans the nodes without the change again"
+            if again
+            else "plan again"
+        )
+        hint = f"`rollout recover {run}` does its pending recoveries" if owed else plan
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint=hint)
     return state
 

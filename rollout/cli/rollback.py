@@ -33,7 +33,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
-from rollout.core.model.proof import NodeProof, as_before
+from rollout.core.model.proof import as_before
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.nothing_to_revert import not_reverted_lines, nothing_to_revert
@@ -229,17 +229,15 @@ def revert_by_journal(
     with session.tools(journal, order.limits.in_flight) as tools:
         state = start_revert(order, counter, session.access(inventory, tuple(order.nodes)), tools)
         lift_those_of(session, journal, inventory, source, chosen)
-        if state.ending is not Ending.DONE:
-            return exit_code(state) or 0
-        proofs = prove_rollback(session, journal, state, inventory, tools)
-    tell_proofs(session, proofs)
-    return exit_code(state) or (0 if as_before(proofs) else 4)
+        return (
+            proven(session, journal, state, inventory, tools) if state.ending is Ending.DONE else exit_code(state) or 0
+        )
 
 
-def prove_rollback(
-    session: Session, journal: Journal, state: RunState, inventory: Inventory, tools: Tools
-) -> tuple[NodeProof, ...]:
-    """Read every node that a rollback has reached, and compare it with what the rollback promises."""
+def proven(session: Session, journal: Journal, state: RunState, inventory: Inventory, tools: Tools) -> int:
+    """Read every node that a rollback has reached, compare it with what the rollback promises, and print it; the exit code."""
     asked = to_be_proven(state)
     access = session.access(inventory, tuple(asked))
-    return prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
+    proofs = prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
+    tell_proofs(session, proofs)
+    return exit_code(state) or (0 if as_before(proofs) else 4)

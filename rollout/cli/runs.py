@@ -53,7 +53,7 @@ from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_document, nothing_lines, nothing_to_change
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
-from rollout.core.run.state import Goal, Phase, RunState
+from rollout.core.run.state import Ending, Goal, Phase, RunState
 from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
@@ -392,4 +392,8 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
         with session.tools(journal, state.order.limits.in_flight, backends) as tools:
             state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools, inventory.calendar)
+            if state.order.goal is Goal.REVERT and state.ending is Ending.DONE:
+                from rollout.cli.rollback import proven  # an apply needs none of it
+
+                return proven(session, journal, state, inventory, tools)
     return exit_code(state) or 0

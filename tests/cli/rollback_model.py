@@ -281,7 +281,8 @@ class Typed:
             assert self.outside.nodes.asked == [], ("claimed or changed", self.outside.nodes.asked, out, self.done)
             assert "nothing to revert: no node was touched" in out
         elif dies and self._killed(*words, otherwise=4 if covered else 0):
-            self.type("resume", "--yes", code=4 if covered else 0)
+            out = self.type("resume", "--yes", code=4 if covered else 0)
+            assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
         else:
             out = ""
             if not dies:

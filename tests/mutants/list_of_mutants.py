@@ -9,6 +9,10 @@ CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 LOST = "tests/agent/test_lost_writes.py"
+PROOF = "tests/core/presentation/test_proof.py"
+MODEL_OF_ROLLBACKS = (
+    "tests/cli/test_rollback_model.py::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
+)
 
 MUTANTS = (
     Mutant(
@@ -484,5 +488,63 @@ MUTANTS = (
         "found = self.just_measured.get(ask.node)",
         "a soak judges a node by what it was right after its change",
         ("tests/app/test_node_worker.py::test_a_measurement_counts_once_and_only_for_its_own_transaction",),
+    ),
+    Mutant(
+        "reverted-again",
+        "rollout/app/rollbacks.py",
+        "if name in chosen and name not in back and",
+        "if name in chosen and",
+        "a rollback of what is rolled back claims nodes again and counts newer changes as reverted",
+        (f"{MODEL_OF_ROLLBACKS}[0]",),
+    ),
+    Mutant(
+        "newest-apply-decides",
+        "rollout/core/model/transactions.py",
+        "            event = max(at, reverts.get(each.tx, at))\n",
+        "            event = at\n",
+        "rollbacks from the newest to the oldest run end as drift, and the proof calls reverted nodes not reverted",
+        (
+            "tests/agent/test_verify.py::test_after_rollbacks_from_the_newest_to_the_oldest_the_original_bytes_are_expected",
+        ),
+    ),
+    Mutant(
+        "revert-without-a-place",
+        "rollout/agent/requested_revert.sh",
+        " && rearm_boot_unit && note_place; }",
+        " && rearm_boot_unit; }",
+        "verify expects bytes that a later revert has replaced",
+        ("tests/agent/test_verify.py::test_a_forced_revert_below_a_newer_transaction_decides_on_its_files",),
+    ),
+    Mutant(
+        "oldest-apply-pruned",
+        "rollout/agent/confirm.sh",
+        "  transactions last #",
+        "  transactions #",
+        "a removed receipt makes verify report drift on a node that is as it should be",
+        ("tests/agent/test_verify.py::test_the_order_of_reverts_outlives_the_removal_of_older_transactions",),
+    ),
+    Mutant(
+        "proof-under-a-newer-change",
+        "rollout/core/model/proof.py",
+        "    for newer in on_top_of(transaction, found.transactions):\n",
+        "    for newer in ():\n",
+        "nodes with a newer run's files are proven to have the old ones",
+        (f"{PROOF}::test_a_transaction_that_was_reverted_before_a_newer_one_changed_its_files_is_not_proven",),
+    ),
+    Mutant(
+        "proof-without-a-receipt",
+        "rollout/core/model/proof.py",
+        "(*_not_as_promised(found, transaction, promised), *_kubelet(found.measurement))",
+        "_kubelet(found.measurement)",
+        "a node that has lost its receipts and kept the change counts as reverted",
+        (f"{PROOF}::test_without_the_receipt_the_bytes_are_compared_with_those_that_the_plan_replaced",),
+    ),
+    Mutant(
+        "proof-of-an-old-process",
+        "rollout/core/model/proof.py",
+        "    unknown += _perhaps_not_read(found, transaction)\n",
+        "",
+        "old bytes on the disk are a proof although the running kubelet has not read them",
+        (f"{PROOF}::test_old_bytes_that_the_running_kubelet_may_not_have_read_prove_nothing",),
     ),
 )

@@ -161,3 +161,30 @@ def test_a_run_is_reverted_although_another_was_resumed_since(few: Site) -> None
     back = few.rollout("rollback", first, "--yes")
     assert back.code == 0, back.out + back.err
     assert few.everything(*drifted) == before
+
+
+def test_rollbacks_of_several_runs_end_at_the_original_bytes_and_claim_nothing_that_others_reverted(few: Site) -> None:
+    """Rolled back again under a newer run, a run was reported as reverted on nodes with that run's files."""
+    before = few.everything(*FEW)
+    runs = []
+    for minutes in ("5m", "7m"):
+        plan(few, ALL, "--set", f"imagePullProgressDeadline={minutes}")
+        assert few.rollout("apply", "p.json", "--yes").code == 0
+        runs.append(where(few)["run"])
+    below = few.rollout("rollback", runs[0], "--yes")
+    assert (below.code, f"first `rollout rollback {runs[1]}`" in below.out) == (4, True), below.all
+    for run in reversed(runs):
+        back = few.rollout("rollback", run, "--yes")
+        assert (back.code, "proof: 6 of 6 nodes reverted" in back.out) == (0, True), back.all
+    assert few.everything(*FEW) == before
+    found = few.rollout("verify", "--cluster", "small", "--limit", ALL)
+    assert (found.code, "6 nodes as they should be" in found.out) == (0, True), found.all
+
+    plan(few, ALL, "--set", "imagePullProgressDeadline=9m")
+    assert few.rollout("apply", "p.json", "--yes").code == 0
+    newest = few.everything(*FEW)
+    again = few.rollout("rollback", runs[0], "--yes")
+    assert again.code == 0, again.all
+    assert "already rolled back by run" in again.out
+    assert "proof" not in again.out
+    assert few.everything(*FEW) == newest

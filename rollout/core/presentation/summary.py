@@ -21,6 +21,7 @@ from rollout.core.presentation.waiting_nodes import (
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest, place_words
 from rollout.core.run.order import predicted_seconds
+from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, Goal, Halt, LeftOut, NodeState, Phase, Rehearsal, RunState
 from rollout.core.text.documents import Moment
 from rollout.core.text.message_folding import for_all, nameless
@@ -181,7 +182,9 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended; ``cancelled`` and ``cordoned`` are nodesets."""
+    """A run in a few lines. ``exit_code`` is ``None`` while it has not ended; ``cancelled``, ``cordoned`` and ``need_a_plan`` are
+    nodesets.
+    """
 
     run: str
     cluster: str
@@ -207,6 +210,7 @@ class Summary:
     soak: WaitingForData | None
     cancelled: str  # nodes that were changed while they pulled images
     cordoned: str  # nodes not in flight that may still have the run's cordon
+    need_a_plan: str  # nodes that the run left without its change; no resume tries them again
 
 
 def summarize(state: RunState) -> Summary:
@@ -243,6 +247,7 @@ def summarize(state: RunState) -> Summary:
         soak=data_seen(state),
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         cordoned=fold(cordons(state)),
+        need_a_plan=fold(need_a_plan(state)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
@@ -85,6 +86,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield f"  {summary.rehearsal}"
     yield from _budgets(summary)
     yield from _troubles(summary)
+    if summary.need_a_plan and not after.is_rolled_back:
+        yield f"  To change them once they are repaired: {plan_again(summary.cluster, summary.need_a_plan)}"
     yield from _not_done(summary)
 
 
@@ -119,6 +122,11 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for run, names in since.items():
         nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
         yield f"  since then run {run} rolled it back on {nodes}"
+
+
+def plan_again(cluster: str, nodes: str) -> str:
+    """The command that plans a nodeset anew."""
+    return f"rollout plan --cluster {cluster} --limit {shlex.quote(nodes)}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -50,6 +50,7 @@ from rollout.core.run.events import (
 )
 from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
 from rollout.core.run.phases import advance
+from rollout.core.run.retries import resume_tries_again
 from rollout.core.run.soak import note_measured, wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
@@ -346,11 +347,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
             builder.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
         elif again and record.state is NodeState.CONFIRMED:
             builder.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        elif again and (
-            postponed.skipped_for_pulls(record)
-            or drains.was_skipped(record)
-            or postponed.skipped_without_baseline(record)
-        ):
+        elif again and resume_tries_again(record):
             builder.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
         if not postponed.skipped_for_pulls(builder.record(name)):
             builder.put(name, pulling=None)

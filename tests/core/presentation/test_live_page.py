@@ -23,8 +23,10 @@ from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, At
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
 from rollout.core.run.late_watch import LateStatus, LateWord
+from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
 from rollout.core.text.documents import instant
+from rollout.core.text.nodesets import fold
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
 from tests.core.presentation.test_page import Outline
@@ -96,7 +98,8 @@ def test_what_waits_for_an_operator_has_its_command() -> None:
     story = halted()
     commands = [command for _, command in waiting(story.state)]
     run = story.past.order.run
-    assert commands == [f"rollout resume {run}", f"rollout recover {run}", f"rollout rollback {run}"]
+    again = f"rollout plan --cluster {story.past.order.cluster} --limit '{fold(need_a_plan(story.state))}'"
+    assert commands == [f"rollout resume {run}", f"rollout recover {run}", again, f"rollout rollback {run}"]
     _, play = journals.stopped(lambda state: state.wave == 2)
     paused = replace(play.state, paused=Pause("ann@ops", "lunch", BEGAN))
     assert ("Paused: paused by ann@ops: lunch", f"rollout continue {run}") in list(waiting(paused))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
@@ -9,10 +12,12 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
-from rollout.core.presentation.pages.sections import next_steps, taken_back
+from rollout.core.presentation.pages.parts import story_parts
+from rollout.core.presentation.pages.sections import next_steps, numbers, taken_back
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.pages.text import report_lines
-from rollout.core.presentation.summary_text import NOTHING_SINCE
+from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
 from rollout.core.run.state import Goal, NodeState, Phase
 from tests.core.presentation import journals
@@ -122,9 +127,48 @@ def test_the_next_steps_are_commands() -> None:
     plan, play = journals.done()
     assert commands(story_of(play, plan)) == ["rollback", "verify"]
     plan, play = journals.halted()
-    assert commands(story_of(play, plan)) == ["resume", "recover", "rollback"]
+    assert commands(story_of(play, plan)) == ["resume", "recover", "plan", "rollback"]
     plan, play = journals.stopped(lambda s: s.wave == 1)
     assert commands(story_of(play, plan)) == ["watch", "resume", "rollback"]
+
+
+def test_no_command_is_recommended_that_a_later_run_made_useless() -> None:
+    plan, play = journals.halted()
+    story = story_of(play, plan)
+    holding = tuple(name for name, record in story.state.nodes.items() if record.state is NodeState.CONFIRMED)
+    partly = Afterwards(rolled_back={"r2": holding[:1]})
+    assert [command.split()[1] for command, _ in next_steps(story.state, partly)] == ["plan", "rollback"]
+    wholly = Afterwards(rolled_back={"r2": holding}, is_rolled_back=True)
+    assert list(next_steps(story.state, wholly)) == []
+    said = "\n".join((*summary_lines(summarize(story.state), wholly), *report_lines(story, wholly)))
+    assert "rollout resume" not in said
+    assert "rollout rollback" not in said
+    assert "rollout resume" in "\n".join(summary_lines(summarize(story.state)))
+
+
+def test_the_counts_of_the_page_are_those_after_later_rollbacks() -> None:
+    plan, play = journals.halted()
+    story = story_of(play, plan)
+    states = Counter(record.state for record in story.state.nodes.values())
+    confirmed = tuple(name for name, record in story.state.nodes.items() if record.state is NodeState.CONFIRMED)
+    shown = numbers(story, Afterwards(rolled_back={"r2": confirmed}))
+    assert f"<b>{states[NodeState.REVERTED] + len(confirmed):,}</b>reverted" in shown
+    assert "confirmed" not in shown
+    assert f"<b>{states[NodeState.CONFIRMED]:,}</b>confirmed" in numbers(story)
+
+
+def test_only_what_has_finished_is_compared_with_its_prediction() -> None:
+    plan, play = journals.halted()
+    story = story_of(play, plan)
+    rows = re.findall("<tr>(.*?)</tr>", story_parts(story)["predicted"])[1:]
+    finished, unfinished = rows[: story.state.wave], rows[story.state.wave :]
+    assert finished
+    assert all("longer" in row or "shorter" in row for row in finished)
+    assert not any("longer" in row or "shorter" in row for row in unfinished)
+    assert "not finished" in rows[-1]
+    plan, play = journals.done()
+    rows = re.findall("<tr>(.*?)</tr>", story_parts(story_of(play, plan))["predicted"])[1:]
+    assert all("longer" in row or "shorter" in row for row in rows)
 
 
 def test_a_rollback_has_a_story_too() -> None:

@@ -17,10 +17,11 @@ from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
-from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, afterwards_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, afterwards_lines, plan_again
 from rollout.core.presentation.waiting import standing
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong
+from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
 from rollout.core.text import diff
 from rollout.core.text.nodesets import fold
@@ -36,10 +37,12 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         yield f"rollout watch {run}", "watch it, if a controller is at work"
         yield f"rollout resume {run}", "continue it, if its controller has died"
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and not after.is_superseded:
-        what = "continue after its halt: failed nodes stay as they are, all nodes are read again first"
+        what = "continue after its halt with the nodes that have not failed, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
     if state.phase is Phase.ENDED and not after.is_superseded and any(each.owed for each in state.nodes.values()):
         yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
+    if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
+        yield plan_again(cluster, again), "plan the failed, reverted and refused nodes again, once they are repaired"
     yield from _left_behind(state)
     if state.order.goal is Goal.APPLY and _holds(state) and not after.is_rolled_back:
         yield f"rollout rollback {run}", "revert every node that has the change"
