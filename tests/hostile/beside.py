@@ -10,10 +10,13 @@ from dataclasses import replace
 from rollout.app.isolation import Keep
 from rollout.app.plan import build_plan
 from rollout.app.plan_file import check_preflight
+from rollout.core.model.live import LiveNode
 from rollout.core.model.plan import ExcludedNode, Plan
+from rollout.core.model.pods import ContainerRequest, PlacedPod
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Process, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
+from rollout.core.plans.history import Around
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.text import documents
@@ -36,6 +39,22 @@ ONE_OF_EACH = dict(
     )
 )
 """Two that are changed in different ways, one that is refused, one that is already as wanted, or nearly."""
+
+CAPACITY = (("cpu", "4"), ("memory", "8Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110"))
+AROUND = Around(
+    live=tuple(
+        LiveNode(
+            name=name, uid="u", created="", addresses=(), labels={}, unschedulable=False, taints=(), kubelet_version="v1.30.4",
+            runtime="containerd://1.7.24", os_image="", ready="True", capacity=CAPACITY, allocatable=CAPACITY,
+        )
+        for name in FOUND.nodes
+    ),
+    pods=tuple(
+        PlacedPod(name, f"default/{name}", "2026-11-20T10:00:00Z", (ContainerRequest((("cpu", "1"), ("memory", "1Gi"))),))
+        for name in FOUND.nodes
+    ),
+)  # fmt: skip
+"""What an API server says of them: with it the plan computes what each change takes from the pods of a node."""
 
 Asked = tuple[tuple[str, Setting], ...]
 
@@ -101,7 +120,7 @@ def _planned(asked: Asked, known: Mapping[str, Snapshot | Unread], traces: list[
     selection = tuple(name for name in FOUND.nodes if name in known)
     mine = dict(asked)
     wanted = dict.fromkeys(FOUND.nodes, mine)
-    return build_plan(FOUND, POLICY, fleet(FOUND, known), wanted, selection, "", trace=kept_in(traces))
+    return build_plan(FOUND, POLICY, fleet(FOUND, known), wanted, selection, "", around=AROUND, trace=kept_in(traces))
 
 
 _WITHOUT: dict[str, Mapping[str, object]] = {}

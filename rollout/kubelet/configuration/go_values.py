@@ -14,7 +14,7 @@ from rollout.core.text import durations
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _FLOAT = re.compile(
-    r"[-+]?(?:(?:[0-9](?:_?[0-9])*)?\.?(?:[0-9](?:_?[0-9])*)?(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)",
+    r"[-+]?(?:(?:[0-9](?:_?[0-9])*)?(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)",
     re.IGNORECASE | re.ASCII,
 )
 _DECIMAL = re.compile(r"[+-]?[0-9]+", re.ASCII)
