@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from threading import Condition, Thread
 
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import CallAnswer, Exchange, VerbCall, decode_reply, encode_exchange
+from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.workers import CallLostError, RegionWorker, Scheduler
 from rollout.errors import RemoteError
 
@@ -24,6 +27,10 @@ PAUSE_OF_A_QUESTION = 0.01
 """Seconds from an answer to an exchange without a call. In most cases the node's next verb comes sooner."""
 
 
+MEASURES = 8
+"""How many of the last measures of a worker's clock count: old ones do not, since two clocks never have quite the same speed."""
+
+
 class WorkerExchanges:
     """Thread-safe. While calls are in progress, an exchange waits on the worker for the first answer.
 
@@ -31,8 +38,16 @@ class WorkerExchanges:
     no exchange, and this has no thread then.
     """
 
-    def __init__(self, scheduler: Scheduler, worker: RegionWorker, in_progress: Callable[[], int]) -> None:
-        """``in_progress``: the calls without an answer to all workers of this controller."""
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        worker: RegionWorker,
+        in_progress: Callable[[], int],
+        clock: Callable[[], float] = steady,
+    ) -> None:
+        """``in_progress``: the calls without an answer to all workers of this controller. ``clock``: ours, by which calls expire."""
+        self._clock = clock
+        self._ahead = deque([worker.ahead], MEASURES)  # of the worker's clock; each less what its message travelled
         self._in_progress = in_progress
         self._scheduler = scheduler
         self._worker = worker
@@ -44,7 +59,7 @@ class WorkerExchanges:
         self._number = 0
         self._ended = 0  # the newest exchange that has returned
         self._began = self._returned = float("-inf")  # when the last exchange did, on this process's clock
-        self._until = 0.0  # seconds since the epoch: when the last call expires
+        self._until = 0.0  # on our clock: when the last call expires
         self._is_sending = False
 
     def answer(self, call: VerbCall) -> CallAnswer:
@@ -59,7 +74,7 @@ class WorkerExchanges:
                 Thread(target=self._send, daemon=True).start()
             self._changed.notify()
         try:
-            return future.result(call.expires - time.time())
+            return future.result(call.expires - self._clock())
         except TimeoutError:
             with self._changed:
                 self._answers.pop(call.nonce, None)
@@ -90,11 +105,17 @@ class WorkerExchanges:
         return self._began + pause if self._waiting else max(self._began + pause, self._returned + PAUSE_OF_A_QUESTION)
 
     def _next(self) -> Exchange:
-        calls, received = tuple(self._waiting), tuple(self._received)
+        """The worker gets the time at which each call expires by its own clock.
+
+        Its clock is ahead by at least the greatest of the last measures. So what it takes for a call's age is never too small.
+        """
+        ahead = max(self._ahead)
+        calls = tuple(replace(call, expires=call.expires + ahead) for call in self._waiting)
+        received = tuple(self._received)
         self._waiting, self._received = [], []
         self._number += 1
         self._began = time.monotonic()
-        seconds = max(0.0, self._until - time.time())
+        seconds = max(0.0, self._until - self._clock())
         return Exchange(self._worker.process, self._controller, self._number, received, seconds, calls)
 
     def _carry_out(self, exchange: Exchange, sent: Collection[str]) -> None:
@@ -106,6 +127,7 @@ class WorkerExchanges:
             reply = decode_reply(self._scheduler.call(function, self._worker.address, (data,), exchange.seconds))
             if reply.process != self._worker.process:
                 raise CallLostError("it was started again since the call was made")
+            self._ahead.append(reply.clock - self._clock())
             answers = {each.nonce: each for each in reply.answers}
         except RemoteError as error:  # it was not submitted
             lost = CallLostError(str(error))

@@ -25,7 +25,8 @@ LOST = "worker-lost"
 class VerbCall:
     """One verb of the agent for one node. ``words``: the verb and its arguments; ``payload``: its input.
 
-    ``expires``: seconds since the epoch, when the controller stops waiting. ``deadline``: seconds for the verb.
+    ``expires``: when the controller stops waiting, by the steady clock of whoever has the call: ``WorkerExchanges`` converts it.
+    ``deadline``: seconds for the verb.
     ``released``: nodes with connections that are no longer needed.
     """
 
@@ -66,9 +67,13 @@ class CallAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeReply:
-    """What an exchange returned: the process that carried it out, and the answers to calls of this controller."""
+    """What an exchange returned: the process that carried it out, and the answers to calls of this controller.
+
+    ``clock``: the steady clock of the worker when it replied.
+    """
 
     process: str
+    clock: float
     answers: tuple[CallAnswer, ...]
 
 
@@ -81,7 +86,7 @@ class NodeNames:
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
-    """A worker process. ``version``: of rollout; ``agent``: digest of its agent program; ``clock``: seconds since the epoch.
+    """A worker process. ``version``: of rollout; ``agent``: digest of its agent program; ``clock``: its steady clock.
 
     ``trouble``: why it cannot reach nodes; ``""``: it can.
     """
@@ -106,9 +111,10 @@ def encode_answer(answer: CallAnswer) -> bytes:
     return _encode(answer)
 
 
-def encode_reply(process: str, answers: Iterable[bytes]) -> bytes:
-    """What an exchange returns: the process that carried it out, and encoded answers."""
-    return b'{"process": %s, "answers": [%s]}' % (json.dumps(process).encode("ascii"), b", ".join(answers))
+def encode_reply(process: str, clock: float, answers: Iterable[bytes]) -> bytes:
+    """What an exchange returns: the process that carried it out, its steady clock, and encoded answers."""
+    head = json.dumps({"process": process, "clock": clock})[:-1].encode("ascii")
+    return b'%s, "answers": [%s]}' % (head, b", ".join(answers))
 
 
 def decode_reply(data: bytes) -> ExchangeReply:

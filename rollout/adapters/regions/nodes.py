@@ -19,6 +19,7 @@ from threading import Lock
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.exchanges import WorkerExchanges
 from rollout.adapters.regions.messages import LOST, VerbCall, encode_names, lost
+from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.workers import CallLostError, RegionWorker, RegionWorkers, Scheduler
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import RegionStanding, region_of_zone
@@ -40,11 +41,14 @@ LOOKS = ("snapshot", "status", "verify")
 class RegionNodes:
     """Implements the port ``Nodes``. ``own``: this machine's SSH. ``notice`` gets each zone that goes away, once."""
 
-    def __init__(self, scheduler: Scheduler, own: Nodes, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, own: Nodes, notice: Callable[[str], None], clock: Callable[[], float] = steady
+    ) -> None:
+        self._clock = clock
         self._scheduler = scheduler
         self._own = own
         self._notice = notice
-        self._workers = RegionWorkers(scheduler)
+        self._workers = RegionWorkers(scheduler, clock)
         self._lock = Lock()
         self._of_node: dict[str, str] = {}  # node → address of the worker that holds its connection
         self._failed: dict[str, set[str]] = defaultdict(set)  # node → addresses that lost its last call
@@ -66,7 +70,7 @@ class RegionNodes:
             self._zones[target.name] = target.zone
         call = VerbCall(
             nonce=secrets.token_hex(16),
-            expires=time.time() + command.deadline + TRAVEL,
+            expires=self._clock() + command.deadline + TRAVEL,
             target=target,
             words=command.request.words,
             payload=command.request.payload,
@@ -84,7 +88,7 @@ class RegionNodes:
             return self._without_region(target, command)
         except CallLostError as error:
             answer = lost(f"worker {worker.name} did not answer: {error}")
-            if _verb_of(command) in LOOKS and time.time() < call.expires:  # else the node may be what did not answer
+            if _verb_of(command) in LOOKS and self._clock() < call.expires:  # else the node may be what did not answer
                 answer = replace(answer, started=False, reference=AWAY)
         finally:
             self._count(worker.region, -1)
@@ -177,7 +181,9 @@ class RegionNodes:
     def _exchanges_with(self, worker: RegionWorker) -> WorkerExchanges:
         with self._lock:
             if worker.process not in self._exchanges:
-                self._exchanges[worker.process] = WorkerExchanges(self._scheduler, worker, self._in_progress)
+                self._exchanges[worker.process] = WorkerExchanges(
+                    self._scheduler, worker, self._in_progress, self._clock
+                )
             return self._exchanges[worker.process]
 
     def _count(self, region: str, change: int) -> None:

@@ -2,6 +2,8 @@
 
 A call runs on one named worker or not at all, with ``Client.run``: it is a message, not a task of Dask. So Dask keeps
 no result and never moves or repeats it. If its scheduler or worker does not answer, the call ends at its deadline.
+
+What peers send is data: from the first connection on, Dask loads no code in this process, and prints nothing for a peer.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
+import distributed.client
+import distributed.protocol.pickle
 from dask.config import get as dask_setting
 from distributed import Client, Security, Worker
 
 from rollout.adapters.regions.certificates import CertificateFiles
+from rollout.adapters.regions.plain_data import stand_in
 from rollout.adapters.regions.workers import CallLostError
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, UsageError
@@ -46,11 +51,30 @@ LINE_OF_A_CALL = "Run out-of-band function"
 VARIABLES = "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False"
 
 
+def read_plain_data_only() -> None:
+    """From now on this process runs no pickle that a peer has sent. Not for workers: Dask sends them their functions as pickles."""
+    plain = stand_in()
+    for module in (distributed.protocol.pickle, distributed.client):
+        vars(module)["pickle"] = plain
+
+
+class _QuietClient(Client):  # type: ignore[misc]
+    """It subscribes to no events: Dask would print what a peer sends on the operator's terminal, escapes included."""
+
+    def subscribe_topic(self, _topic: str, _handler: object) -> None:
+        """Dask subscribes each client to prints and warnings."""
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # a client that has refused what its scheduler sent would raise that again
+            super().__del__()
+
+
 class DaskScheduler:
     """``certificates``: required except on loopback. Thread-safe. The constructor raises ``UsageError``."""
 
     def __init__(self, address: str, certificates: CertificateFiles | None) -> None:
         _check_address(address, certificates)
+        read_plain_data_only()
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._address = address
         self._security: Any = None
@@ -114,7 +138,9 @@ class DaskScheduler:
 
     def _connected(self, seconds: float) -> Any:
         """A client, or ``TimeoutError``: Dask waits for ever for a scheduler that accepts and then says nothing."""
-        made = _aside(partial(Client, self._address, security=self._security, timeout=seconds, set_as_default=False))
+        made = _aside(
+            partial(_QuietClient, self._address, security=self._security, timeout=seconds, set_as_default=False)
+        )
         try:
             return made.result(seconds)
         except FutureTimeout:

@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -33,6 +33,7 @@ from rollout.adapters.regions.messages import (
     encode_reply,
     lost,
 )
+from rollout.adapters.regions.steady import steady
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.report import AgentRequest, RemoteAnswer
 from rollout.errors import RolloutError
@@ -61,17 +62,19 @@ class RegionStation:
     targets: dict[str, Target] = field(default_factory=dict)
     mailboxes: OrderedDict[str, Mailbox] = field(default_factory=OrderedDict)  # by controller
     lock: Lock = field(default_factory=Lock)
+    clock: Callable[[], float] = steady  # by which calls expire
 
     def exchange(self, data: bytes) -> bytes:
         """Begin the calls of an exchange, each at most once, and wait for the first answer of any call of its controller."""
         asked = decode_exchange(data)
         if asked.process != self.process:  # this process knows none of the calls
-            return encode_reply(self.process, ())
+            return encode_reply(self.process, self.clock(), ())
         mailbox = self._mailbox(asked.controller)
         for call in asked.calls:
             if self.is_new(call.nonce):
                 Thread(target=self._carry, args=(call, mailbox), daemon=True).start()
-        return encode_reply(self.process, mailbox.take(asked.number, asked.received, asked.seconds))
+        found = mailbox.take(asked.number, asked.received, asked.seconds)
+        return encode_reply(self.process, self.clock(), found)
 
     def _mailbox(self, controller: str) -> Mailbox:
         with self.lock:
@@ -97,7 +100,7 @@ class RegionStation:
         mailbox.put(call.nonce, encode_answer(CallAnswer(call.nonce, answer, time.monotonic() - began)))
 
     def _answer(self, call: VerbCall) -> RemoteAnswer:
-        left = call.expires - time.time()
+        left = call.expires - self.clock()
         if left < _least(call):
             self.release((call.target.name,))
             return lost("the call reached the worker after its deadline")
@@ -107,7 +110,7 @@ class RegionStation:
         request = AgentRequest(_program(), call.words, call.payload)
         command = agent_call.of_request(request, sudo=call.sudo, deadline=min(call.deadline, left))
         answer = self.nodes.run(call.target, command)
-        if time.time() > call.expires:  # nobody waits for it, and another worker has the node now
+        if self.clock() > call.expires:  # nobody waits for it, and another worker has the node now
             self.release((call.target.name,))
         return answer
 
@@ -178,4 +181,4 @@ def identify() -> bytes:
         process, trouble = station().process, ""
     except RolloutError as error:
         process, trouble = "", str(error)
-    return encode_identity(WorkerIdentity(process, __version__, _own_agent(), time.time(), trouble))
+    return encode_identity(WorkerIdentity(process, __version__, _own_agent(), steady(), trouble))

@@ -14,6 +14,7 @@ from rollout import __version__
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import WorkerIdentity, decode_identity
+from rollout.adapters.regions.steady import steady
 from rollout.core.model.regions import region_of_worker, region_of_zone
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
@@ -25,9 +26,6 @@ IDENTIFY_SECONDS = 30.0
 IDENTIFY_WIDTH = 32
 ASK_AGAIN = 30.0
 """Seconds until a worker without an answer is asked again."""
-
-SKEW = 5.0
-"""Seconds that the clocks of a worker and of the controller may differ, the way of the answer included."""
 
 
 class CallLostError(Exception):
@@ -58,13 +56,17 @@ class NoScheduler:
 
 @dataclass(frozen=True, slots=True)
 class RegionWorker:
-    """A worker, and its answer. ``trouble``: why it is not used; ``""``: it is."""
+    """A worker, and its answer. ``trouble``: why it is not used; ``""``: it is.
+
+    ``ahead``: the least seconds by which its steady clock is ahead of ours.
+    """
 
     name: str
     address: str
     process: str
     trouble: str
     asked: float = 0.0  # on this process's clock
+    ahead: float = 0.0
 
     @property
     def is_settled(self) -> bool:
@@ -79,8 +81,9 @@ class RegionWorker:
 class RegionWorkers:
     """The workers of a scheduler, each asked once what it is. Thread-safe."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, clock: Callable[[], float] = steady) -> None:
         self._scheduler = scheduler
+        self._clock = clock
         self._agent = sha256(agent_program().encode()).hexdigest()
         self._lock = Lock()
         self._known: dict[str, RegionWorker] = {}  # by address
@@ -113,13 +116,14 @@ class RegionWorkers:
             return dict(zip(names, pool.map(self._identified, names.values(), names), strict=True))
 
     def _identified(self, name: str, address: str) -> RegionWorker:
-        """The identity of a new worker. It is not used if its rollout, its agent or its clock differs from ours."""
+        """The identity of a new worker. It is not used if its rollout or its agent differs from ours."""
         try:
             said = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
         except (RemoteError, CallLostError, ValueError) as error:
             trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
             return RegionWorker(name, address, "", trouble, time.monotonic())
-        return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic())
+        ahead = said.clock - self._clock()
+        return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic(), ahead)
 
     def _trouble(self, said: WorkerIdentity) -> str:
         if said.trouble:
@@ -128,8 +132,6 @@ class RegionWorkers:
             return f"it has rollout {printable(said.version, 40)}, not {__version__}"
         if said.agent != self._agent:
             return f"it has another agent program ({printable(said.agent[:12], 12)}, not {self._agent[:12]})"
-        if abs(said.clock - time.time()) > SKEW:
-            return f"its clock differs by {said.clock - time.time():.0f} s"
         return ""
 
 

@@ -14,6 +14,7 @@ from rollout.adapters.regions import mailbox
 from rollout.adapters.regions.exchanges import LONGEST_PAUSE, WorkerExchanges
 from rollout.adapters.regions.mailbox import Mailbox
 from rollout.adapters.regions.messages import CallAnswer, VerbCall, decode_exchange, encode_reply
+from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.worker import RegionStation
 from rollout.adapters.regions.workers import CallLostError, RegionWorker
 from rollout.app.ports import Target
@@ -66,7 +67,7 @@ class Link:
     def answer(self, node: str, seconds: float = PATIENCE) -> CallAnswer:
         target = Target(node, "10.0.0.1", "sre", 22, "eu")
         return self.to_worker.answer(
-            VerbCall(node, time.time() + seconds, target, "status", b"", sudo=True, deadline=30.0)
+            VerbCall(node, steady() + seconds, target, "status", b"", sudo=True, deadline=30.0)
         )
 
 
@@ -115,7 +116,7 @@ def test_an_answer_that_is_lost_on_the_way_is_asked_for_again_and_nothing_is_car
     def lose(reply: bytes) -> bytes:
         link.strike = lambda later: later
         lost.set_result(reply)
-        return encode_reply(link.station.process, ())
+        return encode_reply(link.station.process, 0.0, ())
 
     link.strike = lose
     assert link.answer("n1").answer.status == 0
@@ -126,7 +127,7 @@ def test_an_answer_that_is_lost_on_the_way_is_asked_for_again_and_nothing_is_car
 
 @pytest.mark.parametrize(
     ("reply", "said"),
-    [(b"no reply", "cannot be read"), (encode_reply("another", ()), "started again since the call was made")],
+    [(b"no reply", "cannot be read"), (encode_reply("another", 0.0, ()), "started again since the call was made")],
 )
 def test_a_reply_of_another_process_or_of_something_else_makes_all_calls_in_progress_lost(
     reply: bytes, said: str
