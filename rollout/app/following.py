@@ -34,13 +34,13 @@ def newest_plan(journal: PastRuns, cluster: str) -> Plan:
     header = next((each for each in journal.runs(cluster) if each.plan), None)
     if header is None:
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
-    return plan_codec.decode(header.plan, header.run)
+    return plan_codec.decode_journaled(header.plan, header.run)
 
 
 def plan_of(header: RunHeader) -> Plan | None:
     """``None`` for a run without one (a rollback), and for a plan that another version of rollout wrote."""
     try:
-        return plan_codec.decode(header.plan, header.run) if header.plan else None
+        return plan_codec.decode_journaled(header.plan, header.run) if header.plan else None
     except InputError:
         return None
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rollout.app.runs import check_in_inventory
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
-from rollout.core.run.order import revert_order
+from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
@@ -27,16 +27,19 @@ EMERGENCY_ZONE = Share(percent=50.0)
 HOLDING = frozenset(
     {
         NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE,
+        NodeState.UNREACHABLE, NodeState.GONE,
     }
 )  # fmt: skip
 """States of nodes that may have a run's change: a rollback reverts them."""
 
 
 def rollback_order(
-    state: RunState, run: str, chosen: frozenset[str], inventory: Inventory, limits: Limits, *, force: bool
+    state: RunState, run: str, chosen: frozenset[str] | None, inventory: Inventory, limits: Limits, *, force: bool
 ) -> Order:
     """The order that reverts a run on those of its nodes that may have its change.
+
+    ``chosen``: these nodes of the inventory only (``None``: all). Nodes of the run that the inventory does not list are left out
+    and reported: they keep none of the others from being reverted.
 
     A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended.
     """
@@ -44,9 +47,19 @@ def rollback_order(
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and (claimed or record.state in HOLDING or record.owed)
+        if (chosen is None or name in chosen) and (claimed or record.state in HOLDING or record.owed)
     }
-    return _revert_order(run, inventory, transactions, limits, force=force)
+    listed = {name: tx for name, tx in transactions.items() if name in inventory.nodes}
+    absent = {
+        name: Leaver(GONE, f"{_not_listed(inventory)}; it may still have the change")
+        for name in transactions
+        if name not in listed and state.nodes[name].state is not NodeState.PENDING
+    }
+    return _revert_order(run, inventory, listed, limits, leavers(absent), force=force)
+
+
+def _not_listed(inventory: Inventory) -> str:
+    return f"the node list of {inventory.remembered} does not have it" if inventory.remembered else IS_GONE
 
 
 def _revert_order(
@@ -58,7 +71,6 @@ def _revert_order(
     *,
     force: bool,
 ) -> Order:
-    check_in_inventory(transactions, inventory, "use --limit")
     one_at_a_time = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
     if limits.per_zone is None and len(sizes(inventory.nodes.values(), AreaKind.ZONE)) > 1:
         limits = replace(limits, per_zone=EMERGENCY_ZONE)

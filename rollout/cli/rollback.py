@@ -176,7 +176,9 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     source = replay(journal, known_run(session, journal.listed(), run))
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
-    order = rollback_order(source, new_run_id(), chosen, inventory, limits, force=force)
+    order = rollback_order(source, new_run_id(), chosen if limit else None, inventory, limits, force=force)
+    for left in order.left_out:
+        click.echo(f"not in the rollback, {left.what}: {left.nodes}: {left.reason}", err=session.output != "text")
     say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if freeze := freeze_in(journal, order.cluster):
         click.echo(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")

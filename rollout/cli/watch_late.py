@@ -130,7 +130,7 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     source = replay(journal, watcher.run)
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(inventory.nodes)
-    order = rollback_order(source, new_run_id(), chosen, inventory, watcher.plan.limits, force=False)
+    order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, force=False)
     say_passed(session, inventory, watcher.plan)
     code = revert_by_journal(session, journal, source, order, inventory, chosen)
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
