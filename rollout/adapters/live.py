@@ -62,6 +62,7 @@ _LOOKS: dict[NodeState, tuple[str, str]] = {
     NodeState.UNREACHABLE: ("?", "red"),
     NodeState.UNKNOWN: ("?", "yellow"),
     NodeState.SKIPPED: ("-", "dim"),
+    NodeState.GONE: ("×", "dim"),
     NodeState.PENDING: ("·", "dim"),
 }
 _SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_COME: " ", WaveStanding.STOPPED: "■"}

@@ -242,6 +242,7 @@ class RecallingSources:
         self._sources = sources
         self._folder = folder
         self._say = say
+        self.taken = ""  # when the list that was used was given; "": the API server answered
 
     def ansible(self, path: str) -> str:
         return self._sources.ansible(path)
@@ -253,6 +254,7 @@ class RecallingSources:
             kept = _read(_path(self._folder, kubeconfig, context))
             if kept is None:
                 raise
+            self.taken = kept.taken
             self._say(f"the API server did not list its nodes ({error.message}); using its node list of {kept.taken}")
             return kept.nodes
 

@@ -11,7 +11,7 @@ from rollout.core.run.state import Goal, NodeState, Phase, RunState
 MAY_HOLD = frozenset(
     {
         NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE,
+        NodeState.UNREACHABLE, NodeState.GONE,
     }
 )  # fmt: skip
 """States of nodes that may have a run's change: a rollback reverts them."""

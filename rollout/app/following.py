@@ -32,7 +32,7 @@ from rollout.errors import InputError, StateError
 def plan_of(header: RunHeader) -> Plan | None:
     """``None`` for a run without one (a rollback), and for a plan that another version of rollout wrote."""
     try:
-        return plan_codec.decode(header.plan, header.run) if header.plan else None
+        return plan_codec.decode_journaled(header.plan, header.run) if header.plan else None
     except InputError:
         return None
 

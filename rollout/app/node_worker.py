@@ -7,7 +7,7 @@ parse its answer. The machine decides what the answer means for the run.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
@@ -19,7 +19,9 @@ from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, r
 from rollout.app.node_gates import BASELINE_UNKNOWN, Judgement, NodeGates, UntouchableError
 from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
+from rollout.app.roll_call import lists_all
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.fleet_changes import GONE, IS_GONE
 from rollout.core.model.freeze import FROZEN, told
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gates import GateKind, GateScope
@@ -82,6 +84,7 @@ class NodeWorker:
     who: str = ""
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
+    lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
     claimed: dict[str, float] = field(default_factory=dict)  # node that is being drained → when it was last claimed
     just_measured: dict[str, JustMeasured] = field(default_factory=dict)  # node → the answer to its apply
     not_ours: dict[str, Answered] = field(default_factory=dict)  # answers of nodes found taken over in a round
@@ -104,7 +107,14 @@ class NodeWorker:
                 return self._wave_gates.judge(command)
             case LiftSilences():
                 return self._wave_gates.lift(command)
+        if command.node not in self.access.targets and command.verb is not Verb.UNCORDON:
+            return self._gone(command)
         return _DOING.get(command.verb, NodeWorker._answered)(self, command)
+
+    def _gone(self, ask: Ask) -> Answered:
+        """The inventory does not list it: there is nothing to ask, and nothing of ours to remove."""
+        trigger = Trigger.CLEANED if ask.verb is Verb.CLEAN else Trigger.GONE
+        return Answered(self.clock.now(), ask.node, ask.serial, ask.verb, trigger, GONE, IS_GONE)
 
     def _drain(self, ask: Ask) -> Answered:
         """No pod is evicted from a node that does not answer, that another run holds, or that cannot pass its gates."""
@@ -223,6 +233,8 @@ class NodeWorker:
 
     def _event(self, ask: Ask, report: Report) -> Answered:
         trigger, message = trigger_of(report, ask.tx if ask.void else ""), report.message
+        if trigger is Trigger.UNREACHED and ask.verb in _BEFORE_OR_AFTER and not self.lists(ask.node):
+            return self._gone(ask)
         reference, pod_starts, pulls_done = reference_of(report, trigger), None, None
         if ask.verb is Verb.MEASURE:
             trigger, reference, message = self._judged(ask, report)
@@ -382,6 +394,9 @@ class NodeWorker:
     def _wave_gates(self) -> WaveGates:
         return WaveGates(self.run, self._plan, self.local, self.clock, self.backends, self.who)
 
+
+_BEFORE_OR_AFTER = frozenset({Verb.APPLY, Verb.DRAIN, Verb.MEASURE})
+"""Verbs with which a node may be found to have left: before its change, or in the soak after its confirm."""
 
 _NO_PLAN = "a rollback neither applies, measures, confirms nor drains"
 _NOT_OF_THE_AGENT = "cordons and evictions are the API server's"

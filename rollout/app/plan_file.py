@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.plan import ChangeGroup, Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.planning import Preflight, preflight
@@ -40,6 +41,6 @@ def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
         yield Problem("plan-foreign-unit", message, hint=_AGAIN)
 
 
-def check_preflight(plan: Plan) -> Preflight:
-    """Whether the cluster is already too unhealthy to start."""
-    return preflight(plan, UNHEALTHY)
+def check_preflight(plan: Plan, changes: FleetChanges = UNCHANGED) -> Preflight:
+    """Whether the cluster is already too unhealthy to start. Nodes that left since the plan do not count."""
+    return preflight(plan, UNHEALTHY, changes)

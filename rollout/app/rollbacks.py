@@ -9,8 +9,8 @@ from rollout.app.after_run import MAY_HOLD
 from rollout.app.following import released_since, rolled_back_since
 from rollout.app.node_histories import changes_of_runs, files_of_plans, histories, newer_than, with_files
 from rollout.app.ports import PastRuns
-from rollout.app.runs import check_in_inventory
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
@@ -18,8 +18,8 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import on_top_of
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
-from rollout.core.run.order import revert_order
-from rollout.core.run.state import LeftOut, Order, Phase, RunState
+from rollout.core.run.order import leavers, revert_order
+from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.suggest import did_you_mean
@@ -64,7 +64,7 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
 def rollback_order(
     state: RunState,
     run: str,
-    chosen: frozenset[str],
+    chosen: frozenset[str] | None,
     inventory: Inventory,
     limits: Limits,
     since: SinceRun = NOTHING_SINCE,
@@ -72,6 +72,9 @@ def rollback_order(
     force: bool,
 ) -> Order:
     """The order that reverts a run on those of its nodes that may have its change.
+
+    ``chosen``: these nodes of the inventory only (``None``: all). Nodes of the run that the inventory does not list are left out
+    and reported: they keep none of the others from being reverted.
 
     A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended. Nodes that
     a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, unless
@@ -82,12 +85,24 @@ def rollback_order(
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if name in chosen and name not in back and (claimed or record.state in MAY_HOLD or record.owed)
+        if (chosen is None or name in chosen)
+        and name not in back
+        and (claimed or record.state in MAY_HOLD or record.owed)
     }
-    left_out = () if force else tuple(_below(since.on_top, transactions))
-    below = {name for names in since.on_top.values() for name in names} if not force else frozenset()
-    reverted = {name: transaction for name, transaction in transactions.items() if name not in below}
-    return _revert_order(run, inventory, reverted, limits, left_out, force=force)
+    listed = {name: transaction for name, transaction in transactions.items() if name in inventory.nodes}
+    absent = {
+        name: Leaver(GONE, f"{_not_listed(inventory)}; it may still have the change")
+        for name in transactions
+        if name not in listed and state.nodes[name].state is not NodeState.PENDING
+    }
+    below = () if force else tuple(_below(since.on_top, listed))
+    kept = frozenset() if force else frozenset(name for names in since.on_top.values() for name in names)
+    reverted = {name: transaction for name, transaction in listed.items() if name not in kept}
+    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *below), force=force)
+
+
+def _not_listed(inventory: Inventory) -> str:
+    return f"the node list of {inventory.remembered} does not have it" if inventory.remembered else IS_GONE
 
 
 def _below(on_top: Mapping[str, tuple[str, ...]], nodes: Collection[str]) -> Iterator[LeftOut]:
@@ -108,7 +123,6 @@ def _revert_order(
     *,
     force: bool,
 ) -> Order:
-    check_in_inventory(transactions, inventory, "use --limit")
     one_at_a_time = [name for name in transactions if role_of(inventory.nodes[name].labels) is Role.CONTROL_PLANE]
     if limits.per_zone is None and len(sizes(inventory.nodes.values(), AreaKind.ZONE)) > 1:
         limits = replace(limits, per_zone=EMERGENCY_ZONE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
@@ -15,25 +15,29 @@ from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker, Zones
+from rollout.app.roll_call import lists_all
 from rollout.core.health_gates.required_back_ends import Needs, needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.calendar import ChangeCalendar
+from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
+from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
 from rollout.core.presentation.summary import RunSummary
 from rollout.core.presentation.summary_text import plan_again
-from rollout.core.run.events import Approved, Resumed
+from rollout.core.run.commands import Ask, Command
+from rollout.core.run.events import Approved, Event, FleetRead, Resumed
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.order import apply_order
 from rollout.core.run.retries import need_a_plan
-from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
+from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.errors import InputError, StateError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,17 @@ class Tools:
     zones: Zones = field(default_factory=NoZones)
     regions: Callable[[], Sequence[RegionStanding]] = tuple  # of the nodes, if workers of regions reach them
     keep: Keep = keep_nothing  # stores the trace of an answer that rollout fails on
+    lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
 
 
-def check_plan(plan: Plan, inventory: Inventory, file: str) -> None:
-    """A plan may only be applied to the inventory it was made for."""
-    if plan.cluster != inventory.cluster or plan.inventory_digest != inventory.digest:
-        raise InputError(
-            (
-                Problem(
-                    "plan-for-another-inventory",
-                    f"{file} was made for {plan.cluster} with another version of its inventory",
-                    hint=f"plan again: rollout plan --cluster {inventory.cluster}",
-                ),
-            )
-        )
+def check_plan(plan: Plan, inventory: Inventory, file: str, jumps: Jumps) -> FleetChanges:
+    """What changed in the fleet since the plan. ``InputError``: one of its nodes is reached otherwise or sits elsewhere.
+
+    ``jumps``: the bastions on the way to its nodes, as far as they are known here.
+    """
+    changes = fleet_changes(plan, inventory, jumps)
+    check_fleet(plan, inventory, changes, file)
+    return changes
 
 
 def check_nothing_unfinished(journal: Journal, cluster: str) -> None:
@@ -112,16 +113,32 @@ _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
 
 
-def start_apply(plan: Plan, access: NodeAccess, tools: Tools, approvals: Sequence[Approval] = ()) -> RunState:
-    """Start a run that applies a plan."""
+def start_apply(
+    plan: Plan,
+    access: NodeAccess,
+    tools: Tools,
+    approvals: Sequence[Approval] = (),
+    changes: FleetChanges = UNCHANGED,
+    calendar: ChangeCalendar | None = None,
+) -> RunState:
+    """Start a run that applies a plan to those of its nodes that are still there. ``changes``: in the fleet since the plan.
+
+    ``calendar`` is the inventory's of today, as in ``resume``.
+    """
     check_nothing_unfinished(tools.journal, plan.cluster)
-    order = apply_order(tools.new_run_id(), plan)
+    order = apply_order(tools.new_run_id(), plan, changes)
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
-        has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep,
+        has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
     )  # fmt: skip
-    return begin(order, counter, plan_codec.encode(plan), worker, tools, plan.calendars, approvals)
+    calendars = _with_todays(plan.calendars, calendar)
+    return begin(order, counter, plan_codec.encode(plan), worker, tools, calendars, approvals)
+
+
+def _with_todays(planned: Sequence[ChangeCalendar], today: ChangeCalendar | None) -> Sequence[ChangeCalendar]:
+    """A freeze that was written since the plan counts too."""
+    return (*planned, today) if today is not None and today not in planned else planned
 
 
 def start_revert(order: Order, counter: int, access: NodeAccess, tools: Tools) -> RunState:
@@ -252,32 +269,65 @@ def _was_turned_away(journal: Journal, state: RunState) -> bool:
     return state.ending in _TURNED_AWAY and not has_acted(journal, state.order.run)
 
 
-def resume(state: RunState, access: NodeAccess, tools: Tools, calendar: ChangeCalendar | None = None) -> RunState:
+def resume(
+    state: RunState,
+    access: NodeAccess,
+    tools: Tools,
+    calendar: ChangeCalendar | None = None,
+    changes: FleetChanges = UNCHANGED,
+) -> RunState:
     """Resume a run: take a new token, read every node, and continue from the state that the nodes report.
 
-    ``calendar`` is the inventory's of today: a freeze that was written since the plan counts too.
+    ``calendar`` is the inventory's of today. ``changes``: in the fleet since the run's order was made; ``access`` has the
+    nodes that did not leave.
     """
     order = state.order
     plan = _plan_of(tools.journal, order.run)
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
-        EndedRuns(tools.journal, order.cluster), tools.keep,
+        EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
     )  # fmt: skip
-    planned = plan.calendars if plan is not None else ()
-    today = () if calendar is None or calendar in planned else (calendar,)
-    return go_on(order, worker, tools, (*planned, *today))
+    calendars = _with_todays(plan.calendars if plan is not None else (), calendar)
+    return go_on(order, worker, tools, calendars, changes)
 
 
-def go_on(order: Order, worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar] = ()) -> RunState:
+def go_on(
+    order: Order,
+    worker: Worker,
+    tools: Tools,
+    calendars: Sequence[ChangeCalendar] = (),
+    changes: FleetChanges = UNCHANGED,
+) -> RunState:
     """Continue a run under the lease, from a fresh replay: others may have acted while the operator was asked."""
     with leased(tools.journal, order.cluster, order.run):
         state = _newest(tools.journal, order.run)
         if state.phase is Phase.ENDED and state.ending is Ending.DONE:
             _withdraw_unheard(tools.journal, state)
-        event = Resumed(tools.clock.now(), max(state.counter, state.highest) + 1)
-        state, commands = step(state, event)
-        return _driver(worker, tools, calendars).run(state, commands, [event])
+        at = tools.clock.now()
+        events: list[Event] = [Resumed(at, max(state.counter, state.highest) + 1)]
+        left = {name: leaver.reference for name, leaver in changes.left.items()}
+        if (
+            left
+            or changes.sizes != AS_PLANNED
+            or any(record.state is NodeState.GONE for record in state.nodes.values())
+        ):
+            events.append(FleetRead(at, left, changes.sizes.racks, changes.sizes.zones))
+        commands: list[Command] = []
+        for event in events:
+            state, asked = step(state, event)
+            commands += asked
+        return _driver(worker, tools, calendars).run(state, _still_asked(state, commands), events)
+
+
+def _still_asked(state: RunState, commands: Sequence[Command]) -> tuple[Command, ...]:
+    """Without questions to nodes that left."""
+    return tuple(
+        each
+        for each in commands
+        if not isinstance(each, Ask)
+        or (state.nodes[each.node].asked is each.verb and state.nodes[each.node].serial == each.serial)
+    )
 
 
 def _withdraw_unheard(journal: Journal, state: RunState) -> None:
@@ -294,14 +344,21 @@ def needs_of_run(journal: Journal, run: str) -> Needs:
 def _plan_of(journal: Journal, run: str) -> Plan | None:
     written = journal.header(run).plan
     try:
-        return plan_codec.decode(written, f"the plan of {run}") if written else None
+        return plan_codec.decode_journaled(written, f"the plan of {run}") if written else None
     except InputError as exc:
         hint = f"use the version of rollout that wrote it, or `rollout rollback {run}`"
         raise StateError("journal-unreadable", str(exc), hint=hint) from exc
 
 
-def check_in_inventory(names: Iterable[str], inventory: Inventory, hint: str) -> None:
-    """``UsageError`` for nodes that are not in the inventory: only the inventory defines how a node is reached."""
-    gone = [name for name in names if name not in inventory.nodes]
-    if gone:
-        raise UsageError("not-in-inventory", f"the inventory no longer has {printable(fold(gone), 300)}", hint=hint)
+def changes_since(state: RunState, journal: Journal, inventory: Inventory, jumps: Jumps) -> FleetChanges:
+    """What changed in the fleet since a run began. ``UsageError``: a kept list of nodes does not have all of its nodes.
+
+    Only an answer of the source shows that a node left. A list that was kept may be older than the node.
+    """
+    plan = _plan_of(journal, state.order.run)
+    changes = run_changes(state.order.nodes, plan.nodes if plan is not None else {}, state.order, inventory, jumps)
+    if changes.left and inventory.remembered:
+        what = f"the node list of {inventory.remembered} does not have {printable(fold(changes.left), 300)}"
+        hint = "whether they left is not known: repeat the command once the API server answers"
+        raise UsageError("not-in-inventory", what, hint=hint)
+    return changes

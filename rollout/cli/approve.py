@@ -20,6 +20,7 @@ from rollout.core.model.approvals import Approval, ApprovalRule, statement
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import does_lines
+from rollout.core.plans.fleet_comparison import change_lines
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
@@ -50,7 +51,9 @@ def approve(session: Session, plan_file: Path, key: str, yes: bool) -> int:  # n
     """
     plan = plan_in(plan_file)
     inventory = session.inventory(plan.cluster)
-    check_plan(plan, inventory, str(plan_file))
+    changes = check_plan(plan, inventory, str(plan_file), session.jumps(inventory, plan.nodes))
+    for line in change_lines(changes):
+        click.echo(line, err=session.output != "text")
     rules = rules_for(plan, inventory)
     if not rules:
         raise UsageError(

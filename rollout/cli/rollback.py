@@ -179,7 +179,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
     since = since_run(journal, source.order.run)
     back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen.intersection(names))))}
-    order = rollback_order(source, new_run_id(), chosen, inventory, limits, since, force=force)
+    order = rollback_order(source, new_run_id(), chosen if limit else None, inventory, limits, since, force=force)
     if session.output == "text":
         for line in not_reverted_lines(back, order.left_out):
             click.echo(line)

@@ -22,7 +22,7 @@ from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
 from rollout.app.reading import only, read_receipts
 from rollout.app.runs import (
-    check_in_inventory,
+    changes_since,
     check_nothing_unfinished,
     check_plan,
     highest_counter,
@@ -48,11 +48,13 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
+from rollout.core.plans.fleet_comparison import change_lines, field_lines, fleet_changes, promotion_lines
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_document, nothing_lines, nothing_to_change
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
+from rollout.core.run.order import promoted
 from rollout.core.run.state import Ending, Goal, Phase, RunState
 from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
@@ -173,22 +175,30 @@ def _applied(
     fresh: bool,
 ) -> int:
     """``fresh``: the plan was made just now over these connections."""
-    preflight = check_preflight(plan)
+    changes = fleet_changes(plan, inventory, session.jumps(inventory, plan.nodes))
+    for line in (*change_lines(changes), *promotion_lines(promoted(plan, changes))):
+        click.echo(line, err=session.output != "text")
+    preflight = check_preflight(plan, changes)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
     if not plan.nodes:
         return _tell(session, nothing_to_change(plan))
     check_nothing_unfinished(session.past(), plan.cluster)
     check_not_frozen(session.past(), plan.cluster)
-    if not fresh and _is_applied(session, nodes, plan, inventory):
-        return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(session.past(), plan)))
-    what = f"{counted(len(plan.nodes), 'node')} of {plan.cluster} will be changed"
+    there = tuple(name for name in plan.nodes if name not in changes.left)
+    if not fresh and _is_applied(session, nodes, plan, inventory, there):
+        runs = runs_that_applied(session.past(), plan)
+        return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs, changes))
+    what = f"{counted(len(there), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         words = (*does_lines(plan), *closed_lines(plan.calendars, SystemZones(), WAITS))
         click.echo("\n".join(words), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
-        with session.tools(session.journal(), plan.limits.in_flight, backends, nodes=nodes) as tools:
-            state = start_apply(plan, session.access(inventory, tuple(plan.nodes)), tools, approvals)
+        with session.tools(
+            session.journal(), plan.limits.in_flight, backends, nodes=nodes, cluster=plan.cluster
+        ) as tools:
+            access = session.access(inventory, there)
+            state = start_apply(plan, access, tools, approvals, changes, inventory.calendar)
     return exit_code(state) or 0
 
 
@@ -206,13 +216,13 @@ def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Invento
     plan = plan_in(path)
     check_digest(plan, digest, path)
     inventory = session.inventory(plan.cluster)
-    check_plan(plan, inventory, str(path))
+    check_plan(plan, inventory, str(path), session.jumps(inventory, plan.nodes))
     return plan, inventory
 
 
-def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory) -> bool:
-    """Whether every node already has the plan's bytes. ``UsageError``: the plan fits no node any more."""
-    access = session.access(inventory, tuple(plan.nodes))
+def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, there: tuple[str, ...]) -> bool:
+    """Whether every node that is still there has the plan's bytes. ``UsageError``: the plan fits no node any more."""
+    access = session.access(inventory, there)
     found = look_before(plan, access, nodes, session.past(), session.traces.keep)
     check_nodes_not_frozen(plan.cluster, found.frozen)
     answer = found.answer()
@@ -382,7 +392,9 @@ def _check_approvals(session: Session, journal: Journal, state: RunState, invent
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:
     cluster = state.order.cluster
     inventory = session.inventory_or_remembered(cluster)
-    check_in_inventory(state.order.nodes, inventory, "the run needs it: add it again, even if it is unreachable")
+    changes = changes_since(state, journal, inventory, session.jumps(inventory, state.order.nodes))
+    for line in (*change_lines(changes), *field_lines(changes.fields)):
+        click.echo(line, err=session.output != "text")
     _check_approvals(session, journal, state, inventory)
     if state.order.goal is Goal.APPLY and state.halt is None and state.phase is not Phase.ENDED:
         check_not_frozen(journal, cluster)  # else nothing is applied any more: it ends what began
@@ -390,8 +402,9 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
         typed_confirmation(cluster, f"run {state.order.run} on {cluster} will continue{why}", yes=yes)
         if promote:  # only now: an operator who declines requests nothing
             journal.ask(state.order.run, RequestWord.CONTINUE, operator(), session.reason, "")
-        with session.tools(journal, state.order.limits.in_flight, backends) as tools:
-            state = resume_run(state, session.access(inventory, tuple(state.order.nodes)), tools, inventory.calendar)
+        with session.tools(journal, state.order.limits.in_flight, backends, cluster=cluster) as tools:
+            there = tuple(name for name in state.order.nodes if name not in changes.left)
+            state = resume_run(state, session.access(inventory, there), tools, inventory.calendar, changes)
             if state.order.goal is Goal.REVERT and state.ending is Ending.DONE:
                 from rollout.cli.rollback import proven  # an apply needs none of it
 

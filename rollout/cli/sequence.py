@@ -117,14 +117,16 @@ def _checked(
 ) -> tuple[Inventory, tuple[Approval, ...]]:
     """The inventory and the approvals of a cluster, after the checks that ``apply`` makes before it contacts a node."""
     inventory = session.inventory(each.cluster)
-    preflight = check_preflight(plan)
+    changes = check_plan(plan, inventory, each.plan, session.jumps(inventory, plan.nodes))
+    preflight = check_preflight(plan, changes)
     if preflight.refused:
         raise InputError((Problem("preflight", f"nothing was touched: {preflight_text(preflight)}", each.place),))
-    check_plan(plan, inventory, each.plan)
     check_nothing_unfinished(journal, each.cluster)
     check_backends(inventory, needs_of(plan), session.kubeconfig)
     if session.engine is not None:
-        session.access(inventory, tuple(plan.nodes))  # refuses a zone without a worker
+        session.access(
+            inventory, tuple(name for name in plan.nodes if name not in changes.left)
+        )  # refuses a zone without a worker
     return inventory, runs.approvals(session, plan, inventory, file.parent / each.plan)
 
 

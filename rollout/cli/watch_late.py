@@ -131,7 +131,7 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(inventory.nodes)
     since = since_run(journal, watcher.run)
-    order = rollback_order(source, new_run_id(), chosen, inventory, watcher.plan.limits, since, force=False)
+    order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
     say_passed(session, inventory, watcher.plan)
     code = revert_by_journal(session, journal, source, order, inventory, chosen) if order.nodes else 0
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.regions import RegionStanding
+    from rollout.core.plans.fleet_comparison import Jumps
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024
@@ -110,7 +111,18 @@ class Session:
         from rollout.app.load import load_cluster
 
         sources = RecallingSources(self.sources(), self.state, _say)
-        return load_cluster(self.files(), sources, cluster, self.kubeconfig)
+        inventory = load_cluster(self.files(), sources, cluster, self.kubeconfig)
+        return replace(inventory, remembered=sources.taken)
+
+    def jumps(self, inventory: Inventory, names: Iterable[str]) -> Jumps:
+        """Node → the bastions on the way to it from here. Workers of regions have ways of their own, which are not known."""
+        if self.engine is not None:
+            return {}
+        from rollout.app.reading import access_to
+
+        chosen = tuple(name for name in names if name in inventory.nodes)
+        found = self.resolver.jumps(access_to(inventory, "", chosen).targets.values())
+        return {name: tuple(map(str, hops)) for name, hops in found.items()}
 
     def sources(self) -> ApiSources:
         from rollout.adapters.node_sources import RealSources, RememberingSources
@@ -303,9 +315,11 @@ class Session:
         backends: Backends | None = None,
         interrupts: Interrupts | None = None,
         nodes: Nodes | None = None,
+        cluster: str = "",
     ) -> Iterator[Tools]:
         """Everything a run needs, closed at the end. ``backends``: what its gates ask (``None``: it has no such gates).
-        ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one).
+        ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one). ``cluster``: its
+        inventory is read again if a node does not answer before its change (``""``: it is not).
         """
         from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
@@ -313,6 +327,7 @@ class Session:
         from rollout.adapters.local import LocalCommands
         from rollout.adapters.zones import SystemZones
         from rollout.app.backends import Backends
+        from rollout.app.roll_call import RollCall, lists_all
         from rollout.app.runs import Tools
 
         interrupts = interrupts or self.interrupts
@@ -339,6 +354,7 @@ class Session:
                     zones=SystemZones(),
                     regions=self._regions_of(connections),
                     keep=self.traces.keep,
+                    lists=RollCall(lambda: self.inventory(cluster).nodes, SystemClock()) if cluster else lists_all,
                 )
         except KeyboardInterrupt:
             raise SecondInterruptError from None

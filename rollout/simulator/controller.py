@@ -50,7 +50,7 @@ def moments(state: RunState) -> Iterator[float]:
     window = max(1, int(limits.pace)) / limits.pace
     yield from (at + window for at in state.started)
     patience = state.order.guard + GRACE
-    records = Records.of(state.order, state.nodes, state.now)
+    records = Records.of(state.order, state.nodes, state.now, state.fewer)
     for _, record in records.those(records.listed(NodeList.SETTLING)):
         yield record.busy_until
     for _, record in records.those(records.listed(NodeList.POSTPONED)):

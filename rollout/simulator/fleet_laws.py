@@ -310,13 +310,16 @@ def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
             return node.files == NEW and found is not None and found.state is ReceiptState.CONFIRMED
         case NodeState.UNREACHABLE:
             return False  # always pending recovery
+        case NodeState.GONE:
+            return True  # nobody looks at it
         case _:
             return node.files == OLD
 
 
 def _is_held(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
     ours = node.token.live and node.token.run == state.order.run
-    out_of_reach = record.owed or record.state is NodeState.UNREACHABLE or not node.powered
+    away = record.state in (NodeState.UNREACHABLE, NodeState.GONE)
+    out_of_reach = record.owed or away or not node.powered
     return ours and not out_of_reach and not record.leftovers and state.ending is not Ending.CLAIMED
 
 

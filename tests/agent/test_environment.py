@@ -75,7 +75,19 @@ def test_no_program_sees_anything_but_a_path_and_a_locale(tmp_path: Path, shell:
     assert node.confirm().outcome is Outcome.DONE
     assert node.trigger("guard") == 0
     assert node.revert().outcome is Outcome.DONE
-    allowed = {"TZ", "INVOCATION_ID", "PATH", "HOME", "LC_ALL", "PWD", "OLDPWD", "SHLVL", "_", "ROLLOUT_ROOT", "STANDIN_TIMEOUT"}
+    allowed = {
+        "TZ",
+        "INVOCATION_ID",
+        "PATH",
+        "HOME",
+        "LC_ALL",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "ROLLOUT_ROOT",
+        "STANDIN_TIMEOUT",
+    }
     assert {line.partition("=")[0] for line in seen.read_text().splitlines()} <= allowed
     assert "TZ=Asia/Kathmandu" not in seen.read_text(), "the agent itself sets TZ=UTC for systemctl"
     assert "LC_ALL=C" in seen.read_text().splitlines()

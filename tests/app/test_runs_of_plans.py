@@ -20,7 +20,6 @@ from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.node_histories import plans_in_force
 from rollout.app.ports import RunHeader
 from rollout.app.runs import (
-    check_in_inventory,
     check_nothing_unfinished,
     check_plan,
     highest_counter,
@@ -30,6 +29,8 @@ from rollout.app.runs import (
     with_pending_recovery,
 )
 from rollout.core.health_gates.required_back_ends import Needs
+from rollout.core.model.fleet_changes import UNCHANGED
+from rollout.core.model.inventory import Node
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary_text import since_lines
 from rollout.core.run.events import Answered, Trigger
@@ -80,10 +81,13 @@ def test_a_run_is_journaled_with_its_plan_and_its_reason(site: Site) -> None:
 
 
 def test_a_plan_is_only_for_the_inventory_that_it_was_made_for() -> None:
-    check_plan(SMALL, fleet(), "p.json")
-    for other in (replace(fleet(), cluster="d"), replace(fleet(), digest="1" * 64)):
+    plan = replace(SMALL, nodes={name: replace(node, settings="") for name, node in SMALL.nodes.items()})
+    same = {name: Node(name, name, "r", "z") for name in NAMES}
+    found = replace(fleet(), nodes=same)
+    assert check_plan(plan, found, "p.json", {}) == UNCHANGED
+    for other in (replace(found, cluster="d"), replace(found, nodes={**same, "n2": Node("n2", "n2", "r2", "z")})):
         with pytest.raises(InputError) as raised:
-            check_plan(SMALL, other, "p.json")
+            check_plan(plan, other, "p.json", {})
         assert raised.value.problems[0].reference == "plan-for-another-inventory"
 
 
@@ -314,14 +318,6 @@ def test_a_killed_rollback_is_resumed_and_still_takes_over_claims(site: Site, no
     site.answers, site.dies_at = [], None
     end = site.resume("r2")
     assert (end.ending, states(end)) == (Ending.DONE, {NodeState.REVERTED})
-
-
-def test_nodes_that_are_no_longer_in_the_inventory_are_refused() -> None:
-    check_in_inventory(NAMES, fleet(), "use --limit")
-    with pytest.raises(UsageError) as raised:
-        check_in_inventory([*NAMES, "n8", "n9"], fleet(), "use --limit")
-    assert (raised.value.reference, raised.value.hint) == ("not-in-inventory", "use --limit")
-    assert "n[8-9]" in raised.value.message
 
 
 # -------------------------------------------------------------------------------- what was confirmed last

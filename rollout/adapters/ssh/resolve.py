@@ -122,6 +122,20 @@ class Resolver:
                 found.setdefault((error.reference, error.message), []).append(target.name)
         return found
 
+    def jumps(self, targets: Iterable[Target]) -> dict[str, tuple[Endpoint, ...]]:
+        """Name → the bastions on the way to it, the nearest to us first; without names that cannot be resolved."""
+        found: dict[str, tuple[Endpoint, ...]] = {}
+        for target in targets:
+            try:
+                via, hops = self.resolve(target).via, list[Endpoint]()
+            except RemoteError:
+                continue
+            while via is not None:
+                hops.insert(0, via)
+                via = via.via
+            found[target.name] = tuple(hops)
+        return found
+
     def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
         """``behind``: the hosts behind this bastion; ``via``: the bastion before it in a chain."""
         settings = self._config.lookup(target.address, user=target.user, local_user=self._user)

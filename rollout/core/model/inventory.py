@@ -94,7 +94,7 @@ class Inventory:
     """A cluster's nodes in inventory order, its nodesets by name, and its settings in order of precedence.
 
     ``nodesets`` has every name that ``@name`` may mean: racks, zones, groups and ``@all``.
-    ``digest`` is the SHA-256 of the file as written. ``playbook`` is the default playbook of a plan; ``""``: not set.
+    ``digest`` is the SHA-256 of the file as written; ``machines`` is node → machine-id, as the source of the nodes reports it. ``playbook`` is the default playbook of a plan; ``""``: not set.
     """
 
     cluster: str
@@ -108,4 +108,6 @@ class Inventory:
     playbook_place: Place | None = field(default=None, compare=False)
     approvals: ApprovalRule | None = None  # what plans for this cluster need; None: no approval
     calendar: ChangeCalendar | None = None  # when changes of this cluster may start; None: always
+    machines: Mapping[str, str] = field(default_factory=dict)
+    remembered: str = ""  # when its nodes were listed, if the source did not answer now; "": it did
     controller_ssh: frozenset[str] = frozenset()  # regions: without a worker, this machine may reach their nodes

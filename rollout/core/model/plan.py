@@ -110,6 +110,12 @@ class ChangeGroup:
     change: Change
 
 
+def kind_of(label: str, change: Change) -> str:
+    """What a canary represents: nodes are of one kind if their changes differ only in bytes that rollout does not change."""
+    files = ((file.path, file.before == "", file.reasons) for file in change.files)
+    return repr((label, tuple(files), change.units, change.notes))
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedDrain:
     """A node to drain before its change: ``pods`` must go, and ``pod`` may take the longest.
@@ -143,6 +149,8 @@ class LessRoom:
 class PlannedNode:
     """One node that will be changed. ``machine_id`` and the file digests are compared on the node before the write.
 
+    ``jumps`` are the bastions on the way to it (``None``: not known where the plan was made). ``settings`` is a digest of the
+    settings that the inventory gave to it (``None``: the plan of a version that did not record it).
     ``drain`` is ``None`` if its pods stay; ``less_room`` is ``None`` if all pods that fit before fit after.
     """
 
@@ -157,6 +165,8 @@ class PlannedNode:
     port: int | None = None
     drain: PlannedDrain | None = None
     less_room: LessRoom | None = None
+    jumps: tuple[str, ...] | None = None
+    settings: str | None = None
 
 
 class Standing(StrEnum):

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan
-from rollout.core.plans.planning import kind_of
+from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, kind_of
 from rollout.core.text import diff, nodesets
 from rollout.core.text.terminal import counted, printable
 

@@ -17,7 +17,10 @@ from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 8
+VERSION = 9
+BEFORE = 8
+"""The version that did not record bastions and settings of nodes. Such plans are read in journals only."""
+
 MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -50,13 +53,27 @@ def file_name(plan: Plan, digest: str) -> str:
     return f"{plan.cluster}-{digest[:12]}.plan.json"
 
 
+def decode_journaled(data: bytes, run: str) -> Plan:
+    """The plan that a run was started with, also one of the version before: such a run may be resumed and verified."""
+    return _decoded(data, run, (VERSION, BEFORE))
+
+
 def decode(data: bytes, file: str) -> Plan:
-    """The plan in a file, or ``InputError``: not a plan, of another version, or edited since it was written."""
+    """The plan in a file, or ``InputError``: not a plan, of another version, or edited since it was written.
+
+    A plan of another version is refused: its digest, which people sign, is that of its own form.
+    """
+    return _decoded(data, file, (VERSION,))
+
+
+def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
     document = _load(data, file)
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    if type(version) is not int or version not in versions:
         raise _error(
             "plan-version",
-            f"{file} is a plan of version {printable(str(document.get('version')), 40)}; this rollout reads {VERSION}",
+            f"{file} is a plan of version {printable(str(version), 40)}; this rollout reads {VERSION}",
+            hint="plan again: `rollout plan`",
         )
     said = document.pop("digest", None)
     if _sealed(document) != (said, data):
@@ -64,12 +81,22 @@ def decode(data: bytes, file: str) -> Plan:
             "plan-edited", f"{file} was changed after it was written", hint="plan again; a plan is never edited"
         )
     document.pop("version")
+    if version == BEFORE:
+        _complete(document)
     try:
         plan: Plan = json_text.decode(Plan, document)
     except json_text.ShapeError as error:
         raise _error("plan-unreadable", f"{file}: {error}") from None
     _check_whole(plan, file)
     return plan
+
+
+def _complete(document: dict[str, Any]) -> None:
+    """What the version before did not record is not known."""
+    nodes = document.get("nodes")
+    for node in nodes.values() if isinstance(nodes, dict) else ():
+        if isinstance(node, dict):
+            node |= {"jumps": None, "settings": None}
 
 
 def _body(plan: Plan) -> dict[str, Any]:

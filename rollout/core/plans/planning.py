@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from rollout.core.model.areas import AreaKind, sizes
+from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.plan import (
@@ -18,9 +21,13 @@ from rollout.core.model.plan import (
     Remark,
     Standing,
     Wave,
+    kind_of,
 )
 from rollout.core.model.playbook import Policy, RevertTimes, SoakData, WaveKind, WaveRule
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
+from rollout.core.plans.fleet_comparison import Jumps, inventory_settings
+
+NO_JUMPS: Jumps = MappingProxyType({})
 
 # Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.
 #
@@ -156,12 +163,6 @@ class Preflight:
         return len(self.unhealthy) > self.most
 
 
-def kind_of(label: str, change: Change) -> str:
-    """What a canary represents: nodes are of one kind if their changes differ only in bytes that rollout does not change."""
-    files = ((file.path, file.before == "", file.reasons) for file in change.files)
-    return repr((label, tuple(files), change.units, change.notes))
-
-
 def groups(decided: Iterable[Decided]) -> tuple[tuple[ChangeGroup, ...], Mapping[str, str]]:
     """The distinct (label, change) pairs, largest first, and node → group name."""
     members: dict[tuple[str, Change], list[str]] = {}
@@ -191,8 +192,10 @@ def plan_of(
     blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
     way_back: RevertTimes | None = None,
+    jumps: Jumps = NO_JUMPS,
 ) -> Plan:
     """The plan with everything that apply needs, so that apply asks for nothing again."""
+    settings = inventory_settings(inventory)
     order = {name: at for at, name in enumerate(inventory.nodes)}
     entries = sorted(decided, key=lambda entry: order[entry.node.name])
     found, group_of = groups(entries)
@@ -209,7 +212,12 @@ def plan_of(
         limit=limit,
         groups=found,
         nodes={
-            entry.node.name: _planned(entry, group_of[entry.node.name], wave_of[entry.node.name]) for entry in entries
+            entry.node.name: replace(
+                _planned(entry, group_of[entry.node.name], wave_of[entry.node.name]),
+                jumps=jumps.get(entry.node.name),
+                settings=settings.get(entry.node.name, ""),
+            )
+            for entry in entries
         },
         left=tuple(sorted(left, key=lambda entry: order[entry.name])),
         waves=released,
@@ -259,12 +267,13 @@ def _planned(entry: Decided, group: str, wave: int) -> PlannedNode:
     )
 
 
-def preflight(plan: Plan, sick_references: frozenset[str]) -> Preflight:
+def preflight(plan: Plan, sick_references: frozenset[str], changes: FleetChanges = UNCHANGED) -> Preflight:
     """Compares nodes unreachable, or refused for one of ``sick_references``, with the playbook's preflight share."""
     unhealthy = tuple(
         entry.name
         for entry in plan.left
-        if entry.standing is Standing.UNREACHABLE or entry.reference in sick_references
+        if entry.name not in changes.unplanned
+        and (entry.standing is Standing.UNREACHABLE or entry.reference in sick_references)
     )
-    selected = len(plan.nodes) + len(plan.left)
+    selected = len(plan.nodes) + len(plan.left) - len(changes.left) - len(changes.unplanned)
     return Preflight(selected, unhealthy, plan.limits.preflight.of(selected))

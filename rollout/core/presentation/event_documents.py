@@ -5,7 +5,7 @@ These are not the names on disk: see ``journal_codec``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -166,6 +166,19 @@ class ResumedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetReadDocument:
+    """The inventory that a new controller read. ``left``: node of the run that is no longer in it → the reference.
+
+    ``racks`` and ``zones``: those with fewer nodes than ordered → their nodes now.
+    """
+
+    step: Inline[Step]
+    left: Mapping[str, str]
+    racks: Mapping[str, int]
+    zones: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class WindowClosedDocument:
     """By the plan's calendars no change may start, for the reason ``why``; ``opens`` ``None``: not known until when."""
 
@@ -193,7 +206,7 @@ class ApprovedDocument:
 EVENT_DOCUMENTS = (
     TickedDocument, AnsweredDocument, WaveOpenedDocument, WaveJudgedDocument, SilencesLiftedDocument,
     CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
-    ResumedDocument, WindowClosedDocument, WindowOpenedDocument, ApprovedDocument,
+    ResumedDocument, FleetReadDocument, WindowClosedDocument, WindowOpenedDocument, ApprovedDocument,
 )  # fmt: skip
 
 
@@ -213,6 +226,8 @@ def event_document(event: Event, after: RunState) -> object:
             return _of_people_and_clocks(step, event)
         case events.Resumed():
             return ResumedDocument(step, event.counter)
+        case events.FleetRead():
+            return FleetReadDocument(step, dict(event.left), dict(event.racks), dict(event.zones))
         case _:
             return _of_time_or_lifted(step, event)
 

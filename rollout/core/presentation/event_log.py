@@ -14,7 +14,16 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
 from rollout.core.presentation.waiting import extended, waits_for
-from rollout.core.run.events import Answered, Event, InterruptAsked, Resumed, Trigger, WaveJudged, WaveOpened
+from rollout.core.run.events import (
+    Answered,
+    Event,
+    FleetRead,
+    InterruptAsked,
+    Resumed,
+    Trigger,
+    WaveJudged,
+    WaveOpened,
+)
 from rollout.core.run.state import Goal, NodeState, Phase, RunState, WaveOrder
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
@@ -57,6 +66,8 @@ class EventLog:
                 yield LogLine("stopping: finishing nodes in flight first; interrupt again to stop at once")
             case Resumed():
                 yield LogLine(f"a new controller took over, token {after.counter}")
+            case FleetRead() if event.left:
+                yield LogLine(f"no longer in the inventory: {printable(fold(event.left), 300)}")
             case Answered(trigger=Trigger.DRAINING):
                 yield from self._extended(event.node, after)
             case Answered():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
+from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
@@ -23,15 +24,20 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """``runs``: the runs of this journal that applied the plan, newest first."""
+    """``runs``: the runs of this journal that applied the plan, newest first. ``changes``: in the fleet since the plan."""
 
     plan: Plan
     why: Why
     runs: Sequence[str] = ()
+    changes: FleetChanges = UNCHANGED
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return left_out(self.plan, self.changes.unplanned)
 
     @property
     def exit_code(self) -> int:
-        return 4 if left_out(self.plan) else 0
+        return 4 if self.left_out else 0
 
 
 def nothing_to_change(plan: Plan) -> NothingToDo:
@@ -44,12 +50,13 @@ def nothing_lines(nothing: NothingToDo) -> Iterator[str]:
         case Why.ALREADY_APPLIED:
             runs = f"{'run' if len(nothing.runs) == 1 else 'runs'} {', '.join(nothing.runs)}"
             by = runs if nothing.runs else "no run of this journal"
-            yield f"nothing to do: already applied by {by}; every node has the plan's files"
+            every = "every node that is still there" if nothing.changes.left else "every node"
+            yield f"nothing to do: already applied by {by}; {every} has the plan's files"
         case Why.AS_WANTED:
             yield "nothing to do"
         case Why.NONE_CAN:
             yield "no node can be changed"
-    for left in left_out(nothing.plan):
+    for left in nothing.left_out:
         yield f"not in the plan, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
 
 
@@ -69,5 +76,5 @@ def nothing_document(nothing: NothingToDo) -> NothingToDoDocument:
     plan = nothing.plan
     runs = tuple(nothing.runs)
     return NothingToDoDocument(
-        plan.cluster, plan_codec.digest(plan), nothing.why, runs, left_out(plan), nothing.exit_code
+        plan.cluster, plan_codec.digest(plan), nothing.why, runs, nothing.left_out, nothing.exit_code
     )

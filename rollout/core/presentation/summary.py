@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from rollout.core.model.fleet_changes import LEAVERS
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Scope
 from rollout.core.presentation.waiting_nodes import (
@@ -274,32 +275,40 @@ def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Trouble, ...]:
-    """Nodes (``None``: all) that failed or were reverted, folded by state and message.
+    """Nodes (``None``: all) that failed, were reverted or are gone, folded by state and message.
 
-    The culprits come first, then nodes that were reverted with them; most nodes first within each.
+    The culprits come first, then nodes that were reverted with them, then nodes that are gone; most nodes first within each.
     """
     together: dict[tuple[NodeState, str, str], list[str]] = {}
     expected = {NodeState.REVERTED} if state.order.goal is Goal.REVERT else set()
     for name in state.nodes if names is None else names:
         record = state.nodes[name]
-        if record.state in _TROUBLE and record.state not in expected:
+        if record.state in (*_TROUBLE, NodeState.GONE) and record.state not in expected:
             message = record.message or ("reverted with the run" if record.cause is None else "")
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
         Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes), failure_log(state, nodes))
         for (s, ref, message), nodes in together.items()
     )
-    return tuple(sorted(folded, key=lambda each: (each.reference == WITH_OTHERS, -each.count, each.nodes)))
+    return tuple(
+        sorted(
+            folded,
+            key=lambda each: (each.state is NodeState.GONE, each.reference == WITH_OTHERS, -each.count, each.nodes),
+        )
+    )
 
 
 def exit_code(state: RunState) -> int | None:
-    """0 done · 2 preflight · 3 halted · 4 some nodes failed · 5 claimed · 130 interrupted; ``None``: not ended."""
+    """Nodes that left the fleet before a change, or after it, are nobody's failure. A rollback without them may be incomplete.
+
+    0 done · 2 preflight · 3 halted · 4 some nodes failed · 5 claimed · 130 interrupted; ``None``: not ended."""
     if state.phase is not Phase.ENDED or state.ending is None:
         return None
     if state.ending in _EXIT:
         return _EXIT[state.ending]
     wrong = set(_TROUBLE) - ({NodeState.REVERTED} if state.order.goal is Goal.REVERT else set())
-    left = bool(state.order.left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
+    left_out = [left for left in state.order.left_out if state.order.goal is Goal.REVERT or left.what not in LEAVERS]
+    left = bool(left_out or state.leftovers) or any(record.leftovers for record in state.nodes.values())
     return 4 if left or any(record.state in wrong for record in state.nodes.values()) else 0
 
 

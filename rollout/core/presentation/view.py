@@ -137,7 +137,7 @@ def _racks(state: RunState) -> tuple[RackView, ...]:
     members: dict[str, list[str]] = {}
     for name, node in state.order.nodes.items():
         members.setdefault(node.rack, []).append(name)
-    quiet = {NodeState.PENDING, NodeState.SKIPPED, NodeState.CONFIRMED, NodeState.REVERTED}
+    quiet = {NodeState.PENDING, NodeState.SKIPPED, NodeState.CONFIRMED, NodeState.REVERTED, NodeState.GONE}
     wave = frozenset(state.order.waves[state.wave].nodes if state.wave < len(state.order.waves) else ())
     found = []
     for rack, names in members.items():

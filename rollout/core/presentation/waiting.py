@@ -135,7 +135,7 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     if not pending:
         return ""
     limits = state.order.limits
-    records = Records.of(state.order, state.nodes, now)
+    records = Records.of(state.order, state.nodes, now, state.fewer)
     candidates, capacity = nodes_to_change(records, (records.among(pending),), now)
     waiting = f"{counted(len(pending), 'node')} pending"
     if not capacity:

@@ -42,11 +42,15 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True)
 class FoundNodes:
-    """``groups`` contains the nodes of each of the source's groups; ``where`` is the source's name for messages."""
+    """``groups`` contains the nodes of each of the source's groups; ``where`` is the source's name for messages.
+
+    ``machines`` is node → machine-id, as far as the source reports it.
+    """
 
     where: str
     nodes: tuple[FoundNode, ...]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=dict)
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -144,7 +148,7 @@ def nodes_from_api(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNod
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
     refuse(nowhere(WHERE, AreaKind.RACK, source.rack_label, found) if source.rack_label else ())
-    return FoundNodes(WHERE, found)
+    return FoundNodes(WHERE, found, machines={node.name: node.machine_id for node in chosen if node.machine_id})
 
 
 def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:

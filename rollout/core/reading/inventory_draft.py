@@ -69,7 +69,7 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
     """The inventory; call this once. ``found`` are the nodes of ``draft.source``. Raises ``InputError`` with every mistake.
 
     The digest of an inventory with nodes from another source covers the file and the nodes' addresses, places and
-    registries: other nodes make a plan invalid, another label does not.
+    registries. It tells two states of a fleet apart; what a plan binds is in ``core.plans.fleet_comparison``.
     """
     if found is None:
         return build(draft.root, draft.mistakes, draft.digest)
@@ -82,6 +82,7 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
     return replace(
         inventory,
         digest=_digest(draft.digest, inventory.nodes),
+        machines=found.machines,
         endpoints=_endpoints(inventory.endpoints, draft.source),
     )
 

@@ -1,7 +1,7 @@
 """How many nodes may fail, by cause, and when that halts the run.
 
 A budget of B nodes is ``Share.of`` the scope's changed nodes, at least 1. It halts the run when the B-th node of the
-scope fails for one of the budget's causes. Inside a rack no more nodes are in flight than the rack's budget has left,
+scope fails for one of the budget's causes. Nodes that left the fleet are not counted. Inside a rack no more nodes are in flight than the rack's budget has left,
 so a rack never loses more than its budget. In a wave or the fleet, nodes that are in flight at the halt may still fail:
 at most ``B - 1 + in flight``.
 """
@@ -13,10 +13,10 @@ from typing import assert_never
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Budget, Cause, Scope
-from rollout.core.run.facts import CHARGES, NodeList, wrong
+from rollout.core.run.facts import CHARGES, Count, NodeList, wrong
 from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records, positions_in
-from rollout.core.run.state import NodeRecord, Order
+from rollout.core.run.state import NodeRecord, NodeState, Order
 from rollout.core.text.terminal import printable
 
 
@@ -88,8 +88,9 @@ def distances(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> Itera
     """Every budget in every place it applies to, in the order in which they halt."""
     for budget in order.budgets:
         for name, members in scope_members(order, budget.scope, wave).items():
-            bad = charged((nodes[member] for member in members), budget)
-            yield Distance(budget.scope, name, bad, budget.share.of(len(members)), len(members), budget)
+            there = [nodes[member] for member in members if nodes[member].state is not NodeState.GONE]
+            bad = charged(there, budget)
+            yield Distance(budget.scope, name, bad, budget.share.of(len(there)), len(there), budget)
 
 
 def nearest(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> tuple[Distance, ...]:
@@ -120,7 +121,7 @@ def _is_spent(records: Records, budget: Budget, wave: int) -> bool:
 
     def is_spent_in(place: int) -> bool:
         bad = sum(records.count(CHARGES[cause], place) for cause in budget.causes)
-        return bad > 0 and bad >= budget.share.of(layout.sizes[place])
+        return bad > 0 and bad >= budget.share.of(layout.sizes[place] - records.count(Count.GONE, place))
 
     match budget.scope:
         case Scope.FLEET:

@@ -47,7 +47,8 @@ def nodes_to_change(
 
     def spare(rack: int) -> int:
         charged = {cause: records.count(count, rack) for cause, count in CHARGES.items()}
-        return rack_allowance(order, charged, layout.sizes[rack]) - records.count(Count.IN_MOTION, rack)
+        there = layout.sizes[rack] - records.count(Count.GONE, rack)
+        return rack_allowance(order, charged, there) - records.count(Count.IN_MOTION, rack)
 
     own = frozenset(positions_in(records.listed(NodeList.CORDONED)))
     return _Search(records, own, room, spare, most).among(wanted)

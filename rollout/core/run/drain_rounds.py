@@ -135,6 +135,6 @@ def owes_a_cordon(record: NodeRecord) -> bool:
 
 
 _NOTHING_ELSE = frozenset(
-    {NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.REFUSED}
+    {NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.REFUSED, NodeState.GONE}
 )
 """States in which only a cordon can be pending recovery."""

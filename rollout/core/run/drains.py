@@ -51,6 +51,11 @@ def was_skipped(record: NodeRecord) -> bool:
     return record.state is NodeState.REFUSED and record.reference == REFERENCE
 
 
+def has_left(record: NodeRecord) -> bool:
+    """Whether it left the fleet: what it showed of its change is not enough for the others."""
+    return record.state is NodeState.GONE
+
+
 def may_go_on(state: RunState) -> bool:
     """Whether nodes are released, and so drained, at all."""
     return state.phase is Phase.RUNNING and not state.waits and state.wave < len(state.order.waves)
@@ -95,7 +100,7 @@ def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[st
 
     A wave tests a change before more nodes get it; these kinds are untested.
     """
-    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline)
+    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline, has_left)
     skipped = [n for n in order.waves[wave].nodes if any(skipped_for(nodes[n]) for skipped_for in reasons)]
     if not skipped:
         return []

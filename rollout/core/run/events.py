@@ -5,7 +5,7 @@ Time arrives in the event (``at``, seconds); nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
@@ -46,6 +46,8 @@ class Trigger(StrEnum):
     STILL_CORDONED = "still-cordoned"  # it could not be lifted, or this is not known
     TAKE_BACK = "take-back"  # our decision: revert the change
     CLEANED = "cleaned"
+    GONE = "gone"  # it is no longer in the inventory; nothing was started on it
+    RETURNED = "returned"  # it is in the inventory again
     RESUMED = "resumed"  # a new controller took over; what was in flight is not known
 
 
@@ -184,6 +186,19 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetRead:
+    """The inventory that a new controller read. ``left``: nodes of the run whose machine is no longer in it → the reference.
+
+    ``racks`` and ``zones``: those that have fewer nodes than ordered → their nodes now.
+    """
+
+    at: float
+    left: Mapping[str, str]
+    racks: Mapping[str, int]
+    zones: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class WindowClosed:
     """By the calendars of the plan, no change may start now. ``opens``: when one may again (``None``: not known)."""
 
@@ -221,6 +236,7 @@ Event = (
     | InterruptAsked
     | Asked
     | Resumed
+    | FleetRead
     | Window
     | Approved
 )

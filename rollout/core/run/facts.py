@@ -10,7 +10,11 @@ from rollout.core.run.state import NodeRecord, NodeState, Rehearsal
 
 IN_MOTION = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
 BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
-AT_REST = frozenset({NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE})
+AT_REST = frozenset(
+    {
+        NodeState.SKIPPED, NodeState.REFUSED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE, NodeState.GONE,
+    }
+)  # fmt: skip
 """Nodes that are asked nothing more, except to clean up."""
 OPEN = frozenset({NodeState.PENDING, *IN_MOTION})
 """Nodes with work left."""
@@ -69,6 +73,7 @@ class Count(IntEnum):
     CHARGED_UNREACHABLE = 12
     CHARGED_FAILED = 13
     CHARGED_UNHEALTHY = 14
+    GONE = 15  # it counts in no budget: a share is one of the other nodes
 
 
 class NodeList(IntEnum):
@@ -108,7 +113,11 @@ def _of_state(state: NodeState) -> int:
         Count.IN_MOTION: IN_MOTION,
         Count.BUSY: IN_MOTION,
     }
-    own: dict[NodeState, Count] = {NodeState.PENDING: Count.PENDING, _CONFIRMED: Count.CONFIRMED}
+    own: dict[NodeState, Count] = {
+        NodeState.PENDING: Count.PENDING,
+        _CONFIRMED: Count.CONFIRMED,
+        NodeState.GONE: Count.GONE,
+    }
     return _bits(
         *(each for each, states in groups.items() if state in states), *(own[each] for each in own if each is state)
     )

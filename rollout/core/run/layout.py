@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from rollout.core.model import areas
 from rollout.core.model.areas import Area, AreaKind, area_of, limited_areas
+from rollout.core.model.fleet_changes import AS_PLANNED, FewerNodes
 from rollout.core.model.frozen import dataclass
 from rollout.core.run.state import NodeOrder, Order
 
@@ -65,18 +67,22 @@ class Spot:
 
 
 class OrderLayout:
-    """See the module. ``spots`` has a spot per position; ``most`` and ``sizes`` have a limit and a number of nodes per place."""
+    """See the module. ``fewer`` are areas with fewer nodes than ordered: limits are shares of these. ``spots`` has a spot per position; ``most`` and ``sizes`` have a limit and a number of nodes per place."""
 
-    __slots__ = ("most", "names", "order", "positions", "sizes", "spots", "waves")
+    __slots__ = ("fewer", "most", "names", "order", "positions", "sizes", "spots", "waves")
 
-    def __init__(self, order: Order, nodes: Iterable[str]) -> None:
+    def __init__(self, order: Order, nodes: Iterable[str], fewer: FewerNodes = AS_PLANNED) -> None:
         self.order = order
+        self.fewer = fewer
         self.names = tuple(nodes)
         self.positions: Mapping[str, int] = {name: position for position, name in enumerate(self.names)}
         places: dict[Limited, int] = {WholeWave(index): place_of(index) for index in range(len(order.waves))}
         known: dict[tuple[int, str, str], Spot] = {}
         self.spots = tuple([_spot(order, order.nodes[name], places, known) for name in self.names])
-        limits = (most_of(order, place) for place in places)
+        sized = order
+        if fewer != AS_PLANNED:
+            sized = replace(order, racks={**order.racks, **fewer.racks}, zones={**order.zones, **fewer.zones})
+        limits = (most_of(sized, place) for place in places)
         self.most = (order.limits.in_flight, *limits)
         counted = Counter(self.spots)
         self.sizes = [0] * len(self.most)

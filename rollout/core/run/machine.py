@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollout.core.model.approvals import Approval
+from rollout.core.model.fleet_changes import IS_GONE, IS_REPLACED, REPLACED, FewerNodes
 from rollout.core.model.verdict import Verdict
 from rollout.core.run import drain_rounds, drains, postponed
 from rollout.core.run.capacity import burst
@@ -37,6 +38,7 @@ from rollout.core.run.events import (
     ContinueAsked,
     CordonsLifted,
     Event,
+    FleetRead,
     InterruptAsked,
     PauseAsked,
     Resumed,
@@ -167,6 +169,21 @@ def _answered(builder: StateBuilder, event: Answered) -> None:
     else:
         _remember(builder, event)
         transition(builder, event.node, event.trigger, event.reference, event.message)
+        if event.trigger is Trigger.GONE and builder.record(event.node).state is NodeState.GONE:
+            _one_less(builder, event.node)
+
+
+def _one_less(builder: StateBuilder, name: str) -> None:
+    """Its rack and its zone have a node less than before."""
+    order, fewer = builder.state.order, builder.state.fewer
+    node = order.nodes[name]
+    racks, zones = {**order.racks, **fewer.racks}, {**order.zones, **fewer.zones}
+    builder.resize(
+        FewerNodes(
+            {**fewer.racks, node.rack: max(0, racks[node.rack] - 1)},
+            {**fewer.zones, node.zone: max(0, zones.get(node.zone, 1) - 1)},
+        )
+    )
 
 
 def _cleaned(builder: StateBuilder, event: Answered) -> None:
@@ -228,8 +245,10 @@ def _remember(builder: StateBuilder, event: Answered) -> None:
 
 
 _LAST_WORDS = frozenset(
-    {NodeState.UNREACHABLE, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED}
-)
+    {
+        NodeState.UNREACHABLE, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED, NodeState.GONE,
+    }
+)  # fmt: skip
 
 
 def _wave_opened(builder: StateBuilder, event: WaveOpened) -> None:
@@ -362,6 +381,24 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     first_open_wave(builder)
 
 
+def _fleet_read(builder: StateBuilder, event: FleetRead) -> None:
+    """Nodes that left are asked nothing. One that is back is read: it may have its change."""
+    for name, record in tuple(builder.nodes.items()):
+        reference = event.left.get(name)
+        if reference is not None:
+            why = IS_REPLACED if reference == REPLACED else IS_GONE
+            transition(builder, name, Trigger.GONE, reference, why)
+        elif record.state is NodeState.GONE:
+            transition(builder, name, Trigger.RETURNED)
+    before = builder.state.fewer
+    builder.resize(FewerNodes(_least(before.racks, event.racks), _least(before.zones, event.zones)))
+
+
+def _least(before: Mapping[str, int], now: Mapping[str, int]) -> Mapping[str, int]:
+    """Of each area the smallest number of nodes that was seen: an area that grows again keeps its smaller limit."""
+    return {name: min(before.get(name, size), size) for name, size in {**before, **now}.items()}
+
+
 def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
     builder.set(lifting=False, silences=(), leftovers=(*builder.state.leftovers, *event.leftovers))
 
@@ -390,6 +427,7 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     ContinueAsked: _asked,
     AbortAsked: _asked,
     Resumed: _resumed,
+    FleetRead: _fleet_read,
     Approved: _approved,
     WindowClosed: _window_closed,
     WindowOpened: _window_opened,

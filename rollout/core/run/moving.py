@@ -61,6 +61,8 @@ def transition(
         changes["since"] = builder.now
     if trigger is Trigger.RESUMED:
         changes["armed_at"] = 0.0
+    if trigger in (Trigger.UNTOUCHED, Trigger.VOIDED):
+        changes["touched"] = False
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
     changes["away_at"] = (record.away_at or builder.now) if trigger is Trigger.AWAY else 0.0
@@ -152,6 +154,8 @@ def _entering(builder: StateBuilder, name: str, record: NodeRecord, to: NodeStat
         }
     if to is NodeState.UNKNOWN:
         return {"reads": 0}
+    if to is NodeState.GONE:
+        return {"want_back": False, "rehearsal": not_begun(record.rehearsal), "pulling": None, "unseen": None}
     return {}
 
 
@@ -221,15 +225,15 @@ def _charge(record: NodeRecord, found: Move) -> Cause | None:
 _GOOD_NEWS = frozenset(
     {
         Trigger.RELEASED, Trigger.UNTOUCHED, Trigger.VOIDED, Trigger.ARMED, Trigger.CONFIRMED, Trigger.TAKEN_BACK_ASKED,
-        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.PULLING, Trigger.UNSEEN,
+        Trigger.GATES_PASSED, Trigger.TAKE_BACK, Trigger.CLEANED, Trigger.RESUMED, Trigger.RETURNED, Trigger.PULLING, Trigger.UNSEEN,
         Trigger.DRAINING, Trigger.DRAINED, ResolvedTrigger.TO_DRAIN, ResolvedTrigger.EMPTY_AND_PULLING,
     }
 )  # fmt: skip
 """Triggers with messages that do not replace the recorded message of the node's last failure."""
 
 _GOING_BACK = {NodeState.UNKNOWN, NodeState.CONFIRMED, NodeState.REVERTING}
-_ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED})
-_AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING})
+_ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED, NodeState.GONE})
+_AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.GONE})
 
 
 # A run halts: by a budget, an operator, or another run that has its nodes. Nodes to revert are marked.

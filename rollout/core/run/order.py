@@ -5,38 +5,48 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
+from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges, Leaver
 from rollout.core.model.gates import GateScope
-from rollout.core.model.plan import Change, Plan
+from rollout.core.model.plan import Change, Plan, kind_of
 from rollout.core.model.playbook import EMERGENCY_LIMITS, SETTLE, Limits, RevertScope, RevertTimes, seconds_to_revert
 from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState, WaveOrder
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 
 
-def apply_order(run: str, plan: Plan) -> Order:
-    """The order to apply a plan."""
+def apply_order(run: str, plan: Plan, changes: FleetChanges = UNCHANGED) -> Order:
+    """The order to apply a plan to those of its nodes that are still there. The others are ``left_out``.
+
+    Every wave keeps its place, also an empty one: gates and silences name waves as the plan does. ``changes``: since the plan.
+    """
     settle = {group.name: _settle(group.change) for group in plan.groups}
+    waves = _waves(plan, changes.left)
+    wave_of = {name: index for index, names in enumerate(waves) for name in names}
     return Order(
         run=run,
         cluster=plan.cluster,
         goal=Goal.APPLY,
         nodes={
             n.name: NodeOrder(
-                n.name, n.rack, n.wave, settle[n.group], n.zone, n.group, plan.drain.within if n.drain else 0.0
+                n.name, n.rack, wave_of[n.name], settle[n.group], n.zone, n.group, plan.drain.within if n.drain else 0.0
             )
             for n in plan.nodes.values()
+            if n.name not in changes.left
         },
-        waves=tuple(WaveOrder(w.name, w.nodes, w.soak, w.hold, w.at_once, w.data) for w in plan.waves),
-        racks=plan.racks,
+        waves=tuple(
+            WaveOrder(w.name, names, w.soak, w.hold, w.at_once, w.data)
+            for w, names in zip(plan.waves, waves, strict=True)
+        ),
+        racks={**plan.racks, **changes.sizes.racks},
         limits=plan.limits,
         budgets=plan.budgets,
         on_failure=plan.on_failure,
         passes=plan.passes,
         guard=plan.guard,
         wave_gates=any(gate.scope is GateScope.WAVE for gate in plan.gates),
-        left_out=left_out(plan),
+        left_out=(*left_out(plan, changes.unplanned), *leavers(changes.left)),
         rehearsal=plan.rehearsal,
-        zones=plan.zones,
+        zones={**plan.zones, **changes.sizes.zones},
         pulls=plan.pulls,
     )
 
@@ -46,10 +56,53 @@ def _settle(change: Change) -> float:
     return change.settle if change.disruption.restarts else 0.0
 
 
-def left_out(plan: Plan) -> tuple[LeftOut, ...]:
+def _waves(plan: Plan, left: Collection[str]) -> list[tuple[str, ...]]:
+    """The nodes of each wave without those that left. A leaver's place in the first wave is never empty for its kind.
+
+    The next node that gets a change of the same kind takes it, so that no kind of change reaches many nodes untried. The
+    control plane stays last.
+    """
+    changes = {group.name: kind_of(group.label, group.change) for group in plan.groups}
+    kinds = {name: (changes[node.group], node.drain is not None) for name, node in plan.nodes.items()}
+    waves = [tuple(name for name in wave.nodes if name not in left) for wave in plan.waves]
+    for leaver in (name for name in (plan.waves[0].nodes if plan.waves else ()) if name in left):
+        if any(kinds[name] == kinds[leaver] for name in waves[0]):
+            continue
+        later = (
+            (at, name)
+            for at, wave in enumerate(plan.waves)
+            for name in (waves[at] if at and wave.at_once != 1 else ())
+            if kinds[name] == kinds[leaver]
+        )
+        found = next(later, None)
+        if found is not None:
+            at, name = found
+            waves[at] = tuple(other for other in waves[at] if other != name)
+            waves[0] = (*waves[0], name)
+    return waves
+
+
+def promoted(plan: Plan, changes: FleetChanges) -> tuple[str, ...]:
+    """The nodes that take the place of a leaver in the first wave."""
+    if not changes.left or not plan.waves:
+        return ()
+    return tuple(name for name in _waves(plan, changes.left)[0] if name not in plan.waves[0].nodes)
+
+
+def leavers(left: Mapping[str, Leaver]) -> tuple[LeftOut, ...]:
+    """Nodes of a plan or a run that are no longer in the fleet, folded by reason."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for name, leaver in left.items():
+        together.setdefault((leaver.reference, f"{leaver.reason} [{leaver.reference}]"), []).append(name)
+    return tuple(LeftOut(what, reason, fold(names), len(names)) for (what, reason), names in together.items())
+
+
+def left_out(plan: Plan, without: Collection[str] = ()) -> tuple[LeftOut, ...]:
     """Nodes that the plan left out although they are not as wanted, folded by reason."""
     together: dict[tuple[str, str], list[str]] = {}
     for entry in plan.left_out:
+        if entry.name in without:
+            continue
         reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
         together.setdefault((entry.standing, reason), []).append(entry.name)
     return tuple(

@@ -182,18 +182,19 @@ def _too_unhealthy(builder: StateBuilder) -> bool:
     """Preflight: nothing was changed yet, and too many nodes do not answer their claim."""
     if any(record.accepted or record.state not in _AT_THE_START for record in builder.nodes.values()):
         return False  # a resumed run is judged by its budgets
-    unhealthy = sum(record.state is not NodeState.PENDING for record in builder.nodes.values())
-    limit = builder.state.order.limits.preflight.of(len(builder.nodes))
+    there = [record for record in builder.nodes.values() if record.state is not NodeState.GONE]
+    unhealthy = sum(record.state is not NodeState.PENDING for record in there)
+    limit = builder.state.order.limits.preflight.of(len(there))
     message = spent(builder.nodes, 0)
     if unhealthy > limit:
-        message = f"{unhealthy} of {len(builder.nodes)} nodes could not be claimed; the preflight limit is {limit}"
+        message = f"{unhealthy} of {len(there)} nodes could not be claimed; the preflight limit is {limit}"
     if unhealthy and message:
         halt(builder, Ending.PREFLIGHT, "preflight", f"nothing was touched: {message}")
         return True
     return False
 
 
-_AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED})
+_AT_THE_START = frozenset({NodeState.PENDING, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.GONE})
 
 
 def _accept_the_unreachable(builder: StateBuilder) -> None:
@@ -299,7 +300,7 @@ def _out_of_reach(builder: StateBuilder, record: NodeRecord) -> bool:
     """Nodes that do not answer; and, when another run has nodes of ours, those and the nodes left to their guards."""
     if builder.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
-    return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)
+    return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN, NodeState.GONE)
 
 
 def _ended(builder: StateBuilder) -> None:

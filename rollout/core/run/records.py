@@ -13,6 +13,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from rollout.core.model.fleet_changes import AS_PLANNED, FewerNodes
 from rollout.core.run.facts import COUNTS, Count, NodeList, marks
 from rollout.core.run.layout import FLEET, OrderLayout
 from rollout.core.run.state import NodeRecord, Order
@@ -106,12 +107,17 @@ class Records(Mapping[str, NodeRecord]):
         self._soonest = soonest  # no node settles before
 
     @staticmethod
-    def of(order: Order, nodes: Mapping[str, NodeRecord], now: float) -> Records:
+    def of(order: Order, nodes: Mapping[str, NodeRecord], now: float, fewer: FewerNodes = AS_PLANNED) -> Records:
         """From these records: the same value if it is one already, else everything from scratch."""
-        if isinstance(nodes, Records) and nodes.layout.order is order and nodes.clock <= now:
+        if (
+            isinstance(nodes, Records)
+            and nodes.layout.order is order
+            and nodes.clock <= now
+            and (nodes.layout.fewer is fewer or nodes.layout.fewer == fewer)
+        ):
             return nodes
         names = order.nodes if nodes.keys() == order.nodes.keys() else [name for name in order.nodes if name in nodes]
-        return Records.anew(OrderLayout(order, names), nodes, now)
+        return Records.anew(OrderLayout(order, names, fewer), nodes, now)
 
     @staticmethod
     def anew(layout: OrderLayout, nodes: Mapping[str, NodeRecord], now: float) -> Records:

@@ -159,6 +159,8 @@ def _what_for(builder: StateBuilder, names: list[str]) -> str:
 
 
 def _why_alone(record: NodeRecord) -> str:
+    if drains.has_left(record):
+        return "no longer in the fleet"
     if drains.was_skipped(record):
         return "not drained"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"

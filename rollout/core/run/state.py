@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from rollout.core.model.approvals import Approval
+from rollout.core.model.fleet_changes import AS_PLANNED, FewerNodes
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
@@ -32,6 +33,9 @@ class NodeState(StrEnum):
     FAILED = "failed"
     UNREACHABLE = "unreachable"
     UNKNOWN = "unknown"
+    GONE = (
+        "gone"  # no longer in the inventory: it left before its change or after its confirm, and is charged to nothing
+    )
 
 
 class Goal(StrEnum):
@@ -198,6 +202,7 @@ class NodeRecord:
     * ``log``: the last lines before its change was reverted, the last time that it was.
     * ``pod_starts``: the pods known to have started on it since its last apply; ``None``: not known.
     * ``pulls_done``: the image pulls known to have succeeded on it since then; ``None``: not known.
+    * ``touched``: an apply was sent to it and no later read has found it untouched. What vanishes then may be our doing.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
@@ -236,6 +241,7 @@ class NodeRecord:
     pulls_done: int | None = None
     armed_at: float = 0.0
     away_at: float = 0.0
+    touched: bool = False
 
 
 class Ending(StrEnum):
@@ -289,6 +295,7 @@ class RunState:
     * ``closed``: its change window is closed; a halt ends that as it ends a pause.
     * ``approved``: the approvals that it was started with.
     * ``promoted``: the last wave with a hold that was lifted.
+    * ``fewer``: racks and zones that have fewer nodes now than the order says.
     * ``heard``: the number of the last request taken from another terminal.
     """
 
@@ -320,6 +327,7 @@ class RunState:
     claims: int = 1  # how often the opening claim was made
     ending: Ending | None = None
     interrupted: bool = False
+    fewer: FewerNodes = AS_PLANNED
 
     @property
     def waits(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollout.core.model.fleet_changes import FewerNodes
 from rollout.core.run import drains, postponed
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.facts import Count, may_count
@@ -27,7 +28,7 @@ class StateBuilder:
         self._changed = False  # a record was, since ``state``
         self._asked: list[str] = []  # nodes that were asked, the last one last; some have answered since
         self._stays = False  # for more than one step
-        self._nodes = Records.of(state.order, state.nodes, state.now)
+        self._nodes = Records.of(state.order, state.nodes, state.now, state.fewer)
         self.commands: list[Command] = []
 
     @property
@@ -41,6 +42,13 @@ class StateBuilder:
     def settle(self) -> None:
         """Nodes that have settled by now no longer count as unavailable. That alone is no change of the run."""
         self._nodes = self.nodes.at(self.now)
+
+    def resize(self, fewer: FewerNodes) -> None:
+        """Racks or zones have fewer nodes from now on: their limits are smaller."""
+        if fewer != self.state.fewer:
+            self.set(fewer=fewer)
+            self._nodes = Records.of(self.state.order, self.nodes, self.now, fewer)
+            self._changed = True
 
     def record(self, name: str) -> NodeRecord:
         found = self._known.get(name)
@@ -89,10 +97,11 @@ class StateBuilder:
         return self.nodes.count(Count.ASKED, FLEET if wave is None else place_of(wave)) > 0
 
     def may_have_failed(self) -> bool:
-        """Whether more may count against a budget than before this event. If not, budgets need no check."""
+        """Whether more may count against a budget than before this event, or a budget may be smaller. If not, none needs a check."""
         if (self.state.phase, self.state.wave) != self._began:
             return True
-        return any(map(may_count, map(self._known.__getitem__, self._touched)))
+        touched = [self._known[name] for name in self._touched]
+        return any(may_count(record) or record.state is NodeState.GONE for record in touched)
 
     def seen_counter(self, counter: int) -> None:
         if counter > self.state.highest:
@@ -108,6 +117,8 @@ _RESTARTS = frozenset({Verb.APPLY, Verb.REVERT})
 def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = False) -> None:
     """Send a verb to a node; its answer must carry the new serial."""
     record = builder.record(name)
+    if verb is Verb.APPLY:
+        builder.put(name, touched=True)
     if verb in _RESTARTS:
         window = max(64, 2 * int(builder.state.order.limits.pace))
         builder.set(started=(*builder.state.started, builder.now)[-window:])

@@ -20,6 +20,7 @@ Ten rules shape the table:
   controller reads it.
 * A node that pulls images was not changed: it is ``pending`` again, and ``pulls`` decides when it is asked again.
 * The same holds for a node without a baseline; ``baselines`` decides for it.
+* A node that left the inventory before its change, or after its confirm, is ``gone``. If it is back, a resume reads it.
 * A node being drained is ``applying`` and not changed yet: ``drains`` decides when it is asked again and when it is given up.
 * An unhealthy node is reverted at once (``reverting``). A healthy node that must be reverted waits, ``confirmed``, for the limits.
 
@@ -36,6 +37,9 @@ from rollout.core.model.playbook import Cause
 from rollout.core.run.events import Trigger as On
 from rollout.core.run.state import Goal, NodeRecord, Rehearsal
 from rollout.core.run.state import NodeState as S
+
+ANOTHER_MACHINE = "machine-id-changed"
+"""Reference with which a node refuses a change that was planned for another machine."""
 
 
 class Next(StrEnum):
@@ -79,6 +83,7 @@ class ResolvedTrigger(StrEnum):
     LEFT_TO_OTHERS = "left-to-others"  # a rollback continues without it: it reports that another run has it
     STILL_OWED = "still-owed"  # failed with an incomplete revert: its guard may have completed it since
     FROZEN = "frozen"  # an operator froze the node: not its fault, and it keeps its files
+    LEFT = "left"  # gone, and nothing of ours was in flight on it: charged to nothing
     NOT_NOW = "not-now"  # nothing is released any more: a node being drained is left unchanged
 
 
@@ -219,9 +224,23 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.FAILED, ResolvedTrigger.STILL_OWED): Move(S.UNKNOWN, Next.READ, owed=True),
     (S.REFUSED, On.RESUMED): Move(S.REFUSED),
     (S.SKIPPED, On.RESUMED): Move(S.SKIPPED),
+    # No longer in the inventory. What vanishes in flight is charged: nobody can tell a smaller fleet from a node that the
+    # change has ended.
+    (S.PENDING, On.GONE): Move(S.GONE),
+    (S.APPLYING, On.GONE): Move(S.GONE),
+    (S.CONFIRMED, On.GONE): Move(S.GONE),
+    (S.UNKNOWN, ResolvedTrigger.LEFT): Move(S.GONE),
+    (S.APPLYING, ResolvedTrigger.LEFT): Move(S.GONE),
+    (S.APPLIED, On.GONE): Move(S.UNKNOWN, Next.READ_LATER),
+    (S.UNKNOWN, On.GONE): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.REVERTING, On.GONE): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.GONE, On.RESUMED): Move(S.GONE),
+    (S.GONE, On.RETURNED): Move(S.UNKNOWN, Next.READ),
 }
 for _state in S:
     TABLE[_state, On.CLEANED] = Move(_state)
+for _state in (S.UNREACHABLE, S.REVERTED, S.FAILED, S.REFUSED, S.SKIPPED, S.GONE):
+    TABLE[_state, On.GONE] = Move(_state)
 
 
 class IllegalMoveError(Exception):
@@ -236,6 +255,10 @@ def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal)
         return ResolvedTrigger.OTHERS_AT_WORK
     if record.state is S.APPLYING and trigger is On.REFUSED and reference == FROZEN:
         return ResolvedTrigger.FROZEN
+    if trigger is On.GONE and record.state is S.UNKNOWN and goal is Goal.APPLY and not record.touched:
+        return ResolvedTrigger.LEFT
+    if trigger is On.REFUSED and record.state is S.APPLYING and reference == ANOTHER_MACHINE:
+        return ResolvedTrigger.LEFT
     if record.want_back and (trigger is On.ARMED or (trigger is On.GATES_PASSED and record.state is S.APPLIED)):
         return ResolvedTrigger.HELD
     if trigger is On.TAKEN_BACK_ASKED:

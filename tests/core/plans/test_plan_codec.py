@@ -128,3 +128,19 @@ def test_numbers_keep_their_types() -> None:
         converter(dict[str, int])
     with pytest.raises(TypeError):
         converter(int | str)
+
+
+def test_a_plan_of_the_version_before_is_read_in_a_journal_and_refused_as_a_file(plan: Plan) -> None:
+    """Its digest, which people signed, is that of its own form."""
+
+    def before(document: dict[str, Any]) -> None:
+        document["version"] = plan_codec.BEFORE
+        for node in document["nodes"].values():
+            del node["jumps"], node["settings"]
+
+    old = reseal(plan_codec.encode(plan), before)
+    unknown = {name: replace(node, jumps=None, settings=None) for name, node in plan.nodes.items()}
+    assert plan_codec.decode_journaled(old, "r1") == replace(plan, nodes=unknown)
+    with pytest.raises(InputError) as caught:
+        plan_codec.decode(old, "p.json")
+    assert caught.value.reference == "plan-version"

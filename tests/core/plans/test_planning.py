@@ -8,14 +8,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing
+from rollout.core.model.plan import Change, ExcludedNode, FileChange, Standing, kind_of
 from rollout.core.model.playbook import Disruption, Limits, Share, WaveKind, WaveRule
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token, Unread
 from rollout.core.plans.planning import (
     Candidate,
     Decided,
     groups,
-    kind_of,
     name_of,
     plan_of,
     positions,

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.run.events import Answered, CordonsLifted, Event, InterruptAsked, Resumed, Ticked, Trigger, WaveJudged
+from rollout.core.run.events import (
+    Answered,
+    CordonsLifted,
+    Event,
+    FleetRead,
+    InterruptAsked,
+    Resumed,
+    Ticked,
+    Trigger,
+    WaveJudged,
+)
 from rollout.core.run.journal_codec import (
     GENESIS,
     chain,
@@ -26,6 +36,7 @@ EVENTS: list[Event] = [
     CordonsLifted(3.5, ("n", "m"), "me@here", "OPS-7"),
     InterruptAsked(4.0),
     Resumed(5.0, 9),
+    FleetRead(5.0, {"n": "gone"}, {"r": 3}, {}),
 ]
 
 

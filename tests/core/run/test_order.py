@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.fleet_changes import FewerNodes, FleetChanges, Leaver
 from rollout.core.model.inventory import Node
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import (
@@ -19,7 +20,7 @@ from rollout.core.model.playbook import (
     Share,
 )
 from rollout.core.run.facts import unavailable
-from rollout.core.run.order import apply_order, predicted_seconds, revert_order
+from rollout.core.run.order import apply_order, predicted_seconds, promoted, revert_order
 from rollout.core.run.state import Goal, NodeOrder, NodeState, Phase, RunState
 from tests.plays import confirmed_before
 
@@ -94,3 +95,51 @@ def test_a_node_without_a_restart_has_no_settle_time(disruption: Disruption) -> 
 )
 def test_how_long_a_rollback_is_predicted_to_take(count: int, limits: Limits, seconds: float) -> None:
     assert order_of(count, limits) == seconds
+
+
+# A plan and a fleet that has shrunk since.
+
+
+def planned(groups: dict[str, str], waves: dict[str, str]) -> Plan:
+    """``groups``: node → its group; ``waves``: wave → its nodes, in words."""
+    made = {name: tuple(words.split()) for name, words in waves.items()}
+    wave_of = {name: at for at, names in enumerate(made.values()) for name in names}
+    return replace(
+        PLAN,
+        groups=tuple(ChangeGroup(name, f"kind of {name}", CHANGE) for name in sorted(set(groups.values()))),
+        nodes={name: PlannedNode(name, name, "r", "z", groups[name], wave_of[name], "0" * 32) for name in wave_of},
+        waves=tuple(Wave(name, names, 1.0, at_once=int(name == "control plane")) for name, names in made.items()),
+        racks={"r": len(groups)},
+        zones={"z": len(groups)},
+    )
+
+
+def without(*names: str, racks: int = 9) -> FleetChanges:
+    leaver = Leaver("gone", "it left")
+    return FleetChanges(dict.fromkeys(names, leaver), sizes=FewerNodes({"r": racks}, {}))
+
+
+FOUR = planned({"a1": "g1", "a2": "g1", "b1": "g2", "b2": "g2"}, {"canary": "a1 b1", "half": "b2", "rest": "a2"})
+
+
+def test_a_node_that_left_is_left_out_of_its_run_and_of_the_size_of_its_rack() -> None:
+    order = apply_order("r1", FOUR, without("b2", racks=3))
+    assert [wave.nodes for wave in order.waves] == [("a1", "b1"), (), ("a2",)], "waves keep their places"
+    assert order.racks == {"r": 3}
+    assert [(left.what, left.nodes, left.count) for left in order.left_out] == [("gone", "b2", 1)]
+    assert order.nodes.keys() == {"a1", "a2", "b1"}
+
+
+def test_the_place_of_a_canary_that_left_is_taken_by_a_node_of_its_kind() -> None:
+    order = apply_order("r1", FOUR, without("a1"))
+    assert [wave.nodes for wave in order.waves] == [("b1", "a2"), ("b2",), ()]
+    assert {name: node.wave for name, node in order.nodes.items()} == {"b1": 0, "a2": 0, "b2": 1}
+    assert promoted(FOUR, without("a1")) == ("a2",)
+
+
+def test_no_other_node_moves_where_a_canary_of_the_kind_is_left_or_no_node_is() -> None:
+    assert promoted(FOUR, without("a1", "a2")) == ()
+    two = planned({"a1": "g1", "a2": "g1", "a3": "g1"}, {"canary": "a1 a2", "rest": "a3"})
+    assert promoted(two, without("a1")) == ()
+    controllers = planned({"a1": "g1", "a2": "g1"}, {"canary": "a1", "control plane": "a2"})
+    assert promoted(controllers, without("a1")) == (), "the control plane stays last"

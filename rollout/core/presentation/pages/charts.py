@@ -31,6 +31,7 @@ SIGNS: dict[S, str] = {
     S.APPLYING: "▸",
     S.APPLIED: "▸",
     S.SKIPPED: "–",
+    S.GONE: "×",
     S.PENDING: "·",
 }
 
@@ -82,12 +83,25 @@ def state_class(state: S) -> str:
     """The class of its colour."""
     if state in (S.FAILED, S.REFUSED, S.UNREACHABLE):
         return "wrong"
+    if state in (S.SKIPPED, S.GONE):
+        return "skipped"
     return "moving" if state in (S.APPLYING, S.APPLIED) else state.value
 
 
 def legend() -> Html:
     """What the signs mean, for both pictures."""
-    shown = (S.CONFIRMED, S.REVERTED, S.FAILED, S.REFUSED, S.UNREACHABLE, S.UNKNOWN, S.APPLYING, S.SKIPPED, S.PENDING)
+    shown = (
+        S.CONFIRMED,
+        S.REVERTED,
+        S.FAILED,
+        S.REFUSED,
+        S.UNREACHABLE,
+        S.UNKNOWN,
+        S.APPLYING,
+        S.SKIPPED,
+        S.GONE,
+        S.PENDING,
+    )
     return tag("p", (_key(state) for state in shown), class_="legend")
 
 
@@ -119,7 +133,7 @@ LAYERS: tuple[tuple[str, str, frozenset[S]], ...] = (
     ("unknown", "unknown", frozenset({S.UNKNOWN})),
     ("reverting", "reverting", frozenset({S.REVERTING})),
     ("reverted", "reverted", frozenset({S.REVERTED})),
-    ("skipped", "skipped", frozenset({S.SKIPPED})),
+    ("skipped", "skipped, or gone from the inventory", frozenset({S.SKIPPED, S.GONE})),
     ("wrong", "failed, refused or unreachable", frozenset({S.FAILED, S.REFUSED, S.UNREACHABLE})),
 )
 """Class, words and states, from the bottom of a lane to its top; pending is the empty part."""

@@ -215,7 +215,7 @@ def _by_whose_word(story: Story) -> str:
 
 _RANK = (
     NodeState.CONFIRMED, NodeState.REVERTED, NodeState.FAILED, NodeState.UNREACHABLE, NodeState.REFUSED, NodeState.UNKNOWN,
-    NodeState.REVERTING, NodeState.APPLYING, NodeState.APPLIED, NodeState.SKIPPED, NodeState.PENDING,
+    NodeState.REVERTING, NodeState.APPLYING, NodeState.APPLIED, NodeState.SKIPPED, NodeState.GONE, NodeState.PENDING,
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from rollout.core.run.events import (
     ContinueAsked,
     CordonsLifted,
     Event,
+    FleetRead,
     InterruptAsked,
     PauseAsked,
     Resumed,
@@ -244,6 +245,9 @@ class StoryFold:
                 self.said.append(
                     OutsideWord(self.at, "resumed", f"a new controller took over with token {event.counter}{accepted}")
                 )
+            case FleetRead() if event.left:
+                words = f"no longer in the inventory: {printable(fold(event.left), 300)}"
+                self.said.append(OutsideWord(self.at, "gone", words))
             case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
                 self._word(event)
 
