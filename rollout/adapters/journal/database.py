@@ -23,7 +23,10 @@ from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
 
 _UNUSABLE = "journal-unusable"
-_ADDRESS = "check the user, the password and the database of the journal's address"
+_ADDRESS = (
+    "check the user, the password and the database of the journal's address; "
+    "a certificate of your own authority: add sslmode=verify-full&sslrootcert=FILE to the URL"
+)
 
 
 class Database:

@@ -7,12 +7,18 @@ transactions, so that a frozen controller cannot block the lease.
 
 from __future__ import annotations
 
+import os
+import ssl
 import time
+from collections.abc import Mapping
+from ipaddress import ip_address
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import psycopg
 import sqlalchemy as sa
 from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
 
 from rollout.adapters.journal.address import PostgresUrl
 from rollout.adapters.journal.store import Store
@@ -32,6 +38,7 @@ _NO_SYNC = "the server does not sync to disk (fsync = off): a crash could lose a
 _DENIALS = (
     "password authentication failed", "no password supplied", "no pg_hba.conf entry", "authentication failed for user",
     '" does not exist', "is not permitted to log in", "permission denied for database",
+    "does not support SSL", "certificate verify failed", "does not match host name", "could not read root certificate",
 )  # fmt: skip
 _Result = TypeVar("_Result")
 
@@ -63,6 +70,7 @@ def postgres_store(address: PostgresUrl) -> Store:
     def connect() -> _Bounded:
         connection = _Bounded.connect(
             address.url,
+            **verifying(address.url, os.environ),
             autocommit=True,
             application_name="rollout",
             connect_timeout=CONNECT_SECONDS,
@@ -91,6 +99,38 @@ def postgres_store(address: PostgresUrl) -> Store:
         away=_away,
         denied=_denied,
     )
+
+
+def verifying(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The options with which libpq sends nothing secret to a peer that has not proven who it is; ``{}``: none is needed.
+
+    libpq's default continues in clear when the peer refuses TLS. Only an explicit ``sslmode`` in the URL is weaker: an
+    environment or a service may be another's. A Unix socket and a literal loopback address leave this machine never;
+    a name does not count, because it may resolve to anything, and neither does what a service adds.
+    """
+    given = conninfo_to_dict(url)
+    if "sslmode" in given:
+        return {}
+    service = given.get("service") or environment.get("PGSERVICE")
+    hosts = str(given.get("host", environment.get("PGHOST", ""))).split(",")
+    addresses = str(given.get("hostaddr", environment.get("PGHOSTADDR", ""))).split(",")
+    if not service and all(_is_here(address or host or "") for host, address in zip_longest(hosts, addresses)):
+        return {}
+    named = "sslrootcert" in given or "PGSSLROOTCERT" in environment
+    return {"sslmode": "verify-full", **({} if named else {"sslrootcert": _authorities()})}
+
+
+def _is_here(peer: str) -> bool:
+    """``""`` and what begins with ``/`` or ``@`` are Unix sockets for libpq."""
+    try:
+        return peer[:1] in ("", "/", "@") or ip_address(peer).is_loopback
+    except ValueError:
+        return False
+
+
+def _authorities() -> str:
+    """Those of the system. ``system`` is libpq's own word, but the libpq of psycopg's wheel looks in a folder of its build."""
+    return ssl.get_default_verify_paths().cafile or "system"
 
 
 def _prepare(connection: _Bounded) -> None:
