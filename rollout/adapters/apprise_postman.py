@@ -12,7 +12,7 @@ from rollout.errors import RemoteError, UsageError
 
 
 class ApprisePostman:
-    """``UsageError``: apprise does not know an address, or would send its secret to a peer that has not proven who it is.
+    """``UsageError``: apprise does not know an address, or would send its secret to a peer without a proven identity.
 
     The message has the number of the address only.
     """
@@ -37,11 +37,11 @@ class ApprisePostman:
 
 
 def _unproven(plugin: NotifyBase, scheme: str) -> str:
-    """Why nobody knows who gets the secrets of an address; ``""``: TLS shows it, or it is this machine, or a bare mail."""
+    """Why the receiver of an address's secrets is not known; ``""``: TLS shows it, or it is this machine, or a bare mail."""
     if not plugin.verify_certificate:
         return "turns the check of the server's certificate off"
     plain = (plugin.protocol,) if isinstance(plugin.protocol, str) else plugin.protocol or ()
     bare = scheme == "mailto" and not plugin.password
-    if scheme in plain and plugin.host not in LOOPBACK and not bare:
+    if scheme in plain and plugin.host and plugin.host not in LOOPBACK and not bare:
         return "has no TLS: its secrets would be sent in clear"
     return ""

@@ -67,6 +67,6 @@ def check_ours(path: Path) -> None:
     try:
         why = others_hold(path)
     except OSError:
-        return  # whoever reads it reports that
+        return  # its reader reports that
     if why:
         raise InputError((Problem("file-not-yours", f"{printable(str(path), 300)}: {why}", hint=REMEDY),))

@@ -55,7 +55,7 @@ class Welcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageRequest:
     """It may be answered, as a request for ``path`` of the application."""
 
     path: str
@@ -70,21 +70,21 @@ class Gatekeeper:
     page: str = field(default_factory=new_secret)
     reader: str = field(default_factory=new_secret)
 
-    def decide(self, asked: WebRequest) -> Refusal | Welcome | Entry:
+    def decide(self, asked: WebRequest) -> Refusal | Welcome | PageRequest:
         if foreign := _foreign(asked):
             return foreign
         if asked.authorization:
             return self._script(asked)
         first, _, rest = asked.path.removeprefix("/").partition("/")
         if _same(first, self.page):
-            return Entry(f"/{rest}")
+            return PageRequest(f"/{rest}")
         return self._newcomer(asked)
 
-    def _script(self, asked: WebRequest) -> Refusal | Entry:
+    def _script(self, asked: WebRequest) -> Refusal | PageRequest:
         scheme, _, word = asked.authorization.partition(" ")
         if scheme.lower() != "bearer" or not _same(word.strip(), self.reader) or asked.method not in SAFE:
             return Refusal(HTTPStatus.UNAUTHORIZED, "This is not the header that `rollout serve` printed at its start.")
-        return Entry(asked.path)
+        return PageRequest(asked.path)
 
     def _newcomer(self, asked: WebRequest) -> Refusal | Welcome:
         given = parse_qs(asked.query).get(TOKEN, [""])[0] if asked.path == "/" and asked.method == "GET" else ""

@@ -26,15 +26,15 @@ class Lobby:
     """All connections of a server. For its event loop only."""
 
     def __init__(self) -> None:
-        self.strangers: dict[Connection, None] = {}
-        self.known: set[Connection] = set()
+        self.strangers: dict[Visitor, None] = {}
+        self.known: set[Visitor] = set()
 
-    def enter(self, connection: Connection) -> None:
+    def enter(self, connection: Visitor) -> None:
         self.strangers[connection] = None
         if len(self.strangers) > MOST_STRANGERS:
             self.dismiss(next(iter(self.strangers)))
 
-    def let_in(self, connection: Connection) -> bool:
+    def let_in(self, connection: Visitor) -> bool:
         """It has shown a secret. ``False``: too many that have are open."""
         if connection not in self.known and len(self.known) >= MOST_KNOWN:
             return False
@@ -42,26 +42,26 @@ class Lobby:
         self.known.add(connection)
         return True
 
-    def dismiss(self, connection: Connection) -> None:
+    def dismiss(self, connection: Visitor) -> None:
         """End a connection that is still a stranger's."""
         if connection in self.strangers:
             del self.strangers[connection]
             connection.transport.abort()
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Visitor) -> None:
         self.strangers.pop(connection, None)
         self.known.discard(connection)
 
     def protocol(self) -> type[asyncio.Protocol]:
         """uvicorn's protocol, with connections that belong to this lobby."""
 
-        class OfThisLobby(Connection):
+        class OfThisLobby(Visitor):
             lobby = self
 
         return OfThisLobby
 
 
-class Connection(H11Protocol):
+class Visitor(H11Protocol):
     """The state of each of its requests has ``let_in``, for the one that decides about it."""
 
     lobby: Lobby

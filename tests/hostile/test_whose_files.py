@@ -1,7 +1,7 @@
 """Every file that a secret, a program or a trusted key is read from, and every address that gets a secret.
 
 A file of the table is refused when another user decides what it contains: by owning it, a link on the way or a folder
-above. An address is refused when its peer would not have to prove who it is. A search of the source finds the readers of
+above. An address is refused when its peer would not have to prove its identity. A search of the source finds the readers of
 files, so that a new one is either in the table or named with the reason why anybody may write what it reads.
 """
 
@@ -197,7 +197,7 @@ def test_a_file_that_another_user_decides_about_is_refused(
 @pytest.mark.root
 @pytest.mark.parametrize("what", FILES)
 def test_the_same_file_of_ours_is_read_also_through_a_link_and_in_a_folder_like_tmp(inside: Path, what: str) -> None:
-    """Whatever else is wrong with an empty file, it is not whose it is."""
+    """Whatever else is wrong with an empty file, it is not its owner."""
     inside.parent.chmod(0o1777)
     path = inside / NAMES.get(what, "file")
     path.write_text("")
@@ -282,6 +282,7 @@ PEERS: tuple[tuple[str, Callable[..., object], str, bool], ...] = (
     ("notices", notice, "jsons://hooks.example/secret", True),
     ("notices", notice, "json://127.0.0.1:9/secret", True),
     ("notices", notice, "mailto://ops:word@mail.example", False),
+    ("notices", notice, "syslog://", True),
 )
 
 

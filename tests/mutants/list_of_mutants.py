@@ -297,14 +297,14 @@ MUTANTS = (
         "            self.dismiss(next(iter(self.strangers)))\n",
         "            pass\n",
         "half requests of another user keep operators out of the page",
-        ("tests/web/test_server.py::test_half_requests_of_strangers_keep_nobody_out",),
+        ("tests/web/test_lobby.py::test_the_oldest_strangers_are_ended_and_no_one_that_was_let_in",),
     ),
     Mutant(
         "password-to-anybody",
         "rollout/adapters/journal/postgres.py",
-        "            **verifying(address.url, os.environ),\n",
-        "",
-        "the journal's password goes in clear to whoever answers in the server's place",
+        "make_conninfo(address.url, **verifying(address.url, os.environ))",
+        "address.url",
+        "the journal's password is sent in clear to a stranger in the server's place",
         (
             "tests/adapters/journal/test_address.py::test_a_server_that_refuses_tls_gets_no_password_and_is_not_asked_again",
         ),
@@ -344,5 +344,43 @@ MUTANTS = (
         "_fingerprint(key), names",
         "one person approves twice with two certificates",
         ("tests/adapters/test_ssh_signatures.py::test_one_key_with_two_certificates_is_one_person",),
+    ),
+    Mutant(
+        "lost-events-as-somebody-elses",
+        "rollout/adapters/journal/journal.py",
+        "            if found[0] < before[0]:\n                raise self._events_lost(run, found, before)\n",
+        "",
+        "a failover that lost events is reported as another controller's work",
+        (
+            "tests/adapters/journal/test_failover.py::test_a_run_says_how_many_of_its_events_a_failover_lost_and_writes_nothing_more",
+        ),
+    ),
+    Mutant(
+        "pooler-not-noticed",
+        "rollout/adapters/journal/postgres.py",
+        "            _check_own_session(connection, connect)\n",
+        "",
+        "a run behind a pooler of transactions fails after its first writes",
+        (
+            "tests/adapters/journal/test_failover.py::test_a_pooler_that_shares_sessions_is_refused_by_name_before_anything_is_written",
+        ),
+    ),
+    Mutant(
+        "doubt-is-enough-to-act",
+        "rollout/composition/wiring.py",
+        "            self.opened.append(self._journal())\n",
+        "            self.opened.append(self._journal(_say))\n",
+        "a run is continued though its last events were cut off",
+        ("tests/adapters/journal/test_failover.py::test_only_commands_that_change_nothing_read_a_run_in_doubt",),
+    ),
+    Mutant(
+        "connections-unbounded",
+        "rollout/adapters/journal/postgres.py",
+        "max_overflow=MOST_CONNECTIONS - 1",
+        "max_overflow=20",
+        "a few runs take all connections of a team's server",
+        (
+            "tests/adapters/journal/test_failover.py::test_a_command_uses_few_connections_however_many_threads_and_parts_it_has",
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What people approved is applied once: after it was taken back for harm, its approvals are good for nothing."""
+"""What people approved is applied once: after it was reverted for harm, its approvals are good for nothing."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Serving:
     @property
     def token(self) -> str:
         """Of the newest printed address."""
-        return _ADDRESS.findall(self.said.read_text())[-1][1]
+        return str(_ADDRESS.findall(self.said.read_text())[-1][1])
 
     @property
     def bearer(self) -> str:

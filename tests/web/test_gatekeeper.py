@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from rollout.web.gatekeeper import Entry, Gatekeeper, Refusal, WebRequest, Welcome, new_secret
+from rollout.web.gatekeeper import PageRequest, Gatekeeper, Refusal, WebRequest, Welcome, new_secret
 
 HOST = "127.0.0.1:8765"
 NOTHING = WebRequest("GET", "/", "", HOST, "", "", "")
@@ -85,7 +85,7 @@ def test_a_stranger_is_refused(asked: WebRequest, status: HTTPStatus) -> None:
     ],
 )
 def test_the_page_itself_is_let_in_and_its_secret_is_no_part_of_what_it_asks_for(asked: WebRequest, path: str) -> None:
-    assert keeper().decide(asked) == Entry(path)
+    assert keeper().decide(asked) == PageRequest(path)
 
 
 def test_a_token_works_once_and_then_there_is_another() -> None:

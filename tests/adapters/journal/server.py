@@ -113,7 +113,7 @@ class Server:
 
     @contextmanager
     def with_tls(self, certificates: Path) -> Iterator[str]:
-        """Answer with TLS as the host of ``cert.pem`` and ``key.pem``, for the new database whose name it yields.
+        """Answer with TLS as the host of ``cert.pem`` and ``key.pem``, for a new database; yields its name.
 
         The password of PGPASSFILE is for 127.0.0.1 only, so these connections are trusted instead.
         """
