@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from rollout.web.lobby import ACCEPTED_AT_ONCE, MOST_KNOWN, MOST_STRANGERS, Visitor, Lobby
+from rollout.web.lobby import ACCEPTED_AT_ONCE, MOST_KNOWN, MOST_STRANGERS, Lobby, Visitor
 
 
 @dataclass(eq=False)
