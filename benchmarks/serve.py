@@ -56,7 +56,7 @@ def asked(served: Serving, what: str, path: str) -> Answer:
     connection = HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)
     try:
         began = time.perf_counter()
-        connection.request("GET", path, headers={"Cookie": served.cookie})
+        connection.request("GET", served.page + path)
         answer = connection.getresponse()
         text = answer.read(1)
         first = time.perf_counter() - began
@@ -97,7 +97,7 @@ def followed(folder: Path, nodes: int) -> Followed:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE * 1000)
         began = time.perf_counter()
-        page.goto(f"http://127.0.0.1:{served.port}/runs/{LIVE}?token={served.token}")
+        page.goto(f"http://127.0.0.1:{served.port}{served.page}/runs/{LIVE}")
         until(lambda: page.evaluate("document.querySelectorAll('#rows a').length > 5"), PATIENCE, "the table")
         complete = time.perf_counter() - began
         page.evaluate(

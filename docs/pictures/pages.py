@@ -65,15 +65,18 @@ class Photographer:
     """Opens the pages as an operator does, and keeps what it sees."""
 
     def __init__(self, browser: Browser, address: str, folder: Path) -> None:
-        self._browser, self._address, self._folder = browser, address, folder
+        self._browser, self._folder = browser, folder
+        first = browser.new_page()
+        first.goto(address)  # it works once: the answer leads to the path of the pages
+        self._pages = first.url
+        first.close()
 
     def take(self, run: str, name: str, standing: str, scheme: str = "light") -> None:
-        base, _, token = self._address.partition("/?token=")
         page = self._browser.new_page(
             viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="dark" if scheme == "dark" else "light"
         )
         page.set_default_timeout(PATIENCE * 1000)
-        page.goto(f"{base}/runs/{run}?token={token}")
+        page.goto(f"{self._pages}runs/{run}")
         until(f"{name} shows {standing}", lambda: page.inner_text("#standing") == standing)
         until(f"{name} shows nodes", lambda: page.locator("#rows a").count() > 5)
         page.screenshot(path=self._folder / f"{name}.png", full_page=name == "halt")

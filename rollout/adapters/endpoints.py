@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
+from rollout.adapters.owners import REMEDY, check_ours, others_hold
 from rollout.errors import InputError, Problem, RemoteError
 
 # Bearer tokens in files that others rotate: read again every minute, never shown.
@@ -43,6 +44,8 @@ class TokenFile:
 
     def _fresh(self) -> str:
         try:
+            if why := others_hold(self._path):
+                raise RemoteError("no-token", why, hint=REMEDY)
             with self._path.open("rb") as file:
                 token = file.read(MOST_TOKEN_BYTES).decode("ascii").strip()
         except OSError as exc:
@@ -107,6 +110,8 @@ class HttpEndpoint:
 
 def authorities(ca_file: str) -> ssl.SSLContext:
     """The system's certificate authorities, or those of ``ca_file`` alone."""
+    if ca_file:
+        check_ours(Path(ca_file))
     try:
         return ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as exc:

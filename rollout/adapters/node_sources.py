@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rollout.adapters.owners import check_ours
 from rollout.app.ports import ApiSources, NodeSources
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
@@ -117,6 +118,7 @@ def _last_words(complaint: str) -> str:
 def _command(path: Path) -> list[str]:
     if not path.exists():
         raise _error("script-missing", str(path), "there is no such file")
+    check_ours(path)  # it is a program, or names programs
     if path.is_file() and os.access(path, os.X_OK):
         return [str(path.absolute()), "--list"]
     if path.is_file() and _is_script(path):

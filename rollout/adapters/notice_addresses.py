@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from rollout.adapters.owners import REMEDY, others_hold
 from rollout.errors import UsageError
 
 FILE_VARIABLE = "ROLLOUT_NOTICES_FILE"
@@ -31,6 +32,8 @@ def _private_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
+            if why := others_hold(path):
+                raise UsageError("notices-not-private", why, hint=REMEDY)
             if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in (os.geteuid(), 0):
                 raise UsageError(
                     "notices-not-private", f"{path} is not a file that only you can read", hint=f"chmod 600 {path}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from threading import Lock
 
+from rollout.adapters.owners import REMEDY, others_hold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem, StateError, UsageError
 from rollout.kubelet.agent.sudo import Secret
@@ -110,11 +111,9 @@ def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) ->
     shown = printable(str(path))
     if not is_kind(found.st_mode):
         raise StateError("state-not-private", f"{shown} is a link or another unexpected kind of file")
-    if found.st_uid not in (os.geteuid(), 0):
-        hint = "run as its owner, or name another folder: --state"
-        raise StateError("state-not-private", f"{shown} belongs to another user (uid {found.st_uid})", hint=hint)
-    if found.st_mode & 0o002:
-        raise StateError("state-not-private", f"{shown} is writable by everybody", hint=f"chmod o-w {shown}")
+    if why := others_hold(path):
+        hint = f"run as its owner, or name another folder: --state; {REMEDY}"
+        raise StateError("state-not-private", why, hint=hint)
 
 
 # The sudo password of the nodes, from a private file.
@@ -133,6 +132,8 @@ def _password_text(file: Path) -> str:
     try:
         with file.open("rb", buffering=0) as stream:
             _check_private(os.fstat(stream.fileno()), file)
+            if why := others_hold(file):
+                raise UsageError("password-not-private", why, hint=REMEDY)
             return _all(stream.read).decode("utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as error:
         raise UsageError("password-unreadable", f"cannot read {file}: {error.strerror}") from None

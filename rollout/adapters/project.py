@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rollout.adapters.files import FolderFiles
+from rollout.adapters.owners import REMEDY, others_hold
 from rollout.core.reading.project_file import PROJECT_FILE, PROJECT_KEYS, ProjectValue, read_project
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -60,15 +60,11 @@ def _absolute(key: str, written: ProjectValue, folder: Path) -> ProjectValue:
 def _check_owner(file: Path) -> None:
     """A file above the current folder may be another user's, and a kubeconfig of theirs would run their programs."""
     try:
-        found = file.stat()
+        why = others_hold(file)
     except OSError as error:
         raise _problem("file-unreadable", f"{file}: {error.strerror}") from None
-    ours = {0, os.geteuid()}
-    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
-        ours.add(int(os.environ["SUDO_UID"]))  # the user who called sudo
-    if found.st_uid not in ours or found.st_mode & stat.S_IWOTH:
-        hint = f"chown it to yourself, chmod o-w {file}"
-        raise _problem("project-not-yours", f"{file} belongs to another user, or every user can write it", hint)
+    if why:
+        raise _problem("project-not-yours", f"{file}: {why}", REMEDY)
 
 
 def _problem(reference: str, message: str, hint: str = "") -> InputError:

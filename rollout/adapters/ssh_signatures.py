@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rollout.adapters.owners import check_ours
 from rollout.core.model.approvals import NAMESPACE
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
@@ -27,6 +28,8 @@ class SshSignatures:
         return done.stdout.decode()
 
     def people(self, signature: str, signers: str) -> tuple[tuple[str, ...], str]:
+        """See the port. ``InputError``: another user decides who may approve."""
+        check_ours(Path(signers))
         with TemporaryDirectory() as folder:
             path = _written(folder, signature)
             done = _ssh_keygen(["-Y", "find-principals", "-s", path, "-f", signers], b"", SECONDS)

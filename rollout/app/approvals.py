@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rollout.app.ports import Files, Signatures
-from rollout.core.model.approvals import Approval, ApprovalRule, statement
+from rollout.app.following import has_acted
+from rollout.app.ports import Files, PastRuns, Signatures
+from rollout.core.model.approvals import Approval, ApprovalRule, parts_of, statement
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.model.report import Report
 from rollout.core.plans import plan_codec
-from rollout.core.plans.approving import Examined, all_good, form_of, names_of, refusals
+from rollout.core.plans.approving import Examined, all_good, form_of, names_of, refusals, why_not_now
 from rollout.core.run.state import RunState
+from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import InputError
+from rollout.errors import InputError, Problem
 
 
 def rules_for(plan: Plan | None, inventory: Inventory) -> tuple[ApprovalRule, ...]:
@@ -32,23 +35,35 @@ class Approvals:
     signatures: Signatures
 
     def checked(
-        self, plan: Plan, rules: Sequence[ApprovalRule], signed: Mapping[str, str], appliers: Collection[str], how: str
+        self,
+        plan: Plan,
+        rules: Sequence[ApprovalRule],
+        signed: Mapping[str, str],
+        appliers: Collection[str],
+        how: str,
+        at: float | None,
     ) -> tuple[Approval, ...]:
-        """The good approvals in ``signed`` (file → armoured signature). ``InputError`` with everything that is wrong or
+        """The good approvals in ``signed`` (file → signature as it is kept). ``InputError`` with everything that is wrong or
         missing. ``appliers``: login names of the person that applies; ``how``: the hint of each problem.
+
+        ``at``: when they must be good, in epoch seconds. ``None``: a run began with them, and carries them to its end.
         """
-        text = statement(plan.cluster, plan_codec.digest(plan))
-        found = [[self.examined(rule, text, source, said) for source, said in signed.items()] for rule in rules]
+        found = [[self.examined(rule, plan, source, said, at) for source, said in signed.items()] for rule in rules]
         problems = refusals(rules, found, appliers, how)
         if problems:
             raise InputError(problems)
         return all_good(rules, found, appliers)
 
-    def examined(self, rule: ApprovalRule, text: bytes, source: str, armoured: str) -> Examined:
-        """One signature over ``text`` in the light of one rule."""
+    def examined(self, rule: ApprovalRule, plan: Plan, source: str, said: str, at: float | None) -> Examined:
+        """One signature over a plan in the light of one rule. ``at``: see ``checked``."""
+        not_after, armoured = parts_of(said)
         head = form_of(armoured, source)
         if isinstance(head, Examined):
             return head
+        reference, late = why_not_now(not_after, at) if at is not None else ("", "")
+        if reference:
+            return Examined(source, None, reference, late)
+        text = statement(plan.cluster, plan_codec.digest(plan), not_after)
         names = names_of(head.key, self.files.read(rule.signers))
         signers = self.files.at(rule.signers)
         people, why = self.signatures.people(armoured, signers)
@@ -58,10 +73,10 @@ class Approvals:
             return self._unknown(rule, source, head.key, known, why)
         why = self.signatures.why_not(armoured, signers, mine[0], text)
         if "incorrect signature" in why:
-            return Examined(source, None, "approval-other-plan", f"{printable(mine[0], 80)} signed another plan")
+            return Examined(source, None, "approval-other-plan", f"{printable(mine[0], 80)} signed another plan or end")
         if why:
             return Examined(source, None, "approval-unknown-signer", f"{printable(mine[0], 80)}: {why}")
-        return Examined(source, Approval(mine[0], head.key, armoured), names=(*known, *names))
+        return Examined(source, Approval(mine[0], head.key, said), names=(*known, *names, *head.names))
 
     @staticmethod
     def _unknown(rule: ApprovalRule, source: str, key: str, known: Sequence[str], why: str) -> Examined:
@@ -80,3 +95,31 @@ class Approvals:
 def journaled(state: RunState) -> Mapping[str, str]:
     """The signatures that a run was started with: a run can be resumed where their files are not."""
     return {f"the journal, signature {at}": each.signature for at, each in enumerate(state.approved, 1)}
+
+
+def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report]) -> None:
+    """An approval carries one run with its resumes. ``InputError`` ``approval-used``: a run has followed it, or came after it.
+
+    People approved what the plan does to the nodes that it has read. ``reports``: what the nodes say now. A run that
+    changed one of them since has a token above the plan's; a run of this plan may be in the journal only.
+    """
+    digest = plan_codec.digest(plan)
+    same = [each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest]
+    used = next((run for run in same if has_acted(journal, run)), None)
+    if used is not None:
+        said = f"run {used} has applied this plan already"
+        raise _used(plan, said, f"`rollout resume {used}`, or ")
+    later = {
+        name: max(newer, key=lambda receipt: receipt.counter).run
+        for name, report in reports.items()
+        if name in plan.nodes and (newer := [each for each in report.receipts if each.counter > plan.counter])
+    }
+    if later:
+        runs = ", ".join(sorted(set(later.values()))[:3])
+        said = f"{printable(runs, 200)} changed {printable(fold(later), 300)} since this plan was made"
+        raise _used(plan, said, "")
+
+
+def _used(plan: Plan, said: str, hint: str) -> InputError:
+    hint = f"{hint}plan again and have it approved: `rollout plan --cluster {plan.cluster}`"
+    return InputError((Problem("approval-used", f"nothing was touched: {said}; its approvals are used up", hint=hint),))

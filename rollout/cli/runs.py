@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from rollout.adapters.approval_files import signatures_beside
 from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
-from rollout.app.approvals import Approvals, journaled, rules_for
+from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.following import plan_of, replay
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
@@ -161,7 +162,7 @@ def _approvals(session: Session, plan: Plan, inventory: Inventory, plan_file: Pa
         raise UsageError("approval-missing", "a plan that needs approvals is applied from its file", hint=hint)
     how = how_to_approve(plan_file)
     checks = Approvals(session.files(), SshSignatures())
-    return checks.checked(plan, rules, signatures_beside(plan_file), own_logins(), how)
+    return checks.checked(plan, rules, signatures_beside(plan_file), own_logins(), how, time.time())
 
 
 def _applied(
@@ -189,6 +190,9 @@ def _applied(
     if not fresh and _is_applied(session, nodes, plan, inventory, there):
         runs = runs_that_applied(session.past(), plan)
         return _tell(session, NothingToDo(plan, Why.ALREADY_APPLIED, runs, changes))
+    if approvals:
+        reports = read_receipts(session.access(inventory, there), nodes, keep=session.traces.keep)
+        check_not_used(plan, session.past(), reports)
     what = f"{counted(len(there), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         words = (*does_lines(plan), *closed_lines(plan.calendars, SystemZones(), WAITS))
@@ -386,7 +390,7 @@ def _check_approvals(session: Session, journal: Journal, state: RunState, invent
     if plan is not None and rules:
         how = f"correct the file of signers, or `rollout rollback {state.order.run}`"
         applier = header.who.partition("@")[0]
-        Approvals(session.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how)
+        Approvals(session.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how, None)
 
 
 def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes: bool, promote: bool = False) -> int:

@@ -44,7 +44,9 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
 
     journal = opening(session)
     journal()  # so that the first page does not wait for it
-    click.echo("Open one of these addresses in a browser on this machine; Ctrl-C ends it:")
+    click.echo(
+        "Open one of these addresses in a browser on this machine. Each works once, then a new one is printed. Ctrl-C ends it:"
+    )
     who = operator() if control else ""
     with _telling(session, journal):
         plans = partial(waiting_plans, Path(), session.files())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ def missing_approvals(
     """Why `rollout apply` would refuse a plan to a person with these login names."""
     approvals = Approvals(files, SshSignatures())
     try:
-        approvals.checked(plan, rules, signatures_beside(plan_file), appliers, how_to_approve(plan_file))
+        approvals.checked(plan, rules, signatures_beside(plan_file), appliers, how_to_approve(plan_file), time.time())
     except InputError as error:
         return error.problems
     return ()

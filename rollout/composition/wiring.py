@@ -10,7 +10,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -79,6 +79,7 @@ class Session:
     engine: DaskEngine | None = None  # ``None``: this process reaches the nodes
     label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
     interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
+    opened: list[SqlJournal] = field(default_factory=list, compare=False)  # the journal, once it is open
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -201,31 +202,45 @@ class Session:
         return self.shared or self.state
 
     def journal(self) -> SqlJournal:
+        """One for the whole command, also after it was closed: a database gives each command few connections."""
+        if not self.opened:
+            self.opened.append(self._journal())
+        return self.opened[0]
+
+    def _journal(self, doubt: Callable[[str], None] | None = None) -> SqlJournal:
         from rollout.adapters.journal import SqlJournal
 
         if self.shared is None:
             private_state(self.state)
         try:
-            return SqlJournal(self.place, self.state)
+            return SqlJournal(self.place, self.state, doubt)
         except OSError as exc:
             raise StateError("journal-unusable", f"{self.place}: {exc.strerror}") from exc
 
     def past(self) -> Journal:
         """The journal, or one without runs if there is none: creates no journal."""
+        return self.journal() if self.opened or self._is_there() else NoJournal()
+
+    def _is_there(self) -> bool:
         if self.shared is None and not has_journal(self.state):
-            return NoJournal()
+            return False
         from rollout.adapters.journal import is_there
 
-        return self.journal() if is_there(self.place) else NoJournal()
+        return is_there(self.place)
 
     def past_runs(self) -> PastRuns:
-        """``past`` for a command that writes nothing: a file of this version is read without SQLAlchemy."""
+        """``past`` for a command that writes nothing: a file of this version is read without SQLAlchemy.
+
+        A server may fail over to a replica without the last events. What is left is shown then, with a warning.
+        """
         if self.shared is None and has_journal(self.state):
             from rollout.adapters.journal.sqlite_file import reader_of
 
             private_state(self.state)
             if (reader := reader_of(self.state)) is not None:
                 return reader
+        if self.shared is not None and self._is_there():
+            return self._journal(lambda said: _say(f"warning: {said}"))
         return self.past()
 
     def journal_if_any(self) -> Journal:

@@ -84,5 +84,5 @@ async def _fields(request: Request) -> dict[str, str] | None:
 
 def _page(run: str, status: HTTPStatus, text: str) -> Response:
     title = f"run {run}"
-    back = tag("p", tag("a", "Back to the run", href=f"/runs/{run}"))
-    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", text), back), status)
+    back = tag("p", tag("a", "Back to the run", href=f"../../runs/{run}"))
+    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", text), back, up="../../"), status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse
@@ -15,7 +16,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer a form would come from the origin "null"
+    "Referrer-Policy": "no-referrer",  # the path is a secret
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -23,7 +24,7 @@ HEADERS = {
 
 
 class Guarded:
-    """An application that answers only what the gatekeeper lets in."""
+    """An application that answers only what the gatekeeper lets in. The secret in the path never reaches it."""
 
     def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper) -> None:
         self._app, self._gatekeeper = app, gatekeeper
@@ -36,15 +37,18 @@ class Guarded:
                     headers[name] = value
             await send(message)
 
-        await self._answer(scope)(scope, receive, with_headers)
-
-    def _answer(self, scope: Scope) -> ASGIApp:
         found = self._gatekeeper.decide(_asked(scope))
+        answer: ASGIApp
         if isinstance(found, Refusal):
-            return PlainTextResponse(f"{found.text}\n", status_code=found.status)
-        if isinstance(found, Welcome):
-            return RedirectResponse(found.path, HTTPStatus.SEE_OTHER, {"Set-Cookie": found.cookie})
-        return self._app
+            answer = PlainTextResponse(f"{found.text}\n", found.status)
+        elif not scope["state"]["let_in"]():
+            answer = PlainTextResponse("too many open connections\n", HTTPStatus.SERVICE_UNAVAILABLE)
+        elif isinstance(found, Welcome):
+            answer = RedirectResponse(found.path, HTTPStatus.SEE_OTHER)
+        else:
+            scope = {**scope, "path": found.path, "raw_path": quote(found.path).encode()}
+            answer = self._app
+        await answer(scope, receive, with_headers)
 
 
 def _asked(scope: Scope) -> WebRequest:
@@ -57,7 +61,6 @@ def _asked(scope: Scope) -> WebRequest:
         host=headers.get("host", ""),
         origin=headers.get("origin", ""),
         site=headers.get("sec-fetch-site", ""),
-        cookie=headers.get("cookie", ""),
         authorization=headers.get("authorization", ""),
         more_than_once=any(len(headers.getlist(name)) > 1 for name in decisive),
     )

@@ -87,7 +87,9 @@ class Site:
         ]
         if self.control:
             routes.append(Route("/runs/{run}/{word}", self.control.answer, methods=["POST"]))
-        return Starlette(routes=routes, exception_handlers={StateError: _said, Exception: _broken})
+        made = Starlette(routes=routes, exception_handlers={StateError: _said, Exception: _broken})
+        made.router.redirect_slashes = False  # such a redirect would name an address without the secret
+        return made
 
     def file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -132,7 +134,7 @@ class Site:
     def _past(self, run: str) -> str:
         past = past_run(self.journal(), run)
         text = lines(printable(line, 1000) for line in past_run_lines(past)) if past else ""
-        return whole_page(f"run {run}", tag("h1", f"run {run}"), tag("pre", text))
+        return whole_page(f"run {run}", tag("h1", f"run {run}"), tag("pre", text), up="../")
 
     async def stream(self, request: Request) -> Response:
         run = request.path_params["run"]
@@ -180,12 +182,13 @@ async def _page(head: str, body: Callable[[], str]) -> AsyncIterator[str]:
         yield f"{tag('p', str(error), class_='banner bad')}{END}"
 
 
-def _said(_request: Request, error: Exception) -> Response:
+def _said(request: Request, error: Exception) -> Response:
     """An error of the journal, in its own words."""
     missing = isinstance(error, StateError) and error.reference in _MISSING
     status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
     title = "Not there" if missing else "The journal cannot be read"
-    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", str(error))), status)
+    up = "../" * (request.scope["path"].count("/") - 1)
+    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", str(error)), up=up), status)
 
 
 def _broken(_request: Request, error: Exception) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from time import monotonic
 from types import FrameType
 
 import uvicorn
@@ -15,6 +14,7 @@ from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.errors import StateError
 from rollout.web.gatekeeper import Gatekeeper
 from rollout.web.guarded import Guarded
+from rollout.web.lobby import ACCEPTED_AT_ONCE, Lobby
 from rollout.web.pages import Site, no_plans
 
 LOOPBACK = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
@@ -24,7 +24,6 @@ GRACE = 2
 STALLED = 10.0
 """Seconds for which a browser may leave what was sent to it unread; then the kernel ends the connection."""
 
-MOST_CONNECTIONS = 200
 LONGEST_HEAD = 16 * 1024
 
 
@@ -51,21 +50,26 @@ def serve(
     """
     sockets = loopback(port)
     port = sockets[0].getsockname()[1]
-    gatekeeper = Gatekeeper(monotonic, name=f"rollout-{port}")
+    hosts = ["127.0.0.1", *(["[::1]"] if len(sockets) > 1 else [])]
+
+    def say_addresses(token: str) -> None:
+        for host in hosts:
+            say(f"http://{host}:{port}/?token={token}")
+
+    gatekeeper = Gatekeeper(again=say_addresses)
     server = _Server(_config())
     pages = Site(journal, place, lambda: server.should_exit, who, plans)
     server.config.app = Guarded(pages.application(), gatekeeper)
-    hosts = ["127.0.0.1", *(["[::1]"] if len(sockets) > 1 else [])]
-    for host in hosts:
-        say(f"http://{host}:{port}/?token={gatekeeper.token}")
+    say_addresses(gatekeeper.token)
+    say(f"for scripts that only read: Authorization: Bearer {gatekeeper.reader}")
     server.run(sockets=sockets)
 
 
 def _config() -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_is_no_cut_stream)
     return uvicorn.Config(
-        app="", log_config=None, log_level="error", access_log=False, lifespan="off", ws="none", http="h11",
-        loop="asyncio", proxy_headers=False, server_header=False, limit_concurrency=MOST_CONNECTIONS,
+        app="", log_config=None, log_level="error", access_log=False, lifespan="off", ws="none", http=Lobby().protocol(),
+        loop="asyncio", proxy_headers=False, server_header=False, backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=LONGEST_HEAD,
     )  # fmt: skip
 
@@ -98,7 +102,7 @@ def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.sock
         if family is socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind((address, port))
-        made.listen(128)  # from now on a browser may open the printed address
+        made.listen(ACCEPTED_AT_ONCE)  # from now on a browser may open the printed address
     except OSError:
         made.close()
         raise

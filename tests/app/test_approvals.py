@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.approvals import Approvals, journaled, rules_for
+from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.following import replay
 from rollout.app.runs import start_apply
 from rollout.core.model.approvals import Approval, ApprovalRule
+from rollout.core.model.report import Outcome, Report
+from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.run.events import Approved
 from rollout.core.run.journal_codec import decode_event
 from rollout.errors import InputError, Place
@@ -56,9 +58,9 @@ def test_approvals_are_journaled_before_anything_else_and_replay(tmp_path: Path)
 def test_a_resumed_run_is_checked_by_the_signatures_in_its_journal(tmp_path: Path) -> None:
     site = Site(SqlJournal(tmp_path))
     signed: Mapping[str, str] = journaled(start_apply(SMALL, ACCESS, site.tools(), (ALICE,)))
-    assert checks().checked(SMALL, (RULE,), signed, {"me"}, "HOW") == (ALICE,)
+    assert checks().checked(SMALL, (RULE,), signed, {"me"}, "HOW", None) == (ALICE,)
     with pytest.raises(InputError) as raised:
-        checks(()).checked(SMALL, (RULE,), signed, {"me"}, "HOW")
+        checks(()).checked(SMALL, (RULE,), signed, {"me"}, "HOW", None)
     found = [str(problem) for problem in raised.value.problems]
     assert found[0].startswith(f"the journal, signature 1: the key {KEY} is not in signers")
 
@@ -70,3 +72,27 @@ def test_the_rules_are_those_of_the_plan_and_of_todays_inventory() -> None:
     assert rules_for(plan, replace(fleet(), approvals=RULE)) == (mine, RULE)
     assert rules_for(SMALL, replace(fleet(), approvals=RULE)) == (RULE,), "it was asked for since the plan"
     assert rules_for(None, replace(fleet(), approvals=RULE)) == (), "a rollback needs none"
+
+
+def receipt(counter: int, state: ReceiptState = ReceiptState.CONFIRMED) -> Report:
+    return Report("", "status", Outcome.DONE, receipts=(Receipt("r7-n1", "r7", counter, state),))
+
+
+@pytest.mark.parametrize("state", ReceiptState)
+def test_an_approval_is_used_up_when_another_run_changed_a_node_since(tmp_path: Path, state: ReceiptState) -> None:
+    """Whatever became of that change: people approved the plan for the nodes as it had read them."""
+    journal = SqlJournal(tmp_path)
+    name = next(iter(SMALL.nodes))
+    check_not_used(SMALL, journal, {name: receipt(SMALL.counter, state), "no-node-of-it": receipt(99)})
+    with pytest.raises(InputError, match=rf"r7 changed {name} since this plan was made.*\[approval-used\]"):
+        check_not_used(SMALL, journal, {name: receipt(SMALL.counter + 1, state)})
+
+
+def test_an_approval_carries_one_run(tmp_path: Path) -> None:
+    """Also where no node tells of that run any more: what was rolled back for harm is not applied again by its approval."""
+    site = Site(SqlJournal(tmp_path))
+    check_not_used(SMALL, site.journal, {})
+    start_apply(SMALL, ACCESS, site.tools(), (ALICE,))
+    with pytest.raises(InputError, match=r"run r1 has applied this plan already.*rollout resume r1"):
+        check_not_used(SMALL, site.journal, {})
+    check_not_used(replace(SMALL, limit="n1"), site.journal, {})

@@ -43,7 +43,7 @@ def test_without_a_run_there_are_none_and_a_bad_file_is_one_line(
 def test_the_page_has_them_for_a_scraper_with_the_token(tmp_path: Path) -> None:
     keep(tmp_path, RUN, *journals.halted(120)).close()
     with serving(tmp_path) as served:
-        assert served.ask("/metrics", Cookie="").status == 401
-        found = served.ask("/metrics", Cookie="", Authorization=f"Bearer {served.token}")
+        assert served.ask_stranger("/metrics").status == 401
+        found = served.ask_stranger("/metrics", Authorization=served.bearer)
         assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
         assert 'rollout_run_exit_code{cluster="rno"} ' in found.text

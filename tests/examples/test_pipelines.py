@@ -21,10 +21,8 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("pipelines")]
 GITHUB: Mapping[str, Any] = yaml.safe_load((ROOT / "examples/github-actions.yml").read_text())
 GITLAB: Mapping[str, Any] = yaml.safe_load((ROOT / "examples/gitlab-ci.yml").read_text())
 OUTSIDE = {
-    "gh": 'printf "%s\\n" "$*" >gh.txt; while [ "$1" != --body-file ]; do shift; done; cp "$2" posted.md',
-    "curl": 'printf "%s\\n" "$*" >curl.txt; cp comment.md posted.md',
+    "python3": 'mkdir -p "$3/bin" && ln -sf "$(command -v pip)" "$3/bin/pip"',
     "pip": ":",
-    "pipx": ":",
 }
 """Programs of the runner and services that a test does not have."""
 
@@ -77,8 +75,10 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
                 "GITHUB_OUTPUT": str(folder / "outputs"),
                 "GITHUB_SHA": "0123abc",
                 "CI_COMMIT_SHA": "0123abc",
-                "GH_TOKEN": "t",
-                "PULL": "7",
+                "GITHUB_PATH": str(folder / "path"),
+                "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+                "RUNNER_TEMP": str(folder / "temp"),
+                "PLAN_KEY": "5f0c",
                 "SSH_KEY": str(folder / "ssh-key"),
             },
         )
@@ -91,19 +91,27 @@ def steps(job: str) -> dict[str, str]:
 
 def lines(job: str) -> str:
     """A job on GitLab: its lines run in one shell, one after the other."""
-    return "\n".join([*GITLAB["default"]["before_script"], *GITLAB[job]["script"]])
+    before = GITLAB[GITLAB[job]["extends"]] if "extends" in GITLAB[job] else GITLAB["default"]
+    return "\n".join([*before["before_script"], *GITLAB[job]["script"]])
 
 
-def test_github_plans_on_a_pull_request_applies_on_merge_and_verifies(runner: Runner) -> None:
-    for name, script in steps("plan").items():
+def test_github_checks_a_pull_request_plans_and_applies_on_merge_and_verifies(runner: Runner) -> None:
+    for name, script in (*steps("check").items(), *list(steps("plan").items())[:-1]):
         assert runner.step(script) == 0, f"{name}: {runner.said}"
-    posted = runner.file("posted.md")
+    posted = runner.file("summary.md")
     assert posted.startswith("### Plan for `small`: 4 nodes to change")
     assert "+serializeImagePulls: false" in posted
     assert posted.count("<details>") == posted.count("</details>") > 1
     digest = re.fullmatch(r"digest=(\S+)\n", runner.file("outputs"))
     assert digest
+    whole = runner.file("plan.json")
+    assert runner.step(steps("plan")["log out"].replace(" plan.enc", "")) == 0, (
+        "the next job has what was kept, no more"
+    )
     apply = steps("apply")
+    assert runner.step(apply["decrypt"], PLAN_KEY="another") != 0
+    assert runner.step(apply["decrypt"]) == 0, runner.said
+    assert runner.file("plan.json") == whole
     assert runner.step(apply["apply"], DIGEST="0" * 64) == 2, "another plan than the approved one"
     assert runner.step(apply["apply"], DIGEST=digest[1]) == 0, runner.said
     assert runner.step(apply["report"]) == 0, runner.said
@@ -120,8 +128,9 @@ def test_github_plans_on_a_pull_request_applies_on_merge_and_verifies(runner: Ru
 def test_gitlab_does_the_same(runner: Runner) -> None:
     playbook = runner.site.folder / "playbooks/pulls.yaml"
     playbook.write_text(playbook.read_text().replace("5m", "6m"))
-    assert runner.step(lines("plan"), CI_MERGE_REQUEST_IID="7", COMMENT_TOKEN="t") == 0, runner.said  # noqa: S106
-    assert runner.file("posted.md").startswith("### Plan for `small`: 4 nodes to change")
+    assert runner.step(lines("check")) == 0, runner.said
+    assert runner.step(lines("plan")) == 0, runner.said
+    assert runner.file("plan.md").startswith("### Plan for `small`: 4 nodes to change")
     digest = runner.file("plan.env").removeprefix("DIGEST=").strip()
     assert runner.step(lines("apply"), DIGEST=digest) == 0, runner.said
     assert runner.step("\n".join(GITLAB["apply"]["after_script"])) == 0, runner.said
@@ -145,10 +154,48 @@ def test_a_plan_that_cannot_be_made_fails_the_job(runner: Runner) -> None:
 
 
 def test_every_job_is_reached_and_permissions_are_the_least() -> None:
-    assert set(GITHUB["jobs"]) == set(GITLAB["stages"]) == {"plan", "apply", "verify"}
+    assert set(GITHUB["jobs"]) == set(GITLAB["stages"]) == {"check", "plan", "apply", "verify"}
     assert GITHUB["permissions"] == {"contents": "read"}
     assert GITHUB["jobs"]["apply"]["environment"] == "production"
     assert GITLAB["apply"]["rules"][0]["when"] == "manual"
+
+
+def test_what_nobody_has_reviewed_runs_without_a_secret_and_far_from_the_nodes() -> None:
+    """Files of a branch name programs: whatever runs on a pull request could take what it is given."""
+    for name, job in GITHUB["jobs"].items():
+        of_a_branch = job["if"] == "github.event_name == 'pull_request'"
+        assert of_a_branch or job["if"].startswith(("github.event_name == 'push'", "github.event_name == 'schedule'"))
+        reaches = ("secrets." in str(job), "environment" in job, "self-hosted" in job["runs-on"])
+        assert set(reaches) == {not of_a_branch}, name
+    assert "secrets." not in str(GITHUB["env"])
+    assert "pull_request_target" not in str(GITHUB)
+    for name in GITLAB["stages"]:
+        job = GITLAB[name]
+        of_a_branch = "merge_request_event" in str(job["rules"])
+        assert ("extends" in job) is not of_a_branch, name
+        assert not of_a_branch or not re.search(r"SSH_KEY|PLAN_KEY|JOURNAL", str(job)), name
+    assert "SSH_KEY" not in str(GITLAB["default"])
+
+
+def test_no_artifact_is_a_plan_that_people_could_read() -> None:
+    kept = [
+        step["with"]["path"]
+        for job in GITHUB["jobs"].values()
+        for step in job["steps"]
+        if "path" in step.get("with", {})
+    ]
+    kept += [path for name in GITLAB["stages"] for path in GITLAB[name].get("artifacts", {}).get("paths", ())]
+    assert sorted(kept) == ["plan.enc", "plan.enc", "plan.md", "report.html", "report.html"]
+
+
+def test_what_is_installed_is_pinned_by_hash() -> None:
+    texts = [(ROOT / "examples" / name).read_text() for name in ("github-actions.yml", "gitlab-ci.yml")]
+    for uses in re.findall(r"uses: (\S+)", texts[0]):
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", uses), uses
+    for line in re.findall(r".*pip.* install .*", "\n".join(texts)):
+        assert "--require-hashes --only-binary :all: -r rollout.lock" in line, line
+    assert GITLAB["default"]["image"] == "$IMAGE"
+    assert not any("image" in GITLAB[name] for name in GITLAB["stages"])
 
 
 def test_the_release_publishes_with_attestations_and_without_a_token() -> None:

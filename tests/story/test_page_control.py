@@ -44,7 +44,8 @@ def test_an_operator_continues_pauses_and_aborts_a_run_in_a_browser(few: Site) -
             browser = player.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page()
             page.set_default_timeout(60_000)
-            page.goto(f"http://127.0.0.1:{served.port}/runs/{run}?token={served.token}")
+            page.goto(f"http://127.0.0.1:{served.port}/?token={served.token}")
+            page.get_by_role("link", name=run).click()
             assert "handled the request: continue" in press(page, "Continue the run")
             assert "handled the request: pause" in press(page, "Pause the run", reason="the network team asks")
             assert "the network team asks" in few.rollout("status").out

@@ -22,6 +22,7 @@ from tests.controllers import PATIENCE, Process, at_work, until
 from tests.plays import Drive
 
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(?P<port>\d+)/\?token=(?P<token>\S+)")
+_BEARER = re.compile(r"Authorization: (Bearer \S+)")
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,35 @@ class Reply:
 
 @dataclass
 class Serving:
-    """A server at work. ``cookie``: of a browser that has opened the printed address."""
+    """A server at work. ``page``: the path with the secret, of a browser that has opened the printed address."""
 
     process: Process
     said: Path
     port: int
-    token: str
-    cookie: str = ""
+    page: str = ""
+
+    @property
+    def token(self) -> str:
+        """Of the newest printed address."""
+        return str(_ADDRESS.findall(self.said.read_text())[-1][1])
+
+    @property
+    def bearer(self) -> str:
+        """The value of the header for scripts."""
+        found = _BEARER.search(self.said.read_text())
+        assert found
+        return found[1]
 
     def ask(self, path: str, method: str = "GET", body: str = "", **headers: str) -> Reply:
-        """A request with the cookie; a header that is given empty is left out, ``_`` in its name is ``-``."""
-        named = {name.replace("_", "-"): value for name, value in {"Cookie": self.cookie, **headers}.items()}
+        """A request for an address of the page; ``_`` in a header's name is ``-``."""
+        return self.ask_stranger(self.page + path, method, body, **headers)
+
+    def ask_stranger(self, path: str, method: str = "GET", body: str = "", **headers: str) -> Reply:
+        """The same without the secret."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
-            connection.request(method, path, body or None, {name: value for name, value in named.items() if value})
+            connection.request(method, path, body or None, named)
             found = connection.getresponse()
             answered = {name.lower(): value for name, value in found.getheaders()}
             return Reply(found.status, answered, found.read().decode())
@@ -54,7 +70,7 @@ class Serving:
             connection.close()
 
     def log_in(self) -> None:
-        self.cookie = self.ask(f"/?token={self.token}").headers["set-cookie"].partition(";")[0]
+        self.page = self.ask_stranger(f"/?token={self.token}").headers["location"].rstrip("/")
 
     def open_stream(self, run: str, receive: int = 0, last: str = "") -> socket.socket:
         """A connection that has asked for the stream of a run. ``receive``: bytes that it takes unread."""
@@ -64,7 +80,7 @@ class Serving:
         made.settimeout(PATIENCE)
         made.connect(("127.0.0.1", self.port))
         again = f"Last-Event-ID: {last}\r\n" if last else ""
-        head = f"GET /runs/{run}/stream HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nCookie: {self.cookie}\r\n{again}\r\n"
+        head = f"GET {self.page}/runs/{run}/stream HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n{again}\r\n"
         made.sendall(head.encode())
         return made
 
@@ -79,7 +95,7 @@ def serving(folder: Path, *words: str, state: str = "state") -> Iterator[Serving
         until(lambda: _ADDRESS.search(said.read_text()) or process.poll() is not None, PATIENCE, "an address")
         found = _ADDRESS.search(said.read_text())
         assert found, said.read_text()
-        made = Serving(process, said, int(found["port"]), found["token"])
+        made = Serving(process, said, int(found["port"]))
         made.log_in()
         yield made
 

@@ -7,47 +7,61 @@ from http import HTTPStatus
 
 import pytest
 
-from rollout.web.gatekeeper import MOST_FAILURES, WITHIN, Gatekeeper, Refusal, WebRequest, Welcome
+from rollout.web.gatekeeper import Gatekeeper, PageRequest, Refusal, WebRequest, Welcome, new_secret
 
 HOST = "127.0.0.1:8765"
-NOTHING = WebRequest("GET", "/", "", HOST, "", "", "", "")
-GOOD = "rollout=session"
-
-
-def keeper() -> Gatekeeper:
-    return Gatekeeper(clock=lambda: 0.0, token="right", session="session")  # noqa: S106 - of this test
-
-
-KNOWN = replace(NOTHING, cookie=GOOD)
+NOTHING = WebRequest("GET", "/", "", HOST, "", "", "")
+KNOWN = replace(NOTHING, path="/page/runs/r1")
 POST = replace(KNOWN, method="POST", origin=f"http://{HOST}", site="same-origin")
+FORM = replace(POST, origin="null")
+UNKNOWN, ELSEWHERE, OTHER_SITE = HTTPStatus.UNAUTHORIZED, HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.FORBIDDEN
+
+
+def keeper(said: list[str] | None = None) -> Gatekeeper:
+    known = {"token": "right", "page": "page", "reader": "reader"}
+    return Gatekeeper(again=(said if said is not None else []).append, **known)
 
 
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
-        (NOTHING, HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, query="token=wrong"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, query="token="), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, cookie="rollout=wrong"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, cookie="other=session; rollout"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, cookie="rollout=right"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, authorization="Bearer wrong"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, authorization="Basic right"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, query="token=%F0%9F%91%BE\u00e9"), HTTPStatus.UNAUTHORIZED),
-        (replace(NOTHING, method="POST", query="token=right", origin=f"http://{HOST}"), HTTPStatus.UNAUTHORIZED),
-        (replace(KNOWN, host=""), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, host="evil.example:8765"), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, host="127.0.0.1.evil.example"), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, host="127.0.0.1:8765@evil.example"), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, host="192.168.0.7:8765"), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, more_than_once=True), HTTPStatus.MISDIRECTED_REQUEST),
-        (replace(KNOWN, origin="http://evil.example"), HTTPStatus.FORBIDDEN),
-        (replace(KNOWN, origin="http://127.0.0.1:9999"), HTTPStatus.FORBIDDEN),
-        (replace(KNOWN, origin=f"https://{HOST}"), HTTPStatus.FORBIDDEN),
-        (replace(KNOWN, origin="null"), HTTPStatus.FORBIDDEN),
-        (replace(POST, origin=""), HTTPStatus.FORBIDDEN),
-        (replace(POST, site="cross-site"), HTTPStatus.FORBIDDEN),
-        (replace(POST, site="same-site"), HTTPStatus.FORBIDDEN),
+        (NOTHING, UNKNOWN),
+        (replace(NOTHING, query="token=wrong"), UNKNOWN),
+        (replace(NOTHING, query="token="), UNKNOWN),
+        (replace(NOTHING, query="token=page"), UNKNOWN),
+        (replace(NOTHING, query="token=reader"), UNKNOWN),
+        (replace(NOTHING, query="token=%F0%9F%91%BE\u00e9\udce9"), UNKNOWN),
+        (replace(NOTHING, query="token=right", path="/runs/r1"), UNKNOWN),
+        (replace(NOTHING, query="token=right", method="HEAD"), UNKNOWN),
+        (replace(POST, path="/", query="token=right"), UNKNOWN),
+        (replace(NOTHING, path="/right/"), UNKNOWN),
+        (replace(NOTHING, path="/reader/"), UNKNOWN),
+        (replace(NOTHING, path="/pag/e"), UNKNOWN),
+        (replace(NOTHING, path="//page/"), UNKNOWN),
+        (replace(NOTHING, path="/runs/page"), UNKNOWN),
+        (replace(NOTHING, authorization="Bearer right"), UNKNOWN),
+        (replace(NOTHING, authorization="Bearer page"), UNKNOWN),
+        (replace(NOTHING, authorization="Basic reader"), UNKNOWN),
+        (replace(KNOWN, authorization="Bearer wrong"), UNKNOWN),
+        (replace(POST, path="/runs/r1/abort", authorization="Bearer reader"), UNKNOWN),
+        (replace(KNOWN, host=""), ELSEWHERE),
+        (replace(KNOWN, host="evil.example:8765"), ELSEWHERE),
+        (replace(KNOWN, host="127.0.0.1.evil.example"), ELSEWHERE),
+        (replace(KNOWN, host="127.0.0.1:8765@evil.example"), ELSEWHERE),
+        (replace(KNOWN, host="127.0.0.1:8765\r\nX: y"), ELSEWHERE),
+        (replace(KNOWN, host="192.168.0.7:8765"), ELSEWHERE),
+        (replace(KNOWN, more_than_once=True), ELSEWHERE),
+        (replace(KNOWN, origin="http://evil.example"), OTHER_SITE),
+        (replace(KNOWN, origin="http://127.0.0.1:9999"), OTHER_SITE),
+        (replace(KNOWN, origin=f"https://{HOST}"), OTHER_SITE),
+        (replace(KNOWN, origin="null"), OTHER_SITE),
+        (replace(POST, origin=""), OTHER_SITE),
+        (replace(POST, site="cross-site"), OTHER_SITE),
+        (replace(POST, site="same-site"), OTHER_SITE),
+        (replace(FORM, site=""), OTHER_SITE),
+        (replace(FORM, site="none"), OTHER_SITE),
+        (replace(FORM, site="same-site"), OTHER_SITE),
+        (replace(FORM, site="cross-site"), OTHER_SITE),
     ],
 )
 def test_a_stranger_is_refused(asked: WebRequest, status: HTTPStatus) -> None:
@@ -57,37 +71,42 @@ def test_a_stranger_is_refused(asked: WebRequest, status: HTTPStatus) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    ("asked", "path"),
     [
-        KNOWN,
-        replace(KNOWN, cookie=f"theme=dark; {GOOD}"),
-        replace(KNOWN, host="localhost:9999"),
-        replace(KNOWN, host="[::1]:8765"),
-        replace(KNOWN, origin=f"http://{HOST}", site="same-origin"),
-        replace(NOTHING, authorization="Bearer right"),
-        POST,
+        (KNOWN, "/runs/r1"),
+        (replace(KNOWN, host="localhost:9999"), "/runs/r1"),
+        (replace(KNOWN, host="[::1]:8765"), "/runs/r1"),
+        (replace(KNOWN, origin=f"http://{HOST}", site="same-origin"), "/runs/r1"),
+        (replace(NOTHING, path="/page/"), "/"),
+        (replace(NOTHING, path="/page"), "/"),
+        (replace(NOTHING, path="/metrics", authorization="Bearer reader"), "/metrics"),
+        (POST, "/runs/r1"),
+        (FORM, "/runs/r1"),
     ],
 )
-def test_the_page_itself_is_let_in(asked: WebRequest) -> None:
-    assert keeper().decide(asked) is None
+def test_the_page_itself_is_let_in_and_its_secret_is_no_part_of_what_it_asks_for(asked: WebRequest, path: str) -> None:
+    assert keeper().decide(asked) == PageRequest(path)
 
 
-def test_the_token_of_the_address_becomes_a_cookie_and_leaves_the_address() -> None:
-    found = keeper().decide(replace(NOTHING, path="/runs/r1", query="token=right&a=1"))
-    assert found == Welcome("/runs/r1?a=1", "rollout=session; Path=/; HttpOnly; SameSite=Strict")
-    assert keeper().decide(replace(KNOWN, path="/runs/r1", query="token=right&a=1")) == found, "also of an open page"
-    away = keeper().decide(replace(NOTHING, path="//evil.example/", query="token=right"))
-    assert isinstance(away, Welcome)
-    assert away.path == "/evil.example/"
+def test_a_token_works_once_and_then_there_is_another() -> None:
+    said: list[str] = []
+    gate = keeper(said)
+    right = replace(NOTHING, query="token=right&a=1")
+    assert gate.decide(right) == Welcome("/page/")
+    assert isinstance(gate.decide(right), Refusal)
+    assert gate.decide(replace(NOTHING, query=f"token={said[-1]}")) == Welcome("/page/")
+    assert len(said) == 2
 
 
-def test_wrong_tokens_are_counted_and_then_none_is_compared() -> None:
-    now = 0.0
-    gate = Gatekeeper(clock=lambda: now, token="right", session="session")  # noqa: S106 - of this test
-    wrong, right = replace(NOTHING, query="token=wrong"), replace(NOTHING, query="token=right")
-    statuses = [found.status for _ in range(MOST_FAILURES + 1) if isinstance(found := gate.decide(wrong), Refusal)]
-    assert statuses == [HTTPStatus.UNAUTHORIZED] * MOST_FAILURES + [HTTPStatus.TOO_MANY_REQUESTS]
-    assert isinstance(gate.decide(right), Refusal), "also the right one waits"
-    assert gate.decide(KNOWN) is None, "an open page goes on"
-    now = WITHIN + 1
-    assert isinstance(gate.decide(right), Welcome)
+def test_no_number_of_wrong_tokens_refuses_the_right_one() -> None:
+    gate = keeper()
+    for at in range(1000):
+        assert isinstance(gate.decide(replace(NOTHING, query=f"token=wrong{at}")), Refusal)
+    assert isinstance(gate.decide(replace(NOTHING, query="token=right")), Welcome)
+
+
+def test_secrets_differ_and_have_256_bits() -> None:
+    assert len({new_secret() for _ in range(100)}) == 100
+    gate = Gatekeeper(again=print)
+    assert len({gate.token, gate.page, gate.reader}) == 3
+    assert all(len(each) * 6 >= 256 for each in (gate.token, gate.page, gate.reader))

@@ -56,7 +56,7 @@ def opened(
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     try:
-        page.goto(f"http://127.0.0.1:{served.port}/runs/{RUN}?token={served.token}")
+        page.goto(f"http://127.0.0.1:{served.port}{served.page}/runs/{RUN}")
         becomes(page, "document.querySelectorAll('#rows a').length > 5")
         becomes(page, "[...document.querySelectorAll('.cell > span')].every(counts => counts.textContent)")
         yield page
@@ -82,9 +82,10 @@ def shows(page: Page, words: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, fleet: Serving, scheme: str) -> None:
     with opened(browser, fleet, scheme=scheme, checked=True) as page:
-        node = page.get_attribute("#rows a", "href")
-        for address in (f"/runs/{RUN}", f"/runs/{RUN}/plan", node, "/"):
-            page.goto(f"http://127.0.0.1:{fleet.port}{address}")
+        node = page.evaluate("document.querySelector('#rows a').href")
+        base = f"http://127.0.0.1:{fleet.port}{fleet.page}"
+        for address in (f"{base}/runs/{RUN}", f"{base}/runs/{RUN}/plan", node, f"{base}/"):
+            page.goto(address)
             found = Axe().run(page)
             assert found.violations_count == 0, found.generate_report()
 
@@ -206,7 +207,7 @@ def test_a_page_says_that_the_server_is_gone_and_connects_again(browser: Browser
     with serving(tmp_path) as served:
         page = browser.new_page()
         page.set_default_timeout(PATIENCE * 1000)
-        page.goto(f"http://127.0.0.1:{served.port}/runs/{RUN}?token={served.token}")
+        page.goto(f"http://127.0.0.1:{served.port}{served.page}/runs/{RUN}")
         becomes(page, "document.getElementById('standing').textContent === 'ended: done'")
         served.process.kill()
         becomes(page, "document.getElementById('standing').textContent.startsWith('connection lost')")
@@ -261,37 +262,33 @@ def test_what_an_operator_holds_stays_while_the_page_changes(browser: Browser, t
     journal.close()
 
 
-def test_a_page_finds_its_server_again_and_keeps_what_was_typed(browser: Browser, tmp_path: Path) -> None:
-    """The server is started again, with another secret; the page is left, and the browser's back button shows it as it was."""
+def test_a_page_that_lost_its_server_keeps_what_was_typed_and_names_the_way_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The page is left, and the browser's back button shows it as it was. Then the server starts again, with another secret."""
     plan, play = journals.stopped(lambda state: state.wave == 2)
     journal = keep(tmp_path, RUN, plan, play, len(play.journal))
-    context = browser.new_context()
-    page, other = context.new_page(), context.new_page()
+    page = browser.new_page()
     page.set_default_timeout(PATIENCE * 1000)
     with serving(tmp_path, "--control") as served:
-        page.goto(f"http://127.0.0.1:{served.port}/runs/{RUN}?token={served.token}")
+        page.goto(f"http://127.0.0.1:{served.port}{served.page}/runs/{RUN}")
         becomes(page, "document.getElementById('standing').textContent !== 'reading the journal'")
-        standing = text(page, "#standing")
         page.fill("form[action$='/abort'] [name=cluster]", "rn")
-        old = page.input_value("form[action$='/abort'] [name=proof]")
-    becomes(page, "document.getElementById('standing').textContent.startsWith('connection lost')")
-    with serving(tmp_path, "--control", "--port", str(served.port)) as again:
-        becomes(page, "document.getElementById('standing').textContent.includes('open the address that it printed')")
-        other.goto(f"http://127.0.0.1:{again.port}/?token={again.token}")
-        becomes(page, f"document.getElementById('standing').textContent === {standing!r}")
-        assert page.input_value("form[action$='/abort'] [name=cluster]") == "rn"
-        becomes(page, f"document.querySelector('form[action$=\\'/abort\\'] [name=proof]').value !== {old!r}")
         page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
         journal.append(RUN, [encode_event(PauseAsked(journals.BEGAN + 3600, "ann@ops", "lunch", 1))])
         page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
         becomes(page, "document.querySelector('#control').textContent.includes('Continue the run')")
-    context.close()
+    becomes(page, "document.getElementById('standing').textContent.startsWith('connection lost')")
+    with serving(tmp_path, "--control", "--port", str(served.port)):
+        becomes(page, "document.getElementById('standing').textContent.includes('open the address that it printed')")
+        assert page.input_value("form[action$='/abort'] [name=cluster]") == "rn"
+    page.close()
     journal.close()
 
 
 def test_without_scripts_a_page_says_that_it_must_be_loaded_again(browser: Browser, fleet: Serving) -> None:
     page = browser.new_page(java_script_enabled=False)
-    page.goto(f"http://127.0.0.1:{fleet.port}/runs/{RUN}?token={fleet.token}")
+    page.goto(f"http://127.0.0.1:{fleet.port}{fleet.page}/runs/{RUN}")
     assert "reading the journal" not in text(page, "main")
     assert "load it again" in text(page, "main")
     assert "Halted" in text(page, "#now")

@@ -7,8 +7,10 @@ import re
 import signal
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
@@ -16,7 +18,7 @@ from rollout.core.presentation.pages.shell import POLICY
 from rollout.core.presentation.pages.story import Past, tell
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import NodeRecord
-from rollout.web.gatekeeper import MOST_FAILURES
+from rollout.web.lobby import MOST_STRANGERS
 from tests.adapters.test_notices import serving as answering
 from tests.app.test_lost_controllers import die
 from tests.controllers import PATIENCE, until
@@ -62,34 +64,62 @@ def test_every_address_needs_the_token_a_host_of_ours_and_this_site(halted: Serv
         "/static/page.js",
         "/nowhere",
     ):
-        assert halted.ask(path, Cookie="").status == 401
-        assert halted.ask(path, Cookie="rollout=wrong").status == 401
+        assert halted.ask_stranger(path).status == 401
+        assert halted.ask_stranger(f"/{'x' * 43}{path}").status == 401
+        assert halted.ask_stranger(path, Cookie=f"rollout-{halted.port}={halted.page[1:]}").status == 401
         assert halted.ask(path, Host="evil.example").status == 421
         assert halted.ask(path, Origin="http://evil.example").status == 403
     assert halted.ask("/", "POST", Origin=f"http://127.0.0.1:{halted.port}").status == 405
     assert halted.ask("/", "POST").status == 403
-    assert halted.token not in halted.ask("/").text
-    good = halted.ask("/", Cookie="", Authorization=f"Bearer {halted.token}")
-    assert good.status == 200
+    for secret in (halted.token, halted.page[1:]):
+        assert secret not in halted.ask("/").text + halted.ask(f"/runs/{RUN}").text
+    assert halted.ask_stranger("/", Authorization=halted.bearer).status == 200
+    assert halted.ask_stranger("/", Authorization=f"Bearer {halted.token}").status == 401
 
 
 def test_each_response_has_the_headers_that_bind_a_browser(halted: Serving) -> None:
-    for reply in (halted.ask("/"), halted.ask("/static/page.css"), halted.ask("/nowhere"), halted.ask("/", Cookie="")):
+    for reply in (halted.ask("/"), halted.ask("/static/page.css"), halted.ask("/nowhere"), halted.ask_stranger("/")):
         assert reply.headers["content-security-policy"] == POLICY
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert reply.headers["cache-control"] == "no-store"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert "set-cookie" not in reply.headers
         assert "server" not in reply.headers
     assert "unsafe" not in POLICY
-    cookie = halted.ask(f"/?token={halted.token}")
-    assert cookie.status == 303
-    assert cookie.headers["location"] == "/"
-    assert cookie.headers["set-cookie"].endswith("; Path=/; HttpOnly; SameSite=Strict")
 
 
-def test_wrong_tokens_are_limited_in_number(halted: Serving) -> None:
-    statuses = [halted.ask("/?token=guess", Cookie="").status for _ in range(MOST_FAILURES + 2)]
-    assert statuses == [401] * MOST_FAILURES + [429] * 2
-    assert halted.ask("/").status == 200, "an open page goes on"
+def test_an_address_works_once_and_wrong_ones_never_refuse_the_right_one(halted: Serving) -> None:
+    """A web site can have any number of images with wrong tokens loaded."""
+    first = halted.token
+    assert {halted.ask_stranger(f"/?token=guess{at}").status for at in range(50)} == {401}
+    opened = halted.ask_stranger(f"/?token={first}")
+    assert (opened.status, opened.headers["location"]) == (303, f"{halted.page}/")
+    assert "set-cookie" not in opened.headers
+    assert halted.ask_stranger(f"/?token={first}").status == 401
+    until(lambda: halted.token != first, PATIENCE, "a new address is printed")
+    assert halted.ask_stranger(f"/?token={halted.token}").status == 303
+
+
+def test_half_requests_of_strangers_keep_nobody_out(halted: Serving) -> None:
+    """More than the server keeps, begun before and after a browser is let in; those that were let in stay."""
+    with ExitStack() as kept:
+
+        def strangers(many: int) -> None:
+            for _ in range(many):
+                made = kept.enter_context(socket.create_connection(("127.0.0.1", halted.port), timeout=PATIENCE))
+                made.sendall(b"GET / HTTP/1.1\r\nHost: 127")
+
+        strangers(MOST_STRANGERS + 20)
+        assert halted.ask("/").status == 200
+        assert halted.ask_stranger(f"/?token={halted.token}").status == 303
+        with halted.open_stream(RUN) as stream:
+            assert message(stream)[1]["standing"] == "ended: halted"
+            strangers(MOST_STRANGERS + 20)
+            until(lambda: connections(halted.port) <= MOST_STRANGERS + 2, PATIENCE, "the oldest are ended")
+            assert halted.ask("/").status == 200
+            stream.settimeout(0)
+            with suppress(BlockingIOError):
+                assert stream.recv(65536), "the stream was not ended for them"
 
 
 def test_only_loopback_listens_on_ipv4_and_ipv6(halted: Serving) -> None:
@@ -108,7 +138,7 @@ def test_only_loopback_listens_on_ipv4_and_ipv6(halted: Serving) -> None:
 
 def test_the_pages_tell_of_the_run_and_of_a_node(halted: Serving) -> None:
     index = halted.ask("/").text
-    assert f'<a href="/runs/{RUN}">{RUN}</a>' in index
+    assert f'<a href="runs/{RUN}">{RUN}</a>' in index
     assert "■ halted, exit code 3" in index
     page = halted.ask(f"/runs/{RUN}").text
     assert "2 of 60 nodes of rack04 failed" in page
@@ -122,6 +152,22 @@ def test_the_pages_tell_of_the_run_and_of_a_node(halted: Serving) -> None:
     assert "serializeImagePulls: false" in node
     assert page.endswith("</html>\n")
     assert node.endswith("</html>\n")
+
+
+def test_every_link_of_every_page_is_relative_and_leads_to_a_page_or_a_file(halted: Serving) -> None:
+    """The pages of all depths, refusals included: none names an address without the secret."""
+    seen, waiting = set[str](), ["/", "/runs/r0", f"/runs/{RUN}/nodes/tess-node-0185", f"/runs/{RUN}/plan"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        for link in re.findall(r'(?:href|src|action)="([^"#]+)"', halted.ask(page).text):
+            assert not link.startswith(("/", "http")), f"{page}: {link}"
+            found = urljoin(page, link)
+            assert halted.ask(found).status == 200, f"{page}: {link}"
+            waiting.append(found)
+    assert {"/", f"/runs/{RUN}", f"/runs/{RUN}/plan", "/static/page.js", "/static/page.css"} <= seen
 
 
 def test_what_is_not_there_is_said(halted: Serving) -> None:

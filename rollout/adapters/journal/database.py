@@ -23,7 +23,11 @@ from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
 
 _UNUSABLE = "journal-unusable"
-_ADDRESS = "check the user, the password and the database of the journal's address"
+_ADDRESS = (
+    "check the user, the password and the database of the journal's address; "
+    "a certificate of your own authority: add sslmode=verify-full&sslrootcert=FILE to the URL"
+)
+_RIGHTS = "the user lacks a right; which ones each role needs: docs/journal.md, `A PostgreSQL for it`"
 
 
 class Database:
@@ -115,7 +119,7 @@ def _translated(store: Store, reference: str, message: str) -> Iterator[None]:
             raise StateError(_UNUSABLE, text, hint=_ADDRESS) from exc
         if reference != _UNUSABLE:
             reference = AWAY if store.away(exc) else _UNUSABLE if reference == AWAY else reference
-        raise StateError(reference, text, hint=store.next) from exc
+        raise StateError(reference, text, hint=_RIGHTS if store.lacks_rights(exc) else store.next) from exc
 
 
 def is_there(place: Path | PostgresUrl) -> bool:

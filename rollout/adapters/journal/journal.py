@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -52,12 +52,15 @@ class SqlJournal(Reads):
     """See ``app.ports.Journal``. ``place`` is a folder (created 0700, with ``journal.db`` in it) or a PostgreSQL.
 
     ``beside`` is the folder of this machine for the heads of chains; by default the journal's own folder, if any.
+    ``doubt``: see ``Reads``.
     """
 
-    def __init__(self, place: Path | PostgresUrl, beside: Path | None = None) -> None:
+    def __init__(
+        self, place: Path | PostgresUrl, beside: Path | None = None, doubt: Callable[[str], None] | None = None
+    ) -> None:
         self._database = Database(place)
         kept = Heads(beside or (place if isinstance(place, Path) else None))
-        super().__init__(self._database.selecting, kept, self._database.clock)
+        super().__init__(self._database.selecting, kept, self._database.clock, doubt)
         self._leases = Leases(self._database)
         self._heads: dict[str, Head] = {}
         self.renew = self._leases.renew
@@ -97,6 +100,8 @@ class SqlJournal(Reads):
             found = head_of(partial(select, connection), run)
             before = self._heads.setdefault(run, found)
             after, rows = _chained(run, before, events)
+            if found[0] < before[0]:
+                raise self._events_lost(run, found, before)
             if found == before:
                 _insert(connection, rows)
             elif found != after:
@@ -105,6 +110,14 @@ class SqlJournal(Reads):
                 put(connection, run, after[0], ended)
         self._heads[run] = after
         self._kept.keep(run, after)
+
+    def _events_lost(self, run: str, found: Head, written: Head) -> StateError:
+        """The server had confirmed them: a replica without them has taken its place, or an older state was restored."""
+        missing = written[0] - found[0]
+        file = self._kept.file(run)
+        what = f"{missing:,} event{'s' * (missing > 1)} written by this run {'are' if missing > 1 else 'is'} missing in the database"
+        hint = f"nodes without a confirm revert themselves; move {file} away, then `rollout resume {run}` reads every node first"
+        return broken(f"{what}: a failover lost them (it has {found[0]:,}, {written[0]:,} were written)", hint)
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)

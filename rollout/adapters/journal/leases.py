@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from rollout.adapters.journal.database import Database
 from rollout.adapters.journal.owner import is_alive, machine_of, this_process
-from rollout.adapters.journal.tables import LEASES
+from rollout.adapters.journal.tables import LEASES, RUNS
 from rollout.app.journal_away import AWAY
 from rollout.core.model.regions import RegionStanding
 from rollout.errors import StateError
@@ -58,7 +58,7 @@ class Leases:
             beat = sa.update(LEASES).where(mine).values(heartbeat=self._database.now(), regions=seen)
             changed = connection.execute(beat)
             if changed.rowcount != 1:
-                raise StateError("lease-lost", f"another controller has taken {cluster} over; this one stops")
+                raise self._lost(connection, cluster)
 
     def release(self, cluster: str, run: str) -> None:
         with self._database.writing(AWAY, "the lease could not be released") as connection:
@@ -71,7 +71,18 @@ class Leases:
         """
         mine = sa.select(LEASES.c.run).where(self._mine(run)).with_for_update(read=True)
         if connection.execute(mine).first() is None:
-            raise StateError("lease-lost", "another controller has taken this run over; this one stops")
+            cluster = connection.execute(sa.select(RUNS.c.cluster).where(RUNS.c.run == run)).scalar()
+            raise self._lost(connection, str(cluster or ""), run)
+
+    def _lost(self, connection: sa.Connection, cluster: str, run: str = "") -> StateError:
+        """What became of a lease of ours. ``cluster`` ``""``: the database does not know ``run`` either."""
+        if not cluster:
+            said = f"the database does not have run {run} any more: a failover or a restore lost it"
+        elif (held := self._held(connection, cluster)) is not None:
+            said = f"another controller has taken {cluster} over: run {held.run} on {machine_of(held.owner)}"
+        else:
+            said = f"the lease of {cluster} is gone: it was unlocked, or a failover or a restore lost it"
+        return StateError("lease-lost", f"{said}; this controller stops")
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
         """The current holder."""

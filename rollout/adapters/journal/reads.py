@@ -51,10 +51,21 @@ _NODES_KNOW = "`rollout rollback --cluster C --emergency` works from the nodes' 
 
 
 class Reads:
-    """See ``app.ports.PastRuns``. ``clock``: SQL for epoch seconds by the database's own clock."""
+    """See ``app.ports.PastRuns``. ``clock``: SQL for epoch seconds by the database's own clock.
 
-    def __init__(self, selecting: Callable[[], AbstractContextManager[Select]], kept: Heads, clock: str) -> None:
+    ``doubt``: of a reader that acts on nothing. It is told when this machine has written events that the database does
+    not have, and the run is read as the database has it. Others refuse such a run.
+    """
+
+    def __init__(
+        self,
+        selecting: Callable[[], AbstractContextManager[Select]],
+        kept: Heads,
+        clock: str,
+        doubt: Callable[[str], None] | None = None,
+    ) -> None:
         self._selecting = selecting
+        self._doubt = doubt
         self._kept = kept
         self._lease = _sql(("run", "owner", f"{clock} - heartbeat", "regions"), "FROM leases WHERE cluster = :cluster")
 
@@ -110,8 +121,14 @@ class Reads:
         restored = f"was the journal restored from a backup? Then move {file} away and run the command again; if not: {_NODES_KNOW}"
         if number > last:
             message = f"the last events of {run} are missing: the journal has {last}, {file} records {number}"
-            raise broken(message, restored)
-        if number in hashes and hashes[number] != hashed and (number or last == 0):
+            if self._doubt is None:
+                raise broken(message, restored)
+            self._doubt(f"{message}; a failover or a restore lost them, or somebody changed the journal")
+        elif number in hashes and hashes[number] != hashed and (number or last == 0):
+            if self._doubt is not None and number:
+                message = f"event {number} of {run} is not the one that this machine wrote ({file})"
+                self._doubt(f"{message}: after a failover or a restore another one continued it, or it was changed")
+                return
             what, hint = (f"event {number}", restored) if number else ("the header", _NODES_KNOW)
             raise broken(f"{what} of {run} is not the one that was written: {file} records another", hint)
 

@@ -85,11 +85,13 @@ def _revision(connection: sa.Connection, revisions: Revisions) -> str:
         text = (
             f"a newer version of rollout upgraded the journal to revision {revision}; this one knows {revisions.newest}"
         )
+        copy = (
+            f"for runs of this version a copy of the file is kept: --state FOLDER/before-{revision}"
+            if connection.dialect.name == "sqlite"
+            else "for runs of this version restore the server's own backup of before the upgrade into another database"
+        )
         raise StateError(
-            "journal-newer",
-            text,
-            hint=f"use that version; for runs of this version a copy of the file is kept: --state FOLDER/before-{revision}; "
-            "an emergency rollback needs no journal",
+            "journal-newer", text, hint=f"use that version; {copy}; an emergency rollback needs no journal"
         )
     return revision
 

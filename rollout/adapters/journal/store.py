@@ -23,7 +23,8 @@ class Store:
     ``begin`` opens a writing transaction; ``alone`` then blocks others that use it too.
 
     ``clock`` is SQL for epoch seconds by the database's own clock. ``away``: a retry after this error may succeed.
-    ``denied``: whether the error means a wrong address (user, password or database). ``keep`` copies all committed data
+    ``denied``: whether the error means a wrong address (user, password or database). ``lacks_rights``: whether the user may
+    not do this in the database. ``keep`` copies all committed data
     under a name before a schema change; ``OSError`` when it cannot.
     """
 
@@ -35,4 +36,5 @@ class Store:
     clock: str
     away: Callable[[sa.exc.SQLAlchemyError], bool]
     denied: Callable[[sa.exc.SQLAlchemyError], bool] = _never
+    lacks_rights: Callable[[sa.exc.SQLAlchemyError], bool] = _never
     keep: Callable[[str], None] = _keep_nothing

@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from rollout.adapters.endpoints import LOOPBACK
+from rollout.adapters.owners import REMEDY, check_ours, others_hold
 from rollout.core.reading.validation import Mistakes, kind_of, read_document
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
@@ -77,6 +79,7 @@ def load_kubeconfig(path: str, context: str = "") -> ApiAccess:
 
 
 def _text(file: Path, path: str) -> str:
+    check_ours(file)
     try:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
@@ -165,12 +168,19 @@ class _Reading:
                 self._wrong(item.entries()[f"{key}-data"].item, "bad-base64", f"`{key}-data` is not base64")
         if not name:
             return b""
+        self._ours(item.entries()[key].item, self._folder / name)
         try:
             with (self._folder / name).open("rb") as file:
                 return file.read(MOST_BYTES)
         except OSError as exc:
             self._mistakes.add(item.entries()[key].item, "file-missing", f"`{key}`: {name}: {exc.strerror}")
             return b""
+
+    def _ours(self, item: Item, path: Path) -> None:
+        """Refuse a file that another user decides about: it has a credential, or is a program that prints one."""
+        with suppress(OSError):
+            if why := others_hold(path):
+                self._mistakes.add(item, "file-not-yours", why, REMEDY)
 
     def _plugin(self, user: Item) -> Plugin | None:
         entry = user.entries().get("exec")
@@ -185,6 +195,8 @@ class _Reading:
         command = self._word(item, "command")
         if not command:
             self._mistakes.add(item, "missing-key", "`exec` has no `command`")
+        if "/" in command:
+            self._ours(item, self._folder / command)
         return Plugin(
             command=str(self._folder / command) if "/" in command else command,
             arguments=tuple(self._words(item, "args")),

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from rollout.adapters.owners import check_ours
 from rollout.adapters.private_files import write_privately
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
@@ -45,7 +46,12 @@ class CertificateFiles:
         return str(self.folder / KEY)
 
     def check(self) -> None:
-        """``UsageError`` for a file that is missing or no certificate, and for a certificate that is not valid now."""
+        """``UsageError`` for a file that is missing or no certificate, and for a certificate that is not valid now.
+
+        ``InputError`` for a file that another user decides about.
+        """
+        for path in (self.authority, self.certificate, self.key):
+            check_ours(Path(path))
         for path in (self.authority, self.certificate):
             try:
                 found = x509.load_pem_x509_certificate(Path(path).read_bytes())

@@ -15,6 +15,7 @@ from paramiko.message import Message
 from paramiko.pkey import PKey, PublicBlob, UnknownKeyType
 from paramiko.ssh_exception import SSHException
 
+from rollout.adapters.owners import others_hold
 from rollout.adapters.ssh.certificates import SUFFIX, Certificate, parse, read
 from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
@@ -223,6 +224,8 @@ def _name(certificate: Certificate) -> str:
 def _load(path: Path, public: bytes) -> PKey | str:
     """A private key, or the reason why not ("" for a missing file: default files are often missing)."""
     try:
+        if why := others_hold(path):
+            return why
         return PKey.from_path(path)
     except FileNotFoundError:
         return ""

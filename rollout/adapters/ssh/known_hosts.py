@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollout.adapters.owners import REMEDY, others_hold
 from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.patterns import is_literal, listed
 from rollout.errors import RemoteError
@@ -166,6 +167,8 @@ def _append(paths: tuple[Path, ...], names: tuple[str, ...], line: str, key: str
 
 def _read(path: Path) -> str:
     try:
+        if why := others_hold(path):
+            raise RemoteError("known-hosts-unreadable", why, hint=REMEDY)
         return path.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return ""

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rollout.adapters.owners import others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
     Condition,
@@ -177,8 +178,8 @@ class Reader:
             return []
         try:
             with path.open("rb") as file:
-                if private and _others_may_write(os.fstat(file.fileno())):
-                    self._problem("ssh-config-not-private", f"{path} {OURS_AND_ROOTS}")
+                if private and (why := _not_private(path, os.fstat(file.fileno()))):
+                    self._problem("ssh-config-not-private", why)
                     return []
                 return file.read().decode("utf-8", "surrogateescape").split("\n")
         except IsADirectoryError:
@@ -242,8 +243,11 @@ class Reader:
         self.problems.append(Problem(reference, printable(message, 300), place))
 
 
-def _others_may_write(found: os.stat_result) -> bool:
-    return found.st_uid not in (0, os.getuid()) or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+def _not_private(path: Path, found: os.stat_result) -> str:
+    """As OpenSSH asks for it: no group may write the file either. ``""``: it is private."""
+    if found.st_uid not in (0, os.getuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path} {OURS_AND_ROOTS}"
+    return others_hold(path)
 
 
 def _start(line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 from rollout.core.model.frozen import dataclass
 from rollout.errors import Place
@@ -27,16 +28,53 @@ class ApprovalRule:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A signature that was found good: its ``person`` as in the file of signers, its key's fingerprint, its armoured text."""
+    """A signature that was found good: its ``person`` as in the file of signers, its key's fingerprint.
+
+    ``signature``: as it is kept in a file and in the journal, see ``kept``.
+    """
 
     person: str
     key: str
     signature: str
 
 
-def statement(cluster: str, digest: str) -> bytes:
-    """What is signed: short, so that people can read it, and bound to the plan by its SHA-256 (64 hex digits)."""
-    return f"I approve this plan of rollout.\ncluster: {cluster}\nplan: {digest}\n".encode()
+LONGEST = 90 * 86_400.0
+"""Seconds for which an approval may be good at most."""
+
+_END = "not after: "
+
+
+def statement(cluster: str, digest: str, not_after: str) -> bytes:
+    """What is signed: short, so that people can read it, and bound to the plan by its SHA-256 (64 hex digits).
+
+    ``not_after``: see ``moment``; ``""``: an older version signed no end.
+    """
+    end = f"{_END}{not_after}\n" if not_after else ""
+    return f"I approve this plan of rollout.\ncluster: {cluster}\nplan: {digest}\n{end}".encode()
+
+
+def moment(at: float) -> str:
+    """Epoch seconds as they stand in a statement: UTC, whole seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def seconds_of(moment: str) -> float | None:
+    """Epoch seconds of a moment; ``None``: it is none."""
+    try:
+        return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def kept(not_after: str, armoured: str) -> str:
+    """A signature with the end that it covers, as one text."""
+    return f"{_END}{not_after}\n{armoured}"
+
+
+def parts_of(kept: str) -> tuple[str, str]:
+    """The end and the armoured signature. The end is ``""`` for a signature of an older version."""
+    first, _, rest = kept.partition("\n")
+    return (first.removeprefix(_END), rest) if first.startswith(_END) else ("", kept)
 
 
 def is_by(person: str, logins: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, is_by
+from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, is_by, seconds_of
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Problem
@@ -18,10 +18,14 @@ _MAGIC = b"SSHSIG"
 
 @dataclass(frozen=True, slots=True)
 class SignatureHead:
-    """What a signature names: its namespace, and the fingerprint of its key as OpenSSH prints it."""
+    """What a signature names: its namespace, and the fingerprint of its key as OpenSSH prints it.
+
+    A certificate counts as the key that it certifies. ``names``: the principals in it; ``()``: no certificate.
+    """
 
     namespace: str
     key: str
+    names: tuple[str, ...] = ()
 
 
 def head_of(armoured: str) -> SignatureHead | None:
@@ -35,9 +39,36 @@ def head_of(armoured: str) -> SignatureHead | None:
             return None
         key, rest = _string(blob[len(_MAGIC) + 4 :])
         namespace, _ = _string(rest)
-        return SignatureHead(namespace.decode(), _fingerprint(key))
+        plain, names = _certified(key)
+        return SignatureHead(namespace.decode(), _fingerprint(plain), names)
     except (ValueError, struct.error, IndexError):
         return None
+
+
+_CERTIFICATE = "-cert-v01"
+_FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, "ssh-dss": 4, "sk-ssh-ed25519": 2, "sk-ecdsa-sha2-nistp256": 3}
+"""The fields of a public key of each kind, after its kind; 2 for those of ECDSA."""
+
+
+def _certified(key: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """The plain key in a certificate, and its principals; a plain key itself. The format is OpenSSH's PROTOCOL.certkeys."""
+    if _CERTIFICATE.encode() not in key[:64]:
+        return key, ()
+    kind, rest = _string(key)
+    named, _, vendor = kind.decode().partition(_CERTIFICATE)
+    _nonce, rest = _string(rest)
+    plain = f"{named}{vendor if named.startswith('sk-') else ''}".encode()
+    fields = [plain]
+    for _ in range(_FIELDS.get(named, 2)):
+        field, rest = _string(rest)
+        fields.append(field)
+    _key_id, rest = _string(rest[12:])  # a serial number and a type are before it
+    principals, _ = _string(rest)
+    names = []
+    while principals:
+        name, principals = _string(principals)
+        names.append(name.decode())
+    return b"".join(struct.pack(">I", len(field)) + field for field in fields), tuple(names)
 
 
 def _fingerprint(key: bytes) -> str:
@@ -96,6 +127,23 @@ class Examined:
 
     def _all_names(self) -> frozenset[str]:
         return frozenset(self.names) | ({self.approval.person} if self.approval else frozenset())
+
+
+def why_not_now(not_after: str, at: float) -> tuple[str, str]:
+    """The reference and the reason why an approval with this end is not good at a time; ``("", "")``: it is.
+
+    ``at``: epoch seconds.
+    """
+    if not not_after:
+        return "approval-expired", "it has no end: an older version of rollout made it"
+    end = seconds_of(not_after)
+    if end is None:
+        return "approval-malformed", f"its end is not a moment: {printable(not_after, 40)}"
+    if end < at:
+        return "approval-expired", f"it was good until {not_after}"
+    if end > at + LONGEST:
+        return "approval-malformed", f"it is good until {not_after}, for more than {LONGEST / 86_400:.0f} days"
+    return "", ""
 
 
 def form_of(armoured: str, source: str) -> SignatureHead | Examined:

@@ -20,7 +20,7 @@
   let stream = null, laid = false;
 
   function connect() {
-    const mine = stream = new EventSource(`/runs/${encodeURIComponent(run)}/stream`);
+    const mine = stream = new EventSource(`../runs/${encodeURIComponent(run)}/stream`);
     mine.onmessage = (event) => take(JSON.parse(event.data));
     mine.addEventListener("trouble", (event) => standing(`the journal cannot be read: ${event.data}`, true));
     mine.onerror = () => {
@@ -28,7 +28,7 @@
       standing("connection lost: this page is not up to date; it connects again by itself", true);
       if (!refused) return;
       setTimeout(() => { if (mine === stream) connect(); }, AGAIN);
-      fetch("/static/icon.svg", { method: "HEAD" }).then((answer) => {
+      fetch("../static/icon.svg", { method: "HEAD" }).then((answer) => {
         if (mine !== stream) return;
         const why = answer.status === 401 ? "was started again: open the address that it printed" : "does not show the run now: this page tries again";
         standing(`this page is not up to date: the server ${why}`, true);
@@ -330,7 +330,7 @@
     const row = document.createElement("tr"), link = document.createElement("a");
     row.dataset.node = node.name;
     row.setAttribute("aria-rowindex", String(at + 2));
-    link.href = `/runs/${encodeURIComponent(run)}/nodes/${encodeURIComponent(node.name)}`;
+    link.href = `../runs/${encodeURIComponent(run)}/nodes/${encodeURIComponent(node.name)}`;
     link.textContent = node.name;
     const sign = (node.charged && node.state === "reverted" ? charged : states[node.state][1]) || "✓";
     const state = `${sign} ${node.state}${node.owed ? ", pending recovery" : ""}`;

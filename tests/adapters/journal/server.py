@@ -111,6 +111,32 @@ class Server:
         ):
             yield cursor
 
+    @contextmanager
+    def with_tls(self, certificates: Path) -> Iterator[str]:
+        """Answer with TLS as the host of ``cert.pem`` and ``key.pem``, for a new database; yields its name.
+
+        The password of PGPASSFILE is for 127.0.0.1 only, so these connections are trusted instead.
+        """
+        for name in ("cert.pem", "key.pem"):
+            copy = self._folder / name
+            copy.write_bytes((certificates / name).read_bytes())
+            copy.chmod(0o600)
+            if os.geteuid() == 0:
+                os.chown(copy, _user().pw_uid, 0)
+        rules = Path(self._data) / "pg_hba.conf"
+        before = rules.read_text()
+        rules.write_text(f"hostssl all all localhost trust\n{before}")
+        try:
+            for name, value in (("ssl_cert_file", "../cert.pem"), ("ssl_key_file", "../key.pem"), ("ssl", "on")):
+                self.query(f"ALTER SYSTEM SET {name} = '{value}'")
+            self.query("SELECT pg_reload_conf()")
+            until(lambda: self.query("SHOW ssl") == [("on",)], PATIENCE, "TLS")
+            yield str(self.database()).rpartition("/")[2]
+        finally:
+            rules.write_text(before)
+            self.query("ALTER SYSTEM RESET ssl")
+            self.query("SELECT pg_reload_conf()")
+
     @property
     def _folder(self) -> Path:
         return self.folder / "server"

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from rollout.adapters.journal.postgres import MOST_CONNECTIONS
 from tests.adapters.journal.conftest import name_of
 from tests.adapters.journal.proxy import Fault, Proxy, proxied
 from tests.adapters.journal.server import Server
@@ -239,6 +240,32 @@ def test_a_frozen_controller_that_thaws_after_another_took_over_reaches_no_node(
         process.send_signal(signal.SIGCONT)
         assert process.wait(PATIENCE) == 5, team.first.said()
     assert {name: (starts(team.site, name), token(team.site, name)) for name in FEW} == after
+    nothing_left(team.site, *FEW)
+
+
+def test_a_failover_without_the_last_events_stops_the_run_and_another_machine_ends_it(team: Team) -> None:
+    """The replica that took over never had them. The first machine had; it shows what the second made of the run."""
+    policy(team.site, "waves: [canary, rest]", "waves: [{canary: true, hold: true}, rest]")
+    second = replace(team.second, site=team.site.apart("second"))
+    ours = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{team.database}' AND application_name = 'rollout'"  # noqa: S608
+    with team.first.begun(*APPLY) as process:
+        until(lambda: second.status().get("paused"), PATIENCE, "the canary has passed and the run holds")
+        assert team.server.query(ours)[0][0] <= MOST_CONNECTIONS
+        team.server.query(
+            "DELETE FROM events WHERE number > (SELECT max(number) - 3 FROM events AS all_events)", team.database
+        )
+        second.rollout("continue")
+        assert process.wait(PATIENCE) == 5, team.first.said()
+    said = team.first.said()
+    assert "3 events written by this run are missing in the database: a failover lost them" in said
+    assert "then `rollout resume" in said
+    assert done_on(team.site) == 1, "it started nothing more"
+    resumed = second.rollout("resume", "--yes", "--promote")
+    assert resumed.code == 0, resumed.out + resumed.err
+    assert done_on(team.site) == len(FEW)
+    shown = team.first.rollout("status")
+    assert (shown.code, "done, exit code 0" in shown.out) == (0, True), shown.out + shown.err
+    assert "warning: " in shown.err
     nothing_left(team.site, *FEW)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, statement
+from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, kept, moment, parts_of, statement
 from rollout.core.plans.approving import Examined, SignatureHead, all_good, form_of, head_of, names_of, refusals
 from rollout.errors import Place
 
@@ -75,7 +75,11 @@ def test_a_signature_for_another_purpose_is_malformed() -> None:
 
 
 def test_the_statement_is_bound_to_cluster_and_plan() -> None:
-    assert statement("rno", "ab12") == b"I approve this plan of rollout.\ncluster: rno\nplan: ab12\n"
+    approved = b"I approve this plan of rollout.\ncluster: rno\nplan: ab12\n"
+    assert statement("rno", "ab12", "") == approved
+    assert statement("rno", "ab12", moment(0)) == approved + b"not after: 1970-01-01T00:00:00Z\n"
+    assert parts_of(kept(moment(0), MADE_BY_OPENSSH)) == ("1970-01-01T00:00:00Z", MADE_BY_OPENSSH)
+    assert parts_of(MADE_BY_OPENSSH) == ("", MADE_BY_OPENSSH)
 
 
 def test_enough_people_may_apply() -> None:

@@ -46,7 +46,7 @@ def _form(state: RunState, word: RequestWord, secret: str) -> Html:
         more,
         tag("button", f"{word.value.capitalize()} the run", type="submit"),
         method="post",
-        action=f"/runs/{state.order.run}/{word.value}",
+        action=f"../runs/{state.order.run}/{word.value}",
         class_="control",
     )
 

@@ -30,7 +30,7 @@ _SIGNS = {
 
 def index_head(place: str) -> str:
     """The document up to the clusters. ``place``: where the journal is."""
-    return html_page("rollout", tag("h1", "Runs"), tag("p", f"journal: {place}", class_="dim"))
+    return html_page("rollout", tag("h1", "Runs"), tag("p", f"journal: {place}", class_="dim"), up="")
 
 
 Notes = Mapping[str, Sequence[tuple[float, str, str]]]
@@ -86,7 +86,7 @@ def _run(run: ListedRun) -> Html:
     bad = run.state in (RunStanding.HALTED, RunStanding.NO_CONTROLLER)
     return tag(
         "tr",
-        tag("td", f"{what} ", tag("a", run.run, href=f"/runs/{run.run}"), class_="name"),
+        tag("td", f"{what} ", tag("a", run.run, href=f"runs/{run.run}"), class_="name"),
         tag(
             "td",
             tag("span", f"{_SIGNS.get(run.state, '·')} {run.state.value}{code}", class_="word"),

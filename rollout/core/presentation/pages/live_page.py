@@ -43,7 +43,7 @@ def _now(story: Story, after: Afterwards, now: float) -> Html:
     before = "Waits for: " if state.paused is None else ""
     waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in said[:1]]
     quiet = [tag("p", _with_commands(each), class_="waiting") for each in said[1:]]
-    whole = tag("p", tag("a", "The whole plan", href=f"/runs/{state.order.run}/plan")) if story.past.plan else ""
+    whole = tag("p", tag("a", "The whole plan", href=f"../runs/{state.order.run}/plan")) if story.past.plan else ""
     frozen = frozen_banner(state.order.cluster, after.frozen)
     banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
     return raw(banner, frozen, *waiting, *quiet, sections.numbers(story, after), sections.facts(story), whole)
@@ -137,6 +137,7 @@ def live_head(run: str, cluster: str, goal: str) -> str:
         tag(
             "p", f"run {run} · ", tag("span", "reading the journal", id="standing", role="status"), still, class_="dim"
         ),
+        up="../",
         data_run=run,
     )
 

@@ -21,9 +21,9 @@ MOST_ANSWERS = 200
 
 def node_head(order: Order, name: str) -> str:
     """The document up to what is known of the node."""
-    back = tag("a", f"run {order.run}", href=f"/runs/{order.run}")
+    back = tag("a", f"run {order.run}", href=f"../../../runs/{order.run}")
     where = tag("p", "in ", back, f" on {order.cluster}", class_="dim")
-    return html_page(f"{name} in run {order.run}", tag("h1", name), where)
+    return html_page(f"{name} in run {order.run}", tag("h1", name), where, up="../../../")
 
 
 def node_body(story: Story, name: str, answers: Sequence[Answered]) -> str:

@@ -27,9 +27,9 @@ LONGEST = 1_000
 
 def plan_head(order: Order) -> str:
     """The document up to what must be read first."""
-    back = tag("a", f"run {order.run}", href=f"/runs/{order.run}")
+    back = tag("a", f"run {order.run}", href=f"../../runs/{order.run}")
     where = tag("p", "of ", back, f" on {order.cluster}", class_="dim")
-    return html_page(f"Plan of run {order.run}", tag("h1", "Plan"), where)
+    return html_page(f"Plan of run {order.run}", tag("h1", "Plan"), where, up="../../")
 
 
 def plan_body(plan: Plan | None, digest: str) -> str:

@@ -11,18 +11,21 @@ POLICY = (
 """The Content-Security-Policy: nothing inline, nothing from elsewhere."""
 
 
-def html_page(title: str, *children: Html, **data: str) -> str:
-    """The document up to ``</main>``: more may follow. ``data`` are attributes of its body."""
+def html_page(title: str, *children: Html, up: str, **data: str) -> str:
+    """The document up to ``</main>``: more may follow. ``data`` are attributes of its body.
+
+    ``up``: the way from this page to the first one, as ``../``. All links are relative: the path holds a secret.
+    """
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", title),
-        tag("link", rel="stylesheet", href="/static/page.css"),
-        tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
-        tag("script", src="/static/page.js", defer="defer"),
+        tag("link", rel="stylesheet", href=f"{up}static/page.css"),
+        tag("link", rel="icon", href=f"{up}static/icon.svg", type="image/svg+xml"),
+        tag("script", src=f"{up}static/page.js", defer="defer"),
     )
-    links = tag("nav", tag("a", "All runs", href="/"), aria_label="Pages")
+    links = tag("nav", tag("a", "All runs", href=up or "./"), aria_label="Pages")
     inside = "".join((links, "<main>", *children))
     body = tag("body", Html(inside), **data).removesuffix("</body>")
     return f'<!doctype html>\n<html lang="en">{head}{body}'
@@ -31,6 +34,6 @@ def html_page(title: str, *children: Html, **data: str) -> str:
 END = "</main></body></html>\n"
 
 
-def whole_page(title: str, *children: Html) -> str:
-    """A complete document."""
-    return f"{html_page(title, *children)}{END}"
+def whole_page(title: str, *children: Html, up: str) -> str:
+    """A complete document. ``up``: see ``html_page``."""
+    return f"{html_page(title, *children, up=up)}{END}"
