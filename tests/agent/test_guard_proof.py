@@ -159,6 +159,22 @@ def test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed(node: Node) -> 
     assert (node.cleanup().leftovers, node.strays()) == ((), [])
 
 
+def test_drop_ins_of_others_for_all_guards_stay_and_are_nothing_of_ours(node: Node) -> None:
+    theirs = [
+        f"/{folder}/systemd/system/rollout-{unit}.d/hard.conf"
+        for folder in ("etc", "run")
+        for unit in ("guard-.service", "guard-.timer", "watch-.service")
+    ]
+    theirs.append(f"/etc/systemd/system/{BOOT}.d/hard.conf")
+    for path in theirs:
+        node.write(path, b"")
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    assert node.cleanup().leftovers == ()
+    assert node.forget().leftovers == ()
+    assert [path for path in theirs if node.read(path) is None] == []
+
+
 def test_a_stop_that_systemd_refused_is_requested_again(node: Node) -> None:
     """It executes itself again, and its socket is gone for a moment."""
     path, mark = node.bin / "systemctl", node.at("/run/standin/once")
