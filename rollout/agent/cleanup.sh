@@ -7,7 +7,11 @@ list_left() { # our things outside $S, if any
   lefts=0
   set +f
   for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN" \
-    "$RUNTIME"/rollout-[gw]*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*; do
+    "$RUNTIME"/rollout-[gw]*[!-].*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*; do
+    case $entry in
+      *-.service.d | *-.timer.d) continue ;; # others may have drop-ins for all guards
+      "$SYSTEM/$BOOT_UNIT.d") entry=$entry/$SHIELD ;;
+    esac
     if [ -e "$entry" ] || [ -L "$entry" ]; then left "${entry#"$R"}"; fi
   done
   for entry in "$S"/tx/*; do
@@ -40,7 +44,7 @@ forget_guards() { # of finished transactions: a confirm may have died before it 
   list_guards
   idle='' files_of_idle=''
   set +f
-  set -- "$RUNTIME"/rollout-[gw]*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*
+  set -- "$RUNTIME"/rollout-[gw]*[!-].*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*
   set -f
   for entry in $guards "$@"; do
     name=${entry##*/}

@@ -132,7 +132,7 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
   why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"
-  strings="rollout-guard-$tx.timer rollout-guard-$tx.service rollout-watch-$tx.service $BOOT_UNIT"
+  strings="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
   asked_units="$strings default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
   blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
@@ -147,7 +147,15 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
   look_up "$BOOT_UNIT"
   [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
   is_reached || return 1
-  for name in $strings; do has_its_own "$name" || return 1; done
+  for name in $strings; do
+    has_its_own "$name" || return 1
+    case $name in
+      *.timer) ;;
+      rollout-watch-*) tried_with=$foreign ;;
+      # a key that we do not know would be tried by the watch only where it has it too
+      *) [ "$foreign" = "$tried_with" ] || { why="$name has other drop-ins than the watch, which tries a revert$foreign" && return 1; } ;;
+    esac
+  done
   look_up "rollout-watch-$tx.service"
   case $u_active/$u_pid in active/[1-9]*) is_tried ;; *) why="systemd shows no watch" && return 1 ;; esac
 }

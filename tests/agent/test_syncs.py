@@ -33,6 +33,7 @@ CLAIM = "/var/lib/rollout/token"
 BOOT = (
     "/etc/systemd/system/rollout-guard-boot.service",
     "/etc/systemd/system/basic.target.wants/rollout-guard-boot.service",
+    "/etc/systemd/system/rollout-guard-boot.service.d/~~~~~~~~-rollout.conf",
 )
 TARGETS = (CONFIG, FLAGS, DROPIN)
 ANY_TARGET = "|".join(map(re.escape, TARGETS))
@@ -71,9 +72,14 @@ RULES = (
         ),
     ),
     Rule(
-        "no target is replaced before the receipt is armed",
+        "a revert is tried for a receipt that is armed",
+        rf"make {TX.format(tx='(?P<tx>[^/]+)')}/tried\.new",
+        (f"{TX}/receipt",),
+    ),
+    Rule(
+        "no target is replaced before the receipt is armed and a revert was tried",
         r"rename \S*(tx/(?P<tx>[^/]+)/new\.\d|\.rollout-(?P<tx_beside>[^/]+)\.\d\.new) ",
-        (f"{TX}/receipt", *BOOT),
+        (f"{TX}/receipt", f"{TX}/tried", *BOOT),
     ),
     Rule("confirmed: the new files are there", r"rename \S*/tx/(?P<tx>[^/]+)/next/confirmed ", TARGETS),
     Rule(

@@ -364,7 +364,7 @@ def test_cleanup_lists_what_an_armed_transaction_still_needs(node: Node) -> None
     wanted = "/etc/systemd/system/basic.target.wants/rollout-guard-boot.service"
     units = ["rollout-guard-t1.timer", "rollout-watch-t1.service"]
     drop_ins = [f"/run/systemd/system/{unit}.d" for unit in ("rollout-guard-t1.service", *units)]
-    assert sorted(left) == [wanted, BOOT_UNIT, f"{BOOT_UNIT}.d", *drop_ins, *units]
+    assert sorted(left) == [wanted, BOOT_UNIT, f"{BOOT_UNIT}.d/~~~~~~~~-rollout.conf", *drop_ins, *units]
     assert node.trigger("guard") == 0
     assert node.cleanup().leftovers == ()
 

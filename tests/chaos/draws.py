@@ -58,6 +58,7 @@ class Kind(StrEnum):
     BASTION = "nodes behind a real bastion"
     API_SERVER = "API server restarted with a cold RBAC cache"
     ANSWER = "no answer to a request"
+    DROP_IN = "a drop-in for all services, and no controller"
     WORKER = "kill -9 of a region's worker"
     WORKER_STOPPED = "a region's worker stopped, then continued"
     SCHEDULER = "kill -9 of the scheduler"
@@ -107,6 +108,7 @@ VARIANTS = {
     Kind.BASTION: ("", "killed"),
     Kind.API_SERVER: ("403", "401, then 403"),
     Kind.ANSWER: ("late", "the link cut", "the elevated shell killed"),
+    Kind.DROP_IN: ("ProtectSystem=full", "ProtectSystem=strict", "ReadOnlyPaths", "SystemCallFilter", "RuntimeMaxSec"),
     Kind.WORKER: ("started again at once", "seconds later"),
     Kind.WORKER_STOPPED: ("longer than the guard", "shorter than the guard"),
     Kind.SCHEDULER: ("started again at once", "seconds later"),
@@ -130,6 +132,7 @@ SECONDS = {
     Kind.MASKED: (1.0, GUARD + 4.0),
     Kind.API_SERVER: (1.5, GUARD - 4.0),
     Kind.ANSWER: (0.5, GUARD + 4.0),
+    Kind.DROP_IN: (GUARD + 1.0, GUARD + 4.0),
     Kind.WORKER: (0.5, GUARD + 4.0),
     Kind.SCHEDULER: (0.5, GUARD + 4.0),
     Kind.ENGINE_CUT: (0.5, GUARD - 3.0),

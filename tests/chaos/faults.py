@@ -21,7 +21,7 @@ from tests.chaos.file_faults import LoseSync, MakeImmutable, SlowSync, WriteBack
 from tests.chaos.region_faults import FAULTS_OF_ENGINE
 from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.surroundings import Bastion, OneSession, Proxy
-from tests.chaos.systemd_faults import Isolate, OtherTarget, StopSystemd
+from tests.chaos.systemd_faults import DropIn, Isolate, OtherTarget, StopSystemd
 from tests.chaos.unit_faults import LimitStarts, Mask, NoRestart, Rewrite
 from tests.controllers import until
 
@@ -241,6 +241,7 @@ FAULTS: Mapping[Kind, Callable[[Site, Draw], Fault]] = {
     Kind.BASTION: Bastion,
     Kind.API_SERVER: ColdApiServer,
     Kind.ANSWER: HoldAnswers,
+    Kind.DROP_IN: DropIn,
     **FAULTS_OF_ENGINE,
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
+from tests.bed.drop_ins import KINDS, Place, foreign
 from tests.bed.node import Node
 from tests.chaos.fault import Fault
 from tests.chaos.site import PATIENCE
@@ -49,6 +51,22 @@ class Isolate(Fault):
         for node in self.nodes:
             node.wait()
             until(node.is_up, PATIENCE, "its kubelet runs")
+
+
+class DropIn(Fault):
+    """A hardened image: from before the run until the guard must have fired, a drop-in restricts all services but those of the node."""
+
+    def prepare(self) -> None:
+        self._made = ExitStack()
+        for node in self.nodes:
+            self._made.enter_context(foreign(node, Place.SERVICES, KINDS[self.draw.variant]))
+
+    def strike(self) -> None:
+        if self.controller:
+            self.controller.kill()
+
+    def heal(self) -> None:
+        self._made.close()
 
 
 class OtherTarget(Fault):
