@@ -226,7 +226,7 @@ def test_a_fork_that_fails_is_never_a_lost_write(tmp_path: Path, verb: str, shel
         node = begin.copy(tmp_path / str(at))
         strike(node, tmp_path / "struck", "-e", f"inject={FORKS}:error=EAGAIN:when={at}..{at + 2}")
         found = node.status("t1")
-        assert found.reference == "", (at, found)
+        assert found.reference in ("", "not-restarted"), (at, found)  # its systemctl was not started either
         for _ in range(3):
             if node.trigger("guard") == 0:
                 break
