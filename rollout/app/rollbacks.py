@@ -57,8 +57,8 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
     for name, transactions in known.items():
         for above in on_top_of(run, transactions):
             on_top.setdefault(above.tx, []).append(name)
-    above = {newest: tuple(names) for newest, names in on_top.items()}
-    return SinceRun(rolled_back_since(journal, run), above, released_since(journal, run))
+    newest = {newer_run: tuple(names) for newer_run, names in on_top.items()}
+    return SinceRun(rolled_back_since(journal, run), newest, released_since(journal, run))
 
 
 def rollback_order(

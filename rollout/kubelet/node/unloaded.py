@@ -93,7 +93,7 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
         return ()
     written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
     if not found.snapshot.running:
-        usual: tuple[Value, ...] = (_defaults(found), _OF_KUBEADM)
+        usual: tuple[Value, ...] = (_defaults(found), dict(_OF_KUBEADM))
         ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
         return tuple(
             _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
