@@ -122,8 +122,9 @@ test-apiserver: setup ## the gates on a real kube-apiserver (first builds it, 7 
 	tests/adapters/kubernetes/build-apiserver.sh $(CACHE)
 	ROLLOUT_REAL_API=1 ROLLOUT_RECORD=$(RECORD) $(BIN)/pytest -q tests/adapters/kubernetes
 
-fuzz: setup ## every reader of foreign bytes under a fuzzer, SECONDS for each (60); what breaks one stays in tests/hostile/cases (TARGET=…)
+fuzz: setup ## every parser in limits of CPU time and memory; then every reader of foreign bytes under a fuzzer, SECONDS for each (60); what breaks one stays in tests/hostile/cases (TARGET=…)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/fuzz.txt
+	$(if $(TARGET),,$(BIN)/python -m tests.hostile.limited)
 	$(BIN)/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(TARGET)
 
 bench: setup ## every figure in one run, beside a hand-written script and other tools; writes benchmarks/results.* (root; a quiet machine, half an hour; NODES=100 ROUNDS=3, PARTS=real,beside for these alone)

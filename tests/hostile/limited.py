@@ -2,14 +2,14 @@
 
     python -m tests.hostile.limited [PARSER…]     all of them, or these; prints what breaks and the counts
 
-The child process prints the number of each case before it; a limit ends the process, and its last number is the case that
-broke it. CPU time is that of the process itself, so other load changes nothing.
+The child process names each case before it; a limit ends the process, and the last case is the one that broke it. CPU time is that of the process itself, so other load changes nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ SECONDS = 4
 MEBIBYTES = 400
 """Memory for one text, above what the process has before."""
 
-MOST_PATTERN_TEXTS = 60
+MOST_PATTERN_TEXTS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,57 +55,51 @@ def callable_ones() -> tuple[parsers.Parser, ...]:
 def try_all(names: Sequence[str]) -> tuple[list[Broken], int]:
     """What breaks of these parsers, and the number of texts. Of a parser that a limit ended, the rest is not tried."""
     broken: list[Broken] = []
-    at = 0
-    todo = [(name, case) for name in names for case, _ in cases(_by_name(name))]
-    while at < len(todo):
-        command = [sys.executable, "-m", "tests.hostile.limited", "--child", str(at), *names]
+    tried, left = 0, list(names)
+    while left:
+        command = [sys.executable, "-m", "tests.hostile.limited", "--child", *left]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
-        lines = done.stdout.splitlines()
-        last = max((int(line.split()[1]) for line in lines if line.startswith("case ")), default=at - 1)
-        for line in lines:
-            if line.startswith("error "):
-                _, number, how = line.split(" ", 2)
-                broken.append(Broken(*todo[int(number)], how))
+        lines = [line.split("\t") for line in done.stdout.splitlines()]
+        broken += [Broken(*line[1:]) for line in lines if line[0] == "error"]
+        begun = [line for line in lines if line[0] == "case"]
+        tried += len(begun)
         if done.returncode == 0:
             break
-        if last < at:
+        if not begun:
             raise RuntimeError(done.stderr[-2000:])
-        broken.append(Broken(*todo[last], f"ended with {done.returncode}: {done.stderr[-300:]}"))
+        _, parser, text = begun[-1]
+        broken.append(Broken(parser, text, f"ended with {done.returncode}: {done.stderr[-300:]}"))
         sys.stderr.write(f"{broken[-1]}\n")
-        at = next((number for number in range(last, len(todo)) if todo[number][0] != todo[last][0]), len(todo))
-    return broken, len(todo)
+        left = left[left.index(parser) + 1 :]
+    return broken, tried
 
 
 def _by_name(name: str) -> parsers.Parser:
     return next(parser for parser in parsers.found() if parser.name == name)
 
 
-def child(first: int, names: Sequence[str]) -> None:
-    number = -1
+def child(names: Sequence[str]) -> None:
     for name in names:
         parser = _by_name(name)
         call = parsers.direct(parser)
         assert call is not None
-        for _, text in cases(parser):
-            number += 1
-            if number < first:
-                continue
-            sys.stdout.write(f"case {number}\n")
+        for label, text in cases(parser):
+            case = f"{name}\t{label.encode('ascii', 'backslashreplace').decode()}".replace("\n", " ")
+            sys.stdout.write(f"case\t{case}\n")
             sys.stdout.flush()
-            _within_limits()
+            within_limits()
             try:
                 with contextlib.redirect_stderr(None):
                     call(text)
             except (MemoryError, RecursionError, OverflowError) as error:
-                sys.stdout.write(f"error {number} {type(error).__name__}\n")
+                sys.stdout.write(f"error\t{case}\t{type(error).__name__}\n")
             except Exception:  # noqa: BLE001, S110 - a refusal; whether its form is right is for the readers of targets
                 pass
 
 
-def _within_limits() -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + SECONDS, hard))
+def within_limits() -> None:
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # the kernel ends the process, whatever it is in
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (MEBIBYTES << 20), hard))
@@ -124,6 +118,6 @@ def main(names: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
-        child(int(sys.argv[2]), sys.argv[3:])
+        child(sys.argv[2:])
     else:
         sys.exit(main(sys.argv[1:]))

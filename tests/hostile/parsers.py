@@ -166,13 +166,14 @@ def _maker(hint: object) -> Callable[[str], object] | None:
 def patterns(module: str) -> tuple[re.Pattern[str] | re.Pattern[bytes], ...]:
     """The patterns of a module: its own values, and texts that it hands to ``re`` where they stand."""
     made = importlib.import_module(module)
-    kept = {(each.pattern, each.flags): each for each in vars(made).values() if isinstance(each, re.Pattern)}
+    kept: dict[object, re.Pattern[str] | re.Pattern[bytes]] = {
+        (each.pattern, each.flags): each for each in vars(made).values() if isinstance(each, re.Pattern)
+    }
     for node in ast.walk(ast.parse(Path(made.__file__ or "").read_text(encoding="utf-8"))):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[ast.Constant(value=text), *_]
             ):
-                if method != "escape":
-                    each = re.compile(text)
-                    kept.setdefault((each.pattern, each.flags), each)
+                if method != "escape" and isinstance(text, str | bytes):
+                    kept.setdefault((text, 0), re.compile(text))  # type: ignore[type-var]  # one of the two
     return tuple(kept.values())

@@ -57,6 +57,7 @@ def _with_value(name: str, amount: str) -> bytes:
 @pytest.mark.parametrize(
     ("name", "amount"),
     [("reservedSystemCPUs", "0-9999999999"), *sample("amounts in a kubelet's file", _field_cases(), 60)],
+    ids=lambda text: text[:30],
 )
 def test_no_value_in_one_nodes_file_changes_the_plan_of_the_others(name: str, amount: str) -> None:
     content = _with_value(name, amount)

@@ -58,7 +58,7 @@ def _inside(node: ast.AST, own: frozenset[str]) -> Iterator[tuple[str, int]]:
 
 
 def _changed(node: ast.AST) -> str:
-    """The name whose value this expression changes, or ``""``."""
+    """The name of the value that this expression changes, or ``""``."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _CHANGES:
             return name

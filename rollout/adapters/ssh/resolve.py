@@ -244,7 +244,7 @@ def _variables(text: str) -> str:
             raise RemoteError("ssh-config-invalid", f"{printable(text, 80)} in ssh_config: no such variable is set")
         return os.environ[found[1]].replace("%", "%%")
 
-    return re.sub(r"\$\{([^}]*)\}", value, text)
+    return re.sub(r"\$\{([^}]{0,256})\}", value, text)
 
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:

@@ -24,6 +24,9 @@ from rollout.errors import InputError, Problem
 # The groups of an Ansible inventory's JSON: their hosts, and the precedence of their variables.
 
 
+MOST_PLACES = 10_000_000
+"""Hosts, each in each of its groups: 100,000 hosts in 100 groups. A chain of groups has the square of its length."""
+
 _GROUP_KEYS = ("hosts", "children", "vars")
 _NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again with --host for every node"
 
@@ -97,7 +100,11 @@ class AnsibleReading:
             return Groups(written, host_vars)
         depths = self._depths(written)
         order = tuple(sorted(written, key=lambda name: (depths[name], _priority(written[name]), name)))
-        return Groups(written, host_vars, _below(written, order), order)
+        below = _below(written, order)
+        if below is None:
+            self.note(f"its groups have more than {MOST_PLACES:,} hosts together, each counted in each of its groups")
+            return Groups(written, host_vars)
+        return Groups(written, host_vars, below, order)
 
     def hosts(self, groups: Groups, group: str | None) -> tuple[str, ...]:
         """The hosts of one group and its children, or all hosts."""
@@ -168,13 +175,17 @@ def _priority(group: AnsibleGroup) -> int:
     return said if isinstance(said, int) else 1
 
 
-def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """All hosts of each group, its children's too: the deepest groups first."""
+def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[str, tuple[str, ...]] | None:
+    """All hosts of each group, its children's too: the deepest groups first. ``None``: more than ``MOST_PLACES``."""
     found: dict[str, tuple[str, ...]] = {}
+    places = 0
     for name in reversed(order):
         group = written[name]
         inside = (host for child in group.children for host in found.get(child, ()))
         found[name] = tuple(dict.fromkeys([*group.hosts, *inside]))
+        places += len(found[name])
+        if places > MOST_PLACES:
+            return None
     return found
 
 

@@ -20,7 +20,9 @@ REDACTED = "<redacted>"
 _SECRET = re.compile(
     r"token|password|passwd|secret|auth|certificate-authority-data|private-?key|client-key-data", re.IGNORECASE
 )
-_FLAG = re.compile(r"(?P<flag>--[\w.-]+)(?P<sign>=)(?P<value>[^\s\"']*)")
+_FLAG = re.compile(r"(?P<flag>--[\w.-]+)(?:(?P<sign>=)(?P<value>[^\s\"']*))?")
+"""With its value or without: so each flag is looked at once."""
+
 _PAIR = re.compile(r"(?P<head>[-+ ]?\s*(?:-\s+)?[\"']?[\w.-]+[\"']?\s*[:=])(?P<rest>.*)", re.DOTALL)
 
 
@@ -77,12 +79,17 @@ def _shown(line: str) -> str:
     return visible if visible.startswith(("---", "+++", "@@")) else redacted(visible)
 
 
+def _without_value(found: re.Match[str]) -> str:
+    is_secret = found["sign"] and _SECRET.search(found["flag"])
+    return f"{found['flag']}={REDACTED}" if is_secret else found[0]
+
+
 def redacted(line: str) -> str:
     """A line without values that may be secret, judged by their names; other flags on the line are kept."""
     if not _SECRET.search(line):
         return line
-    kept = _FLAG.sub(lambda found: found["flag"] + "=" + REDACTED if _SECRET.search(found["flag"]) else found[0], line)
-    if not _SECRET.search(_FLAG.sub("", kept)):
+    kept = _FLAG.sub(_without_value, line)
+    if not _SECRET.search(_FLAG.sub(lambda found: "" if found["sign"] else found[0], kept)):
         return kept
     pair = _PAIR.fullmatch(line)
     if pair is None:

@@ -11,12 +11,16 @@ _SECRETS = (
     re.compile(r"(?i)(?P<keep>\b(?:authorization|x-registry-auth)[\"']?\s*[:=]\s*[\"']?)(?:(?:basic|bearer)\s+)?[^\s\"',]+"),
     re.compile(r"(?i)(?P<keep>\b(?:basic|bearer)\s+)[A-Za-z0-9+/=._~-]{8,}"),
     re.compile(r"(?i)(?P<keep>\b\w*(?:password|passwd|secret|token|signature|credential)s?[\"']?\s*[:=]\s*[\"']?)[^\s\"',&]+"),
-    re.compile(r"(?P<keep>https?://[^\s\"'?]+\?)[^\s\"']+"),  # a signed address
+    re.compile(r"(?P<keep>https?://[^\s\"'?]+\??)[^\s\"']*"),  # a signed address; each address is looked at once
 )  # fmt: skip
+
+
+def _replaced(found: re.Match[str]) -> str:
+    return found[0] if found.end() == found.end("keep") else f"{found['keep']}{REDACTED}"
 
 
 def without_secrets(line: str) -> str:
     """``line`` with each secret that is recognized replaced."""
     for pattern in _SECRETS:
-        line = pattern.sub(lambda found: f"{found['keep']}{REDACTED}", line)
+        line = pattern.sub(_replaced, line)
     return line

@@ -16,6 +16,9 @@ _SCANNED = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_MOST_DIGITS = (
+    2_000  # before and after the point: Python reads no longer numbers, and to the kubelet they are all the same
+)
 _MOST_EXPONENT = 10_000  # the kubelet also treats larger ones as infinite or as zero
 
 
@@ -33,6 +36,11 @@ def parse(text: str) -> Quantity:
     if found is None:
         raise GoValueError(f"quantities must match the regular expression '{_SPLIT}'")
     sign, digits, fraction, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+    if fraction[_MOST_DIGITS:].strip("0"):
+        fraction = fraction[:_MOST_DIGITS] + "1"  # it is rounded up later
+    fraction = fraction[: _MOST_DIGITS + 1]
+    if len(digits) > _MOST_DIGITS:
+        digits = "9" * _MOST_DIGITS
     number = Fraction(int(digits + fraction), 10 ** len(fraction)) * (-1 if sign == "-" else 1)
     if suffix in _BINARY:
         exponent = _BINARY[suffix]
@@ -49,7 +57,9 @@ def _power(suffix: str) -> int:
     found = _EXPONENT.fullmatch(suffix)
     if found is None:
         raise GoValueError("unable to parse quantity's suffix")
-    return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, int(found[1])))
+    digits = found[1].lstrip("+-0")
+    size = int(digits or "0") if len(digits) < len(str(_MOST_EXPONENT)) else _MOST_EXPONENT
+    return -size if found[1].startswith("-") else size
 
 
 def _quantity(amount: Fraction, *, exact: bool) -> Quantity:

@@ -34,7 +34,7 @@ _JOURNAL = re.compile(
 _LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
 _KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
 _CUT = re.compile(CUT.pattern.decode())
-_PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]*\}|\[[^\]]*\]|\S*)')
+_PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
 
 
 _ZONES = 900.0

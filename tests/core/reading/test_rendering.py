@@ -174,6 +174,24 @@ def test_the_line_of_what_takes_too_much_is_named() -> None:
     )
 
 
+def test_a_join_makes_no_text_that_is_too_large() -> None:
+    with pytest.raises(ValueError, match="larger than 1 MiB"):
+        rendering_limits.join(["a" * 1000] * 2000)
+
+
+def test_a_loop_takes_the_steps_of_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering_limits, "MAX_STEPS", 3000)
+    assert "more than 3,000 steps" in complaint("{% for a in range(1000) %}{% if a %}{{ a }}{% endif %}{% endfor %}")
+
+
+def test_the_parts_of_a_value_are_counted_as_often_as_they_print() -> None:
+    value: list[object] = ["x"]
+    for _ in range(30):
+        value = [value, value]
+    with rendering_limits.one_rendering(), pytest.raises(ValueError, match=r"steps|1 MiB"):
+        rendering_limits.charge(value)
+
+
 def test_steps_are_the_same_at_every_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     """A template that just fits fits again, whatever was rendered before."""
     template = "{% for a in range(100) %}{{ a }}{% endfor %}"

@@ -45,6 +45,12 @@ def test_quantities_are_rounded_up() -> None:
         whole("1 Gi")
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "Ki", "1e" + "9" * 5000, "1E9999999"])
+def test_a_quantity_of_any_length_is_a_large_one(text: str) -> None:
+    assert whole(text) > 2**63
+    assert whole("1e-" + "9" * 5000) == whole("0." + "0" * 5000 + "1") == 1
+
+
 def test_a_restart_alone_rejects_no_pod() -> None:
     assert reasons(pod(1, cpu="2"), pod(2, cpu="2"), pod(3)) == {}
 
