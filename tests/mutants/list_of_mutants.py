@@ -300,6 +300,22 @@ MUTANTS = (
         ("tests/core/run/test_engine_away.py::test_an_engine_that_is_back_within_its_patience_charges_no_node",),
     ),
     Mutant(
+        "pickles-of-peers-are-run",
+        "rollout/adapters/regions/scheduler.py",
+        "        _check_address(address, certificates)\n        read_plain_data_only()\n",
+        "        _check_address(address, certificates)\n",
+        "a worker runs code in the controller's process",
+        ("tests/adapters/regions/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
+    ),
+    Mutant(
+        "a-workers-clock-is-believed",
+        "rollout/adapters/regions/exchanges.py",
+        "replace(call, expires=call.expires + ahead)",
+        "call",
+        "a worker with a wrong clock carries calls out long after they were given up",
+        ("tests/adapters/regions/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
+    ),
+    Mutant(
         "measured-once-for-ever",
         "rollout/app/node_worker.py",
         "found = self.just_measured.pop(ask.node, None)",
