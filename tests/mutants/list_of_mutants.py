@@ -482,6 +482,22 @@ MUTANTS = (
         ("tests/app/test_maintenance.py::test_a_node_is_littered_where_something_is_left_that_no_guard_needs",),
     ),
     Mutant(
+        "pickles-of-peers-are-run",
+        "rollout/adapters/regions/scheduler.py",
+        "        _check_address(address, certificates)\n        read_plain_data_only()\n",
+        "        _check_address(address, certificates)\n",
+        "a worker runs code in the controller's process",
+        ("tests/adapters/regions/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
+    ),
+    Mutant(
+        "a-workers-clock-is-believed",
+        "rollout/adapters/regions/exchanges.py",
+        "replace(call, expires=call.expires + ahead)",
+        "call",
+        "a worker with a wrong clock carries calls out long after they were given up",
+        ("tests/adapters/regions/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
+    ),
+    Mutant(
         "measured-once-for-ever",
         "rollout/app/node_worker.py",
         "found = self.just_measured.pop(ask.node, None)",
