@@ -13,6 +13,9 @@ PROOF = "tests/core/presentation/test_proof.py"
 MODEL_OF_ROLLBACKS = (
     "tests/cli/test_rollback_model.py::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
 )
+    ),
+    Mutant(
+BREATHING = "tests/app/test_breathing_fleets.py"
 
 MUTANTS = (
     Mutant(
@@ -744,5 +747,77 @@ MUTANTS = (
         "",
         "a list that holds a list twice, forty times, prints without end",
         ("tests/core/reading/test_rendering.py::test_the_parts_of_a_value_are_counted_as_often_as_they_print",),
+    ),
+    Mutant(
+        "leaver-charged",
+        "rollout/core/run/transitions.py",
+        "    (S.APPLYING, On.GONE): Move(S.GONE),\n",
+        "    (S.APPLYING, On.GONE): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
+        "a node that left the fleet halts the run of all others",
+        (f"{BREATHING}::test_a_node_that_leaves_before_its_change_is_charged_to_nothing",),
+    ),
+    Mutant(
+        "vanished-in-flight-forgiven",
+        "rollout/core/run/transitions.py",
+        "    (S.UNKNOWN, On.GONE): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
+        "    (S.UNKNOWN, On.GONE): Move(S.GONE),\n",
+        "a change that ends nodes for good is taken for a smaller fleet",
+        (f"{BREATHING}::test_a_node_that_vanishes_in_flight_is_charged_although_it_is_no_longer_listed",),
+    ),
+    Mutant(
+        "another-machine-charged",
+        "rollout/core/run/transitions.py",
+        "    if trigger is On.REFUSED and record.state is S.APPLYING and reference == ANOTHER_MACHINE:\n        return ResolvedTrigger.LEFT\n",
+        "",
+        "a replaced node halts the run of all others",
+        (f"{BREATHING}::test_a_node_that_refuses_because_it_is_another_machine_is_charged_to_nothing",),
+    ),
+    Mutant(
+        "limits-of-the-planned-rack",
+        "rollout/core/run/order.py",
+        "        racks={**plan.racks, **changes.sizes.racks},\n",
+        "        racks=plan.racks,\n",
+        "more of a rack is unavailable at once than its share, after the rack has shrunk",
+        ("tests/core/run/test_order.py::test_a_node_that_left_is_left_out_of_its_run_and_of_the_size_of_its_rack",),
+    ),
+    Mutant(
+        "rack-that-shrinks-in-the-run",
+        "rollout/core/run/machine.py",
+        "            _one_less(builder, event.node)\n",
+        "            pass\n",
+        "more of a rack is unavailable at once than its share, after nodes left during the run",
+        (f"{BREATHING}::test_a_node_that_leaves_before_its_change_is_charged_to_nothing",),
+    ),
+    Mutant(
+        "moved-node-applied",
+        "rollout/core/plans/fleet_comparison.py",
+        '        ("rack", planned.rack, now.rack),\n',
+        "",
+        "a node counts in the rack where it was, not where it is",
+        ("tests/core/plans/test_fleet_comparison.py::test_a_changed_field_of_a_planned_node_is_refused_with_its_name",),
+    ),
+    Mutant(
+        "canary-left-untried",
+        "rollout/core/run/order.py",
+        "            waves[0] = (*waves[0], name)\n",
+        "            waves[at] = (*waves[at], name)\n",
+        "a kind of change reaches many nodes untried, because its canary left the fleet",
+        ("tests/core/run/test_order.py::test_the_place_of_a_canary_that_left_is_taken_by_a_node_of_its_kind",),
+    ),
+    Mutant(
+        "kept-list-believed",
+        "rollout/app/runs.py",
+        "    if changes.left and inventory.remembered:\n",
+        "    if False:\n",
+        "a node that an old list does not have is given up with a change in flight",
+        (f"{BREATHING}::test_a_kept_list_without_a_node_does_not_show_that_the_node_left",),
+    ),
+    Mutant(
+        "replaced-node-changed",
+        "rollout/core/plans/fleet_comparison.py",
+        "        elif known is not None and machine and known.machine_id and machine != known.machine_id:\n",
+        "        elif False:\n",
+        "a run asks another machine than the one that was planned",
+        (f"{BREATHING}::test_drawn_fleets_that_change_keep_the_law",),
     ),
 )

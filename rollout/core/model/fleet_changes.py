@@ -23,7 +23,7 @@ IS_REPLACED = "another machine has its name now"
 
 @dataclass(frozen=True, slots=True)
 class Leaver:
-    """A node of a plan whose machine is no longer in the fleet. ``reference``: ``GONE`` or ``REPLACED``."""
+    """A node of a plan with a machine that is no longer in the fleet. ``reference``: ``GONE`` or ``REPLACED``."""
 
     reference: str
     reason: str
@@ -52,7 +52,7 @@ AS_PLANNED = FewerNodes()
 
 @dataclass(frozen=True, slots=True)
 class FleetChanges:
-    """``left``: node of the plan → why it is no longer there; ``joined``: nodes that the plan's selection now has besides.
+    """``left``: node of the plan → why it is no longer there; ``joined``: nodes that the plan's selection has now and did not have.
 
     ``unplanned``: nodes that the plan left out, and that are gone as well. ``sizes``: areas that have fewer nodes now.
     """

@@ -30,7 +30,7 @@ from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem
 
 Jumps = Mapping[str, tuple[str, ...]]
-"""Node → the bastions on the way to it, the nearest to us first. Nodes whose way is not known here are missing."""
+"""Node → the bastions on the way to it, the nearest to us first. Nodes with a way that is not known here are missing."""
 
 ANOTHER_INVENTORY = "plan-for-another-inventory"
 _MOST_NAMED = 20

@@ -187,7 +187,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class FleetRead:
-    """The inventory that a new controller read. ``left``: nodes of the run whose machine is no longer in it → the reference.
+    """The inventory that a new controller read. ``left``: nodes of the run that are no longer in it → the reference.
 
     ``racks`` and ``zones``: those that have fewer nodes than ordered → their nodes now.
     """

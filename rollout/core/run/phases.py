@@ -180,7 +180,8 @@ def _claim_again(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> No
 
 def _too_unhealthy(builder: StateBuilder) -> bool:
     """Preflight: nothing was changed yet, and too many nodes do not answer their claim."""
-    if any(record.accepted or record.state not in _AT_THE_START for record in builder.nodes.values()):
+    begun = (record.accepted or record.touched or record.attempt > 1 for record in builder.nodes.values())
+    if any(begun) or any(record.state not in _AT_THE_START for record in builder.nodes.values()):
         return False  # a resumed run is judged by its budgets
     there = [record for record in builder.nodes.values() if record.state is not NodeState.GONE]
     unhealthy = sum(record.state is not NodeState.PENDING for record in there)
@@ -286,7 +287,7 @@ def _closing(builder: StateBuilder) -> None:
         halt = builder.state.halt
         builder.set(ending=halt.ending if halt else Ending.DONE)
         for name, record in tuple(builder.nodes.items()):
-            if record.asked is None and not _out_of_reach(builder, record):
+            if record.asked is None and not is_out_of_reach(builder.state.ending, record):
                 ask(builder, name, Verb.CLEAN)
     if builder.state.wave_is_opening or builder.state.lifting:
         return  # silences that are being set must be lifted, too
@@ -296,9 +297,9 @@ def _closing(builder: StateBuilder) -> None:
         builder.set(phase=Phase.ENDED)
 
 
-def _out_of_reach(builder: StateBuilder, record: NodeRecord) -> bool:
-    """Nodes that do not answer; and, when another run has nodes of ours, those and the nodes left to their guards."""
-    if builder.state.ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
+def is_out_of_reach(ending: Ending | None, record: NodeRecord) -> bool:
+    """Nodes that are not asked to clean up: those that do not answer or are gone; and, when another run has nodes of ours, those and the nodes left to their guards."""
+    if ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
     return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN, NodeState.GONE)
 

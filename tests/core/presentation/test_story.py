@@ -19,7 +19,7 @@ from rollout.core.presentation.pages.text import report_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
-from rollout.core.run.state import Goal, NodeState, Phase
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, Verb
 from tests.core.presentation import journals
 from tests.core.presentation.journals import story_of
 from tests.documents import as_printed
@@ -246,3 +246,15 @@ def test_a_node_that_was_not_cleaned_up_is_named(halted: Story) -> None:
     game = Play(make_order({"a": 2}))
     game.run()
     assert "every node cleaned up" in texts(story_of(game))
+
+
+def test_nodes_that_another_run_has_are_not_counted_as_cleaned_up() -> None:
+    """They are asked nothing: their cordons and guards are the other run's, or are left to the nodes."""
+    game = Play(make_order({"a": 6}))
+    game.run(until=lambda state: any(record.state is NodeState.APPLIED for record in state.nodes.values()))
+    game.claim_for_another(*game.order.nodes)
+    end = game.go_on()
+    assert end.ending is Ending.CLAIMED
+    asked = {ask.node for ask in game.asked if ask.verb is Verb.CLEAN}
+    assert asked != game.order.nodes.keys()
+    assert "every node cleaned up" not in texts(story_of(game))

@@ -28,6 +28,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.machine import opening, replayed
+from rollout.core.run.phases import is_out_of_reach
 from rollout.core.run.state import Goal, Halt, NodeState, Order, Phase, RunState, Verb
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable, wall
@@ -305,9 +306,9 @@ def _asked_back(event: Event) -> tuple[str, RevertScope] | None:
 
 
 def _not_left(state: RunState) -> tuple[str, ...]:
-    """Nodes that reported leftovers, or that did not answer and so were not cleaned up."""
-    away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
-    return tuple(name for name, record in state.nodes.items() if record.leftovers or record.state in away)
+    """Nodes that reported leftovers, or that were not asked to clean up."""
+    ending = state.ending
+    return tuple(name for name, record in state.nodes.items() if record.leftovers or is_out_of_reach(ending, record))
 
 
 def _kind(state: RunState) -> str:
