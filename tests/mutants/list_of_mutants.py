@@ -13,8 +13,6 @@ PROOF = "tests/core/presentation/test_proof.py"
 MODEL_OF_ROLLBACKS = (
     "tests/cli/test_rollback_model.py::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
 )
-    ),
-    Mutant(
 BREATHING = "tests/app/test_breathing_fleets.py"
 
 MUTANTS = (
