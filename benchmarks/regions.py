@@ -130,7 +130,7 @@ def _bytes(node: str, verb: Verb) -> int:
         call = VerbCall("0" * 32, 1.8e9, target, words, payload, sudo=True, deadline=90.0)
         answer = RemoteAnswer(0, b"x" * ANSWERS.get(verb, 300), b"", started=True)
         exchange = Exchange("0" * 16, "0" * 32, 1000, ("0" * 32,), 100.0, (call,))
-        reply = encode_reply("0" * 16, [encode_answer(CallAnswer("0" * 32, answer, 0.5))])
+        reply = encode_reply("0" * 16, 100.0, [encode_answer(CallAnswer("0" * 32, answer, 0.5))])
         _SIZES[verb] = len(encode_exchange(exchange)) + len(reply)
     return _SIZES[verb]
 

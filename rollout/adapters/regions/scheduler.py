@@ -58,7 +58,7 @@ def read_plain_data_only() -> None:
         vars(module)["pickle"] = plain
 
 
-class _QuietClient(Client):  # type: ignore[misc]
+class _QuietClient(Client):
     """It subscribes to no events: Dask would print what a peer sends on the operator's terminal, escapes included."""
 
     def subscribe_topic(self, _topic: str, _handler: object) -> None:
@@ -66,7 +66,7 @@ class _QuietClient(Client):  # type: ignore[misc]
 
     def __del__(self) -> None:
         with suppress(Exception):  # a client that has refused what its scheduler sent would raise that again
-            super().__del__()
+            super().__del__()  # type: ignore[no-untyped-call]
 
 
 class DaskScheduler:

@@ -82,11 +82,15 @@ def _environment() -> _Environment:
     environment = _Environment(
         undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    filters = {name: environment.filters[name] for name in _FILTERS} | {"join": limits.join, "yaml": limits.as_yaml}
+    filters: dict[str, Callable[..., Any]] = {name: environment.filters[name] for name in _FILTERS} | {
+        "join": limits.join,
+        "yaml": limits.as_yaml,
+    }
     environment.filters = {name: limits.limited(each) for name, each in filters.items()}
     environment.filters |= {limits.CHARGED: pass_context(lambda _, value: limits.charge(value))}
     environment.filters |= {limits.ITEMS: pass_context(lambda _, value, parts: limits.items_of(value, parts))}
-    environment.tests = {name: limits.limited(each) for name, each in environment.tests.items()}
+    tests: dict[str, Callable[..., Any]] = environment.tests
+    environment.tests = {name: limits.limited(each) for name, each in tests.items()}
     environment.globals = {"range": _range}
     return environment
 

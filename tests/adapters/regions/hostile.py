@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Scheduler, Worker
-from distributed.protocol import to_serialize
 from distributed.protocol.pickle import dumps
-from distributed.protocol.serialize import ToPickle
+from distributed.protocol.serialize import ToPickle, to_serialize
 
 ESCAPES = "\x1b]0;owned\x07"
 
@@ -45,7 +44,7 @@ def nested_result(data: bytes) -> Any:
 
 
 def serialized_result(data: bytes) -> Any:
-    return to_serialize(Evil(data.decode()))
+    return to_serialize(Evil(data.decode()))  # type: ignore[no-untyped-call]
 
 
 def pickled_result(data: bytes) -> Any:
@@ -69,7 +68,7 @@ def subclass_of_bytes(data: bytes) -> Any:
 
 async def event(data: bytes, *, dask_worker: Worker) -> bytes:
     """Dask's own clients print such events as they are, and unpickle a warning's words."""
-    evil = dumps(Evil(data.decode()))
+    evil = dumps(Evil(data.decode()))  # type: ignore[no-untyped-call]
     dask_worker.log_event("warn", {"message": evil, "category": evil})
     dask_worker.log_event("print", {"args": (ESCAPES,), "end": "\n", "sep": "", "file": 2, "flush": True})
     return b""
@@ -90,6 +89,6 @@ def turn_hostile(folder: str, *, dask_scheduler: Scheduler) -> None:
 
 def report_an_error(folder: str, *, dask_scheduler: Scheduler) -> None:
     """As if it had failed: the client's stream gets an exception."""
-    evil = dumps(Evil(folder))
+    evil = dumps(Evil(folder))  # type: ignore[no-untyped-call]
     for comm in dask_scheduler.client_comms.values():
         comm.send({"op": "error", "status": "error", "exception": evil, "traceback": evil})

@@ -151,7 +151,8 @@ def logins(rng: random.Random, ways: list[Ways]) -> tuple[Ledger, list[Login]]:
 
 def run(rng: random.Random, ledger: Ledger, all_of_them: list[Login], *, together: int) -> None:
     """At most so many logins at a time, a step each in a drawn order."""
-    waiting, under_way = [each.steps() for each in all_of_them], []
+    waiting = [each.steps() for each in all_of_them]
+    under_way: list[Iterator[None]] = []
     while waiting or under_way:
         while waiting and len(under_way) < together:
             under_way.append(waiting.pop())

@@ -7,7 +7,7 @@ import pytest
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Cause, Limits, Scope, Share
 from rollout.core.run.events import Trigger
 from rollout.core.run.facts import IN_MOTION
-from rollout.core.run.state import Ending, NodeState, Verb
+from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from tests.orders import make_order
 from tests.plays import EVER, Play
 
@@ -57,8 +57,13 @@ def test_a_lost_apply_keeps_its_room_until_the_node_was_read() -> None:
     play.links["a-2"].lost_applies = 1
     play.run(until=lambda s: s.nodes["a-2"].asked is Verb.APPLY)
     play.links["a-2"].cuts.append((0.0, play.now + 22.0))
-    moving = []
-    play.go_on(until=lambda s: moving.append(sum(r.state in IN_MOTION for r in s.nodes.values())))  # type: ignore[func-returns-value]
+    moving: list[int] = []
+
+    def count_what_moves(state: RunState) -> bool:
+        moving.append(sum(record.state in IN_MOTION for record in state.nodes.values()))
+        return False
+
+    play.go_on(until=count_what_moves)
     assert max(moving) == 1, "the limit of the rack"
     assert play.state.ending is Ending.DONE
 

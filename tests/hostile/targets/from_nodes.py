@@ -94,7 +94,7 @@ def _answered(verb: str) -> Callable[[bytes], tuple[str, ...]]:
 
 def _said_by_sudo(data: bytes) -> tuple[str, ...]:
     sudo.heard(data, "abc123")
-    return sudo.refusal(data, "abc123")
+    return sudo.refusal(data, "abc123", status=1, sent=b"sent" in data)
 
 
 def _state(path: str, content: bytes) -> FileState:
