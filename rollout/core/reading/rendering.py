@@ -89,7 +89,7 @@ def _environment() -> _Environment:
     environment.filters = {name: limits.limited(each) for name, each in filters.items()}
     environment.filters |= {limits.CHARGED: pass_context(lambda _, value: limits.charge(value))}
     environment.filters |= {limits.ITEMS: pass_context(lambda _, value, parts: limits.items_of(value, parts))}
-    tests: dict[str, Callable[..., Any]] = environment.tests
+    tests: dict[str, Any] = dict(environment.tests)
     environment.tests = {name: limits.limited(each) for name, each in tests.items()}
     environment.globals = {"range": _range}
     return environment
