@@ -193,8 +193,10 @@ check_node() { # all checks that can fail, before any write but those of the loc
   check_persistence
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || refuse not-a-regular-file "${SYSTEM#"$R"}/$BOOT_UNIT"
   ! sync "$S/none" 2>/dev/null || refuse sync-without-names "this node's sync takes no file names, so it cannot report a failure"
-  # shellcheck disable=SC2046 # type, free blocks, block size
-  set -- $(stat -f -c '%T %a %S' "$S")
+  space=$(stat -f -c '%T %a %S' "$S" 2>/dev/null)
+  failed_as $? stat
+  # shellcheck disable=SC2086 # type, free blocks, block size
+  set -- $space
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
   [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
   [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"

@@ -229,7 +229,9 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
   reference=staging-failed
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
-  [ -n "$why" ] || why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room # a disk that takes nothing takes no error either
+  if [ -z "$why" ] && [ -d "$T/next" ]; then # a disk that takes nothing takes no error either
+    why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room
+  fi
   case $why in
     *'o space left'* | *uota*xceeded* | *'ile too large'*) reference=no-room ;;
     *'ead-only file system'*) reference=read-only ;;

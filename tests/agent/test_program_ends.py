@@ -67,8 +67,8 @@ UNTRUE = {
     "kubelet-changed",
 }
 """Reasons that are never the case here."""
-TRUE_FOR = {"no-room": {"no room"}, "read-only": {"read-only"}, "not-durable": {"no room", "read-only", "I/O error"}}
-"""Reasons that only these ends are."""
+TRUE_FOR = {"no-room": {"no room"}, "read-only": {"read-only"}}
+"""Reasons that only these ends are. `not-durable`, with its reason, is for any end of a sync."""
 
 
 def fails(node: Node, tool: str, end: str, call: int) -> None:

@@ -32,8 +32,8 @@ BOOT = (
     'can=; if command -v gzip >/dev/null; then can=" gzip"; fi; '
     'printf "\\nbegin %s%s\\n" "$1" "$can"; '
     "read -r form size; "
-    'all=$(dd bs="$size" count=1 iflag=fullblock 2>/dev/null | '
-    'if [ "$form" = gzip ]; then gzip -dc; else cat; fi 2>/dev/null; echo .); all=${all%.}; '
+    'all=$(if [ "$form" = gzip ]; then dd bs="$size" count=1 iflag=fullblock | gzip -dc; '
+    'else dd bs="$size" count=1 iflag=fullblock; fi 2>/dev/null; echo .); all=${all%.}; '
     'sum=$(printf %s "$all" | sha256sum 2>&1); '
     'case $sum in "$1 "*) ;; '
     '[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]*" "*) '
