@@ -9,9 +9,6 @@ CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 PROOF = "tests/core/presentation/test_proof.py"
-MODEL_OF_ROLLBACKS = (
-    "tests/cli/test_rollback_model.py::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
-)
 
 MUTANTS = (
     Mutant(
@@ -285,7 +282,7 @@ MUTANTS = (
         "if name in chosen and name not in back and",
         "if name in chosen and",
         "a rollback of what is rolled back claims nodes again and counts newer changes as reverted",
-        (f"{MODEL_OF_ROLLBACKS}[0]",),
+        ("tests/app/test_runs_of_plans.py::test_nodes_that_are_rolled_back_are_in_no_later_order",),
     ),
     Mutant(
         "newest-apply-decides",
