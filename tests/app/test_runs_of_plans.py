@@ -19,6 +19,7 @@ from rollout.app.following import (
 from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.node_histories import plans_in_force
 from rollout.app.ports import RunHeader
+from rollout.app.rollbacks import rollback_order, since_run
 from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
@@ -375,3 +376,26 @@ def test_later_rollbacks_of_a_run_are_known_with_their_nodes(site: Site) -> None
     assert list(since) == ["r2", "r3"]
     assert rolled_back_since(site.journal, "r2") == {}
     assert next(iter(since_lines(since))) == "  since then run r2 rolled it back on 1 node n1"
+
+
+def ordered(site: Site, run: str) -> set[str]:
+    """The nodes that another rollback of the run would revert."""
+    state, since = replay(site.journal, run), since_run(site.journal, run)
+    return set(rollback_order(state, "r9", frozenset(NAMES), fleet(), SMALL.limits, since, force=False).nodes)
+
+
+def test_nodes_that_are_rolled_back_are_in_no_later_order(site: Site) -> None:
+    site.apply()
+    assert ordered(site, "r1") == set(NAMES)
+    site.roll_back("r1", ("n1",))
+    assert ordered(site, "r1") == {"n2", "n3"}
+    site.roll_back("r1", ("n2", "n3"))
+    assert ordered(site, "r1") == set()
+
+
+def test_nodes_that_a_rollback_found_untouched_are_not_claimed_again(site: Site) -> None:
+    """Of a run that lost its controller before it reached them: it claims them until a rollback has released them."""
+    site.killed("n1", Verb.APPLY)
+    assert ordered(site, "r1") == set(NAMES)
+    site.roll_back("r1")
+    assert ordered(site, "r1") == set()

@@ -512,7 +512,7 @@ MUTANTS = (
         " and name not in back and",
         " and",
         "a rollback of what is rolled back claims nodes again and counts newer changes as reverted",
-        (f"{MODEL_OF_ROLLBACKS}[0]",),
+        ("tests/app/test_runs_of_plans.py::test_nodes_that_are_rolled_back_are_in_no_later_order",),
     ),
     Mutant(
         "newest-apply-decides",
