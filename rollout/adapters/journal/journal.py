@@ -116,7 +116,8 @@ class SqlJournal(Reads):
         missing = written[0] - found[0]
         file = self._kept.file(run)
         what = f"{missing:,} event{'s' * (missing > 1)} written by this run {'are' if missing > 1 else 'is'} missing in the database"
-        hint = f"nodes without a confirm revert themselves; move {file} away, then `rollout resume {run}` reads every node first"
+        moved = f"move {file} away, then " if file else ""
+        hint = f"nodes without a confirm revert themselves; {moved}`rollout resume {run}` reads every node first"
         return broken(f"{what}: a failover lost them (it has {found[0]:,}, {written[0]:,} were written)", hint)
 
     def acquire(self, cluster: str, run: str) -> None:
