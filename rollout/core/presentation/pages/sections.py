@@ -266,7 +266,12 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
 def steps(story: Story) -> Html:
     """What to do next."""
     rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state)]
-    return tag("ul", rows) if rows else tag("p", "Nothing is left to be done.")
+    if rows:
+        return tag("ul", rows)
+    whole = exit_code(story.state) == 0
+    return tag(
+        "p", "Nothing is left to be done." if whole else "No command of rollout does the rest: see the nodes above."
+    )
 
 
 def narrative(story: Story) -> Html:
