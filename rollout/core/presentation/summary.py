@@ -157,13 +157,16 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """``done`` of ``nodes`` were reverted once and healthy, ``reverting`` are being reverted. Seconds are the longest measured; 0: none.
+    """``done`` of ``nodes`` were reverted once, ``healthy`` of them answered that they are healthy since, ``reverting`` are being reverted.
+
+    A revert that a new controller found in a receipt shows no health. Seconds are the longest measured; 0: none.
 
     ``fleet_seconds`` is how long an emergency rollback of every node of the run would take at that time per node.
     """
 
     nodes: int
     done: int
+    healthy: int
     reverting: int
     revert_seconds: float
     apply_seconds: float
@@ -178,7 +181,8 @@ class Rehearsed:
             if self.fleet_seconds
             else ""
         )
-        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once, healthy{took}{fleet}"
+        healthy = ", healthy" if self.healthy == self.done else f", {self.healthy} of them observed healthy"
+        return f"rehearsal: {self.done} of {counted(self.nodes, 'node')} reverted once{healthy}{took}{fleet}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +393,7 @@ def rehearsed(state: RunState) -> Rehearsed | None:
     return Rehearsed(
         nodes=len(records),
         done=len(done),
+        healthy=sum(record.revert_seconds > 0 for record in done),
         reverting=back,
         revert_seconds=longest,
         apply_seconds=max((record.apply_seconds for record in records), default=0.0),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import re
 from collections import Counter
+=======
+from dataclasses import replace
+>>>>>>> h8/h8
 
 import pytest
 
@@ -12,14 +16,22 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
+<<<<<<< HEAD
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.sections import next_steps, numbers, taken_back
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.pages.text import report_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
+=======
+from rollout.core.presentation.pages.sections import next_steps, steps, taken_back
+from rollout.core.presentation.pages.story import Story
+from rollout.core.presentation.pages.text import report_lines
+from rollout.core.presentation.summary import rehearsed
+from rollout.core.presentation.summary_text import NOTHING_SINCE
+>>>>>>> h8/h8
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, Verb
+from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, Rehearsal, Verb
 from tests.core.presentation import journals
 from tests.core.presentation.journals import story_of
 from tests.documents import as_printed
@@ -258,3 +270,25 @@ def test_nodes_that_another_run_has_are_not_counted_as_cleaned_up() -> None:
     asked = {ask.node for ask in game.asked if ask.verb is Verb.CLEAN}
     assert asked != game.order.nodes.keys()
     assert "every node cleaned up" not in texts(story_of(game))
+
+
+def test_a_rollback_that_left_nodes_out_does_not_claim_that_nothing_is_left() -> None:
+    order = make_order({"a": 2}, goal=Goal.REVERT)
+    missing = replace(order, left_out=(LeftOut("silent", "did not answer; pending recovery", "a-9", 1),))
+    for made, said in ((order, "Nothing is left to be done."), (missing, "No command of rollout does the rest")):
+        game = confirmed_before(made)
+        game.run()
+        assert said in str(steps(story_of(game)))
+
+
+def test_a_rehearsal_found_in_a_receipt_does_not_claim_that_the_node_was_healthy() -> None:
+    """The controller died while the canary was reverted: nobody saw its health."""
+    waves = (("canary", lambda name: name == "a-1"), ("rest", lambda _: True))
+    game = Play(make_order({"a": 4}, waves, rehearsal=True))
+    game.run(until=lambda state: state.nodes["a-1"].asked is Verb.REVERT)
+    game.crash(away=20.0)
+    game.resume()
+    end = game.go_on()
+    assert end.nodes["a-1"].rehearsal is Rehearsal.DONE
+    assert end.nodes["a-1"].revert_seconds == 0
+    assert "1 of 1 node reverted once, 0 of them observed healthy" in str(rehearsed(end))
