@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import re
 from collections import Counter
-=======
 from dataclasses import replace
->>>>>>> h8/h8
 
 import pytest
 
@@ -16,20 +13,12 @@ from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
-<<<<<<< HEAD
 from rollout.core.presentation.pages.parts import story_parts
-from rollout.core.presentation.pages.sections import next_steps, numbers, taken_back
+from rollout.core.presentation.pages.sections import next_steps, numbers, steps, taken_back
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.pages.text import report_lines
-from rollout.core.presentation.summary import summarize
+from rollout.core.presentation.summary import rehearsed, summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
-=======
-from rollout.core.presentation.pages.sections import next_steps, steps, taken_back
-from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.pages.text import report_lines
-from rollout.core.presentation.summary import rehearsed
-from rollout.core.presentation.summary_text import NOTHING_SINCE
->>>>>>> h8/h8
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeState, Phase, Rehearsal, Verb
 from tests.core.presentation import journals

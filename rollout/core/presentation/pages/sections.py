@@ -269,18 +269,13 @@ def _facts(story: Story) -> Iterator[tuple[str, Html | str]]:
 
 def steps(story: Story, after: Afterwards = NOTHING_SINCE) -> Html:
     """What to do next."""
-<<<<<<< HEAD
     rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state, after)]
-    return tag("ul", rows) if rows else tag("p", "Nothing is left to be done.")
-=======
-    rows = [tag("li", tag("code", command), f" {what}") for command, what in next_steps(story.state)]
     if rows:
         return tag("ul", rows)
-    whole = exit_code(story.state) == 0
+    whole = after.is_rolled_back or exit_code(story.state) == 0
     return tag(
         "p", "Nothing is left to be done." if whole else "No command of rollout does the rest: see the nodes above."
     )
->>>>>>> h8/h8
 
 
 def narrative(story: Story) -> Html:
