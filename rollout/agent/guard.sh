@@ -30,7 +30,7 @@ shield() { # FOLDER RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a serv
     LimitDATA=infinity LimitSTACK=8M:infinity LimitRSS=infinity LimitNOFILE=1024:524288 LimitAS=infinity LimitNPROC=infinity \
     LimitLOCKS=infinity LimitRTTIME=infinity Nice=0 CPUSchedulingPolicy=other CPUAffinity= NUMAPolicy=default IOSchedulingClass= \
     StandardInput=null StandardInputText= StandardInputData= StandardOutput=journal StandardError=inherit TTYPath= LogNamespace= \
-    Environment= EnvironmentFile= PassEnvironment= "UnsetEnvironment=LD_PRELOAD LD_LIBRARY_PATH" LoadCredential= LoadCredentialEncrypted= \
+    Environment= EnvironmentFile= PassEnvironment= UnsetEnvironment= LoadCredential= LoadCredentialEncrypted= \
     SetCredential= SetCredentialEncrypted= RuntimeDirectory= StateDirectory= CacheDirectory= LogsDirectory= \
     ConfigurationDirectory= Slice=system.slice Delegate=no MemoryHigh=infinity MemoryMax=infinity MemorySwapMax=infinity \
     TasksMax=infinity CPUQuota= CPUWeight= AllowedCPUs= AllowedMemoryNodes= \

@@ -92,20 +92,24 @@ def foreign(node: Node, place: Place, kind: Kind, name: str = NAME) -> Iterator[
     made = [_write(system / place / name, kind.text())]
     if place is Place.SERVICES:
         exempt = f"[{kind.section}]\n{kind.undone}\n"
-        made += [_write(system / f"{unit}.d" / f"{LATE}.conf", exempt) for unit in _services(node)]
+        # in a folder that no change of ours uses: else a folder would be left that the change has not made
+        local = Path(node.root, "usr/local/lib/systemd/system")
+        made += [_write(local / f"{unit}.d" / f"{LATE}.conf", exempt) for unit in _services(node)]
     node.exec("sh", "-c", "sync; systemctl daemon-reload")
     try:
         yield path
     finally:
         for file in made:
             file.unlink(missing_ok=True)
-            if not any(file.parent.iterdir()):
-                file.parent.rmdir()
+            for folder in (file.parent, *file.parents[1:3]):  # never as far as /usr/local/lib or /etc
+                if folder.name in ("lib", "etc") or any(folder.iterdir()):
+                    break
+                folder.rmdir()
         node.exec("systemctl", "daemon-reload")
 
 
 def _write(file: Path, text: str) -> Path:
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return file
 
