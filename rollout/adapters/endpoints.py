@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,16 +66,35 @@ def bearer(token: str, where: str) -> str:
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class HttpEndpoint:
-    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``; no other URL gets it."""
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """PEM files. ``key_file`` ``""``: the key is in ``cert_file``. Both ``""``: there is no certificate."""
 
-    def __init__(self, home: str, token_file: str = "", ca_file: str = "") -> None:
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class HttpEndpoint:
+    """Asks below ``home`` with the token (or ``user:password``) of ``token_file``, the client certificate and ``tenant``, the value
+    of ``X-Scope-OrgID``. No other URL gets one of them.
+    """
+
+    def __init__(
+        self,
+        home: str,
+        token_file: str = "",
+        ca_file: str = "",
+        tenant: str = "",
+        certificate: ClientCertificate = ClientCertificate(),
+    ) -> None:
         self._home = home
         self._token = TokenFile(Path(token_file)) if token_file else None
         if self._token and home and urlsplit(home).scheme != "https" and urlsplit(home).hostname not in LOOPBACK:
             message = f"the token of {token_file} would be sent to {home} unencrypted"
             raise InputError((Problem("token-in-the-clear", message, hint="use https"),))
-        self._http = Http(authorities(ca_file))
+        self._tenant = tenant
+        self._elsewhere = Http(authorities(ca_file))
+        self._http = Http(authorities(ca_file, certificate))
 
     def ask(
         self,
@@ -91,12 +111,14 @@ class HttpEndpoint:
         base = url or self._home
         if not base:
             raise RemoteError("no-endpoint", "no address is configured")
-        token = self._token if _origin(base) == _origin(self._home) else None
+        at_home = _origin(base) == _origin(self._home)
+        http, token = (self._http, self._token) if at_home else (self._elsewhere, None)
+        tenant = {"X-Scope-OrgID": self._tenant} if at_home and self._tenant else {}
         until = time.monotonic() + timeout
 
         def once(seconds: float) -> HttpAnswer:
-            said = {**(headers or {}), **({"Authorization": _credentials(token.read())} if token else {})}
-            return self._http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
+            said = {**(headers or {}), **tenant, **({"Authorization": _credentials(token.read())} if token else {})}
+            return http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
 
         answer = once(timeout)
         if answer.status == 401 and token:
@@ -106,17 +128,26 @@ class HttpEndpoint:
 
     def close(self) -> None:
         self._http.close()
+        self._elsewhere.close()
 
 
-def authorities(ca_file: str) -> ssl.SSLContext:
-    """The system's certificate authorities, or those of ``ca_file`` alone."""
+def authorities(ca_file: str, certificate: ClientCertificate = ClientCertificate()) -> ssl.SSLContext:
+    """The system's certificate authorities, or those of ``ca_file`` alone; with our certificate, if there is one."""
     if ca_file:
         check_ours(Path(ca_file))
     try:
-        return ssl.create_default_context(cafile=ca_file or None)
+        context = ssl.create_default_context(cafile=ca_file or None)
     except (OSError, ssl.SSLError) as exc:
         reason = exc.strerror or "no certificate in it"
         raise InputError((Problem("bad-ca-file", f"{ca_file}: {reason}"),)) from None
+    if certificate != ClientCertificate():
+        try:  # an encrypted key must not ask on the terminal
+            context.load_cert_chain(certificate.cert_file, certificate.key_file or None, password=lambda: "")
+        except (OSError, ssl.SSLError) as exc:
+            named = " and ".join(name for name in (certificate.cert_file, certificate.key_file) if name)
+            reason = exc.strerror or "no certificate with its unencrypted key"
+            raise InputError((Problem("bad-client-certificate", f"{named}: {reason}"),)) from None
+    return context
 
 
 def _credentials(said: str) -> str:

@@ -49,6 +49,8 @@ def _reached(files: Files, written: Endpoints) -> Endpoints:
         kubeconfig=files.at(written.kubeconfig),
         token_file=files.at(written.token_file),
         ca_file=files.at(written.ca_file),
+        cert_file=files.at(written.cert_file),
+        key_file=files.at(written.key_file),
     )
 
 

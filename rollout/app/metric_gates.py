@@ -4,15 +4,19 @@ The baseline is taken before the wave. It contains the nodes that had samples, a
 change group. Nodes of two kinds measure differently, and a canary is one node of each kind. A median over all of them
 would hide a kind that became unhealthy. Each kind is queried by its nodes' names. The answer to a query for
 ``$nodes`` is UNKNOWN if its samples name none of them: it may add up fewer nodes than were requested.
+
+A missed scrape is not harm: a kubelet's own target misses one at every restart. An answer that is UNKNOWN is requested
+again, every second within the gate's ``timeout``. A FAIL counts at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from rollout.app.backends import Asking
+from rollout.app.backends import EVERY, Asking
 from rollout.core.health_gates.comparison import SampleGroup, compare
 from rollout.core.health_gates.name_pattern import PatternTooLongError, answering, name_pattern, seen, unnamed, vanished
 from rollout.core.health_gates.prometheus import Samples, doubt, judge_samples
@@ -23,7 +27,9 @@ from rollout.core.model.verdict import SEVERITY, SHOWN, Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
 from rollout.core.text.nodesets import NodesetError, expand, fold
 from rollout.core.text.terminal import counted
-from rollout.errors import RemoteError
+from rollout.errors import AwayError, RemoteError
+
+Found = TypeVar("Found", tuple[Verdict, str, Any], Judged)
 
 MOST_KEPT = 500
 """Most samples of one kind's baseline that are journaled. Of more, an even selection in order of size."""
@@ -31,7 +37,7 @@ MOST_KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class MetricGate:
-    """One gate of a wave. ``timeout`` is seconds for each query, retries included."""
+    """One gate of a wave. ``timeout`` is seconds until an answer must be known, retries included."""
 
     query: PrometheusQuery
     timeout: float
@@ -40,6 +46,31 @@ class MetricGate:
 
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:
         """Before the wave: whether it may start, and the baseline to compare with."""
+        return self._known(lambda gate: gate.before_once(command))
+
+    def now(self, command: JudgeWave, before: Any) -> Judged:
+        """In a round of the soak; ``before`` is the baseline."""
+        past = _Past.read(before)
+        if past is None:
+            return Verdict.UNKNOWN, "it is unknown which nodes had samples before the wave"
+        return self._known(lambda gate: gate.now_once(command, past))
+
+    def _known(self, ask: Callable[[MetricGate], Found]) -> Found:
+        """The first answer that is not UNKNOWN, or the last one in time."""
+        now, wait = self.asking.clock.now, self.asking.backends.wait
+        until = now() + self.timeout
+        while True:
+            left = until - now()
+            try:
+                found = ask(replace(self, timeout=max(left, 0.001)))
+                if found[0] is not Verdict.UNKNOWN or until - now() <= EVERY:
+                    return found
+            except AwayError:
+                if until - now() <= EVERY:
+                    raise
+            wait(EVERY)
+
+    def before_once(self, command: OpenWave) -> tuple[Verdict, str, Any]:
         query, nodes = self.query, command.nodes
         answer = self._query(nodes)
         verdict, said = judge_samples(query, answer)
@@ -55,12 +86,8 @@ class MetricGate:
         kept = {kind: _kept(found.values()) for kind, found in kinds.items()}
         return verdict, said, {"nodes": fold(found), "kinds": kept}
 
-    def now(self, command: JudgeWave, before: Any) -> Judged:
-        """In a round of the soak; ``before`` is the baseline."""
+    def now_once(self, command: JudgeWave, past: _Past) -> Judged:
         query = self.query
-        past = _Past.read(before)
-        if past is None:
-            return Verdict.UNKNOWN, "it is unknown which nodes had samples before the wave"
         answer = self._query(command.touched)
         verdict, said = judge_samples(query, answer)
         if verdict is not Verdict.PASS:
@@ -96,10 +123,10 @@ class MetricGate:
         return verdict, f"{len(those)} of {counted(len(said), 'kind')}: {named}"
 
     def _whole(self, nodes: Sequence[str], whose: str) -> Samples:
-        """An answer without doubt; otherwise ``RemoteError``."""
+        """An answer without doubt; otherwise ``AwayError``."""
         answer = self._query(nodes)
         if doubted := doubt(answer):
-            raise RemoteError("doubtful", f"{whose} answer: {doubted}")
+            raise AwayError("doubtful", f"{whose} answer: {doubted}")
         return answer
 
     def _kinds_of(self, nodes: Sequence[str], whole: Samples) -> Mapping[str, Samples]:

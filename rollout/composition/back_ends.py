@@ -102,11 +102,13 @@ def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
 
 def _http_back_ends(endpoints: Endpoints, stack: ExitStack) -> tuple[Metrics, Alerts]:
     from rollout.adapters.alertmanager import Alertmanager
-    from rollout.adapters.endpoints import HttpEndpoint
+    from rollout.adapters.endpoints import ClientCertificate, HttpEndpoint
     from rollout.adapters.prometheus import Prometheus
 
+    certificate = ClientCertificate(endpoints.cert_file, endpoints.key_file)
+
     def endpoint(home: str) -> HttpEndpoint:
-        found = HttpEndpoint(home, endpoints.token_file, endpoints.ca_file)
+        found = HttpEndpoint(home, endpoints.token_file, endpoints.ca_file, endpoints.tenant, certificate)
         stack.callback(found.close)
         return found
 

@@ -6,7 +6,12 @@ import base64
 import json
 import math
 import re
+import ssl
+import subprocess
+import threading
 from contextlib import ExitStack
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs
@@ -15,13 +20,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.adapters.endpoints import HttpEndpoint
+from rollout.adapters.endpoints import ClientCertificate, HttpEndpoint
 from rollout.adapters.http import HttpAnswer
 from rollout.adapters.prometheus import Prometheus
 from rollout.core.health_gates.prometheus import doubt
 from rollout.core.model.gates import Gate, GateKind, GateScope, PrometheusQuery, Worse
 from rollout.core.model.verdict import Verdict
-from rollout.errors import RemoteError
+from rollout.errors import InputError, RemoteError
 from tests.adapters.wave_gates import Asked, one
 from tests.adapters.web import FOR_EVER, NOW, Reply, Seen, Web, nobody, web
 
@@ -132,7 +137,7 @@ def test_an_answer_without_a_date_does_not_count_as_old(stack: ExitStack) -> Non
 
 def test_a_control_group_that_may_be_partial_is_not_compared(stack: ExitStack) -> None:
     touched, control = vector(1.0, 1.0), vector(1.0, warnings=("a store did not answer",))
-    verdict, said = judged(stack, touched, control, of=WORSE)
+    verdict, said = judged(stack, touched, control, of=replace(WORSE, timeout=1.0))
     assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
 
 
@@ -268,6 +273,70 @@ def test_the_token_goes_to_the_inventorys_back_end_and_nowhere_else(stack: ExitS
     Asked(stack, home.url, other, token_file=str(token)).judge()
     assert home.seen[0].headers["authorization"] == "Bearer s3cret"
     assert "authorization" not in elsewhere.seen[0].headers
+
+
+def test_the_tenant_goes_to_the_inventorys_back_end_and_nowhere_else(stack: ExitStack) -> None:
+    home, elsewhere = (stack.enter_context(web(vector(0))) for _ in range(2))
+    other = gate(PrometheusQuery("up", at_most=1, url=elsewhere.url))
+    Asked(stack, home.url, AT_MOST, other, tenant="team-a|team-b").judge()
+    assert home.seen[0].headers["x-scope-orgid"] == "team-a|team-b"
+    assert "x-scope-orgid" not in elsewhere.seen[0].headers
+
+
+def test_a_client_certificate_is_shown_to_the_inventorys_back_end_and_nowhere_else(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    words = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=x",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    )
+    subprocess.run([*words, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    shown: list[object] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.connection.getpeercert())  # type: ignore[attr-defined] # of TLS
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_words: object) -> None:
+            pass
+
+    def serve() -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        context.load_verify_locations(cert)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        stack.callback(server.server_close)
+        stack.callback(server.shutdown)
+        return f"https://127.0.0.1:{server.server_address[1]}"
+
+    home, elsewhere = serve(), serve()
+    endpoint = HttpEndpoint(home, ca_file=str(cert), certificate=ClientCertificate(str(cert), str(key)))
+    stack.callback(endpoint.close)
+    for url in (home, elsewhere):
+        assert endpoint.ask("GET", url, "/", timeout=60).status == 200
+    assert [bool(each) for each in shown] == [True, False]
+
+
+@pytest.mark.parametrize("wrong", ["missing.pem", "empty.pem"])
+def test_a_client_certificate_that_cannot_be_used_is_reported(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "empty.pem").touch()
+    with pytest.raises(InputError, match=r"\[bad-client-certificate\]"):
+        HttpEndpoint("https://a", certificate=ClientCertificate(str(tmp_path / wrong)))
 
 
 def test_a_file_with_a_user_and_a_password_is_basic_authentication(stack: ExitStack, tmp_path: Path) -> None:

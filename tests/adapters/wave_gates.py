@@ -27,8 +27,8 @@ from tests.adapters.kubernetes.node_gates import Watch, plan
 class Asked:
     """Some wave gates of one run. ``home`` is the inventory's Prometheus and Alertmanager in one."""
 
-    def __init__(self, stack: ExitStack, home: str, *gates: Gate, token_file: str = "") -> None:
-        endpoint = HttpEndpoint(home, token_file)
+    def __init__(self, stack: ExitStack, home: str, *gates: Gate, token_file: str = "", tenant: str = "") -> None:
+        endpoint = HttpEndpoint(home, token_file, tenant=tenant)
         http = Http(authorities(""))
         stack.callback(endpoint.close)
         stack.callback(http.close)

@@ -195,6 +195,44 @@ def test_a_query_has_three_verdicts(answer: Samples | RemoteError, verdict: Verd
     assert (opened.verdict, opened.evidence) == (verdict, "" if verdict is PASS else f"gate 'rate': {evidence}")
 
 
+NAMED = PrometheusQuery('errors{node=~"$nodes"}', at_most=10.0)
+ABSENT = {
+    "no sample": samples(),
+    "not of each node": samples(1.0),
+    "of no node": Samples((Sample("", 1.0),)),
+    "not a number": samples(1.0, float("nan")),
+    "old": replace(samples(1.0, 1.0), age=MOST_AGE + 1),
+    "partial": replace(samples(1.0, 1.0), warnings=("a store is away",)),
+}
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+@pytest.mark.parametrize("worse", [None, Worse.HIGHER])
+def test_one_missed_scrape_is_no_harm(absent: str, worse: Worse | None) -> None:
+    """An exporter that is down for 6 s: what is absent is requested again within the gate's time."""
+    around, gate = Around(metrics=lambda _query: samples(1.0, 1.0, 1.0)), metric(replace(NAMED, worse=worse))
+    baseline, began = Asked(around, (gate,)).open().baseline, around.clock.now()
+    around.metrics = lambda _query: samples(1.0, 1.0, 1.0) if around.clock.now() >= began + 6 else ABSENT[absent]
+    assert one(around, gate, baseline)[0] is PASS
+    assert Asked(around, (gate,)).open().verdict is PASS
+    assert 6 <= around.clock.now() - began < gate.timeout
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+def test_what_stays_absent_is_unknown_when_the_gates_time_is_over(absent: str) -> None:
+    around, gate = Around(metrics=lambda _query: samples(1.0, 1.0)), metric(NAMED)
+    baseline = Asked(around, (gate,)).open().baseline
+    around.metrics, before = (lambda _query: ABSENT[absent]), around.clock.now()
+    assert one(around, gate, baseline)[0] is UNKNOWN
+    assert gate.timeout - 2 < around.clock.now() - before <= gate.timeout
+
+
+def test_a_value_beyond_its_bound_fails_at_the_first_answer() -> None:
+    around = Around(metrics=lambda _query: samples(11.0))
+    assert one(around, metric(BELOW_TEN))[0] is FAIL
+    assert len(around.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "verdict"),
     [(Page(200, "all is well"), PASS), (Page(503, "no"), FAIL), (Page(200, "empty"), FAIL), (AWAY, UNKNOWN)],

@@ -78,6 +78,9 @@ class Endpoints:
     alerts: str = ""
     token_file: str = ""  # bearer token for Prometheus and the server of alerts
     ca_file: str = ""  # certificate authority for both
+    tenant: str = ""  # the value of the header X-Scope-OrgID for both
+    cert_file: str = ""  # client certificate for both
+    key_file: str = ""  # its key; "": in the same file
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from rollout.core.reading.value_types import Labels, Name, Registry
 from rollout.core.text.terminal import printable
 
 _VERSION = re.compile(r"v?1\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_TENANT = re.compile(r"[A-Za-z0-9!._*'()|-]{1,150}")
 _ADDRESS = re.compile(r"[A-Za-z0-9\[:](?:[A-Za-z0-9._:%\[\]-]|\{name\})*|\{name\}(?:[A-Za-z0-9._-]|\{name\})*")
 _LONGEST_ADDRESS = 300
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}")
@@ -43,6 +44,12 @@ def _address(value: object) -> str:
     return value
 
 
+def _tenant(value: object) -> str:
+    if not isinstance(value, str) or not _TENANT.fullmatch(value):
+        raise wrong("bad-tenant", f"KEY: `{printable(str(value), 60)}` is not a tenant for the header X-Scope-OrgID")
+    return value
+
+
 def _user(value: object) -> str:
     if not isinstance(value, str) or not _USER.fullmatch(value):
         raise wrong("bad-user", f"KEY: `{printable(str(value), 60)}` is not a user name")
@@ -61,6 +68,7 @@ Address = Annotated[
     str, BeforeValidator(_address), schema_words.text(_ADDRESS.pattern, "{name} in it stands for the node's name.")
 ]
 Version = Annotated[str, BeforeValidator(_version), schema_words.text(_VERSION.pattern, "", "v1.34.2")]
+Tenant = Annotated[str, BeforeValidator(_tenant), schema_words.text(_TENANT.pattern, "", "team-a")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Nodeset = Annotated[list[str], BeforeValidator(_nodeset), schema_words.NODESET]
 Settings = Annotated[dict[str, Any], schema_words.SETTINGS]  # read with places by value_types.read_settings
@@ -83,12 +91,16 @@ class WrittenEndpoints(Written):
     alertmanager: Url | None = None
     token_file: str = Field("", alias="tokenFile")
     ca_file: str = Field("", alias="caFile")
+    tenant: Tenant | None = None
+    cert_file: str = Field("", alias="certFile")
+    key_file: str = Field("", alias="keyFile")
 
     def endpoints(self) -> Endpoints:
         """The endpoints as a value; an unset URL is ``""``."""
         return Endpoints(
-            self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file
-        )
+            self.kubeconfig, self.context, self.prometheus or "", self.alertmanager or "", self.token_file, self.ca_file,
+            self.tenant or "", self.cert_file, self.key_file,
+        )  # fmt: skip
 
 
 class Attributes(Written):

@@ -104,9 +104,12 @@ def test_an_inventory_names_the_back_ends_of_gates() -> None:
 cluster: c
 apiServer: v1.30.1
 nodes: {n1: {}}
-endpoints: {kubeconfig: k, context: c, prometheus: 'https://p', alertmanager: 'https://a', tokenFile: t, caFile: f}
+endpoints: {kubeconfig: k, context: c, prometheus: 'https://p', alertmanager: 'https://a', tokenFile: t, caFile: f, tenant: a|b, certFile: e, keyFile: d}
 """
-    assert load_inventory(text, "i.yaml").endpoints == Endpoints("k", "c", "https://p", "https://a", "t", "f")
+    named = Endpoints("k", "c", "https://p", "https://a", "t", "f", "a|b", "e", "d")
+    assert load_inventory(text, "i.yaml").endpoints == named
+    with pytest.raises(InputError, match=r"`a b: c` is not a tenant .*\[bad-tenant\]"):
+        load_inventory(text.replace("a|b", "'a b: c'"), "i.yaml")
     assert load_inventory(text.partition("endpoints")[0], "i.yaml").endpoints == Endpoints()
     with pytest.raises(InputError, match=r"unknown key `promethus` \(did you mean `prometheus`\?\)"):
         load_inventory(text.replace("prometheus", "promethus"), "i.yaml")
