@@ -106,7 +106,7 @@ def _not_listed(inventory: Inventory) -> str:
 
 
 def _below(on_top: Mapping[str, tuple[str, ...]], nodes: Collection[str]) -> Iterator[LeftOut]:
-    """The nodes whose files a newer run has changed, each with the newest of these runs: that is to be rolled back first."""
+    """Nodes with files that a newer run has changed, folded by the newest of these runs: that one is rolled back first."""
     newest = {name: run for run, names in on_top.items() for name in names if name in nodes}
     for run in dict.fromkeys(newest.values()):
         names = [name for name, above in newest.items() if above == run]

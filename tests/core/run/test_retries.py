@@ -18,7 +18,7 @@ RACKS = {"a": 6, "b": 6}
 
 
 def halted(seed: int) -> Play:
-    """A run with one to three sick nodes, which halts in most cases. The sick nodes are repaired afterwards."""
+    """A run with one to three unhealthy nodes, which halts in most cases. These nodes are repaired afterwards."""
     dice = Random(seed)  # noqa: S311 - reproducible
     play = Play(make_order(RACKS), dice)
     sick = dice.sample(sorted(play.nodes), dice.randint(1, 3))
