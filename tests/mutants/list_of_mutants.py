@@ -349,4 +349,12 @@ MUTANTS = (
         "a list that holds a list twice, forty times, prints without end",
         ("tests/core/reading/test_rendering.py::test_the_parts_of_a_value_are_counted_as_often_as_they_print",),
     ),
+    Mutant(
+        "variables-without-a-limit",
+        "rollout/kubelet/node/unit_file.py",
+        "            size = _within(size + len(value))\n",
+        "",
+        "a unit that names a long variable many times fills the memory of the controller",
+        ("tests/kubelet/node/test_unit_file.py::test_a_variable_that_is_named_again_and_again_is_refused",),
+    ),
 )
