@@ -858,4 +858,12 @@ MUTANTS = (
         "one missed scrape halts and reverts a run",
         ("tests/app/test_wave_gates.py::test_one_missed_scrape_is_no_harm",),
     ),
+    Mutant(
+        "variables-without-a-limit",
+        "rollout/kubelet/node/unit_file.py",
+        "            size = _within(size + len(value))\n",
+        "",
+        "a unit that names a long variable many times fills the memory of the controller",
+        ("tests/kubelet/node/test_unit_file.py::test_a_variable_that_is_named_again_and_again_is_refused",),
+    ),
 )

@@ -36,7 +36,7 @@ API_TIMEOUT = 20.0
 _WAVE_KINDS: tuple[WaveKind, ...] = get_args(WaveKind)
 BUILT_IN_GATES = tuple(kind.value for kind in GateKind if kind not in _WAVE_KINDS)
 _LONGEST_URL = 2_000
-_MATCHER = re.compile(r"""\s*[A-Za-z_][A-Za-z0-9_.]*\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\\n]|\\.)*"|[^"{},\s=~!]*)\s*""")
+_MATCHER = re.compile(r"""\s*[A-Za-z_][A-Za-z0-9_.]*\s*(?:=~|!~|!=|=)\s*+(?:"(?:[^"\\\n]|\\.)*"|[^"{},\s=~!]*)\s*""")
 _SHARE = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,6})?) ?%")
 
 

@@ -100,14 +100,15 @@ def fold(names: Iterable[str]) -> str:
 
     ``_STEPS`` names or more at one distance become ``tess-node-[0005-0060/5]``.
 
-    A name with a number too long for a range is kept as it is: ClusterShell refuses numbers of more than 100 digits.
+    A name with a number too long for a range is kept as it is: ClusterShell refuses numbers of more than 100 digits. So is a
+    name that is longer than any node's: its numbers would be as many axes.
     """
     ordered = list(names)
-    folded = NodeSet.fromlist(
-        [name for name in ordered if not _UNFOLDED.search(name)], resolver=RESOLVER_NOGROUP, autostep=_STEPS
-    )
+    kept = {name for name in ordered if len(name) > _LONGEST_NAME or _UNFOLDED.search(name)}
+    foldable = [name for name in ordered if name not in kept]
+    folded = NodeSet.fromlist(foldable, resolver=RESOLVER_NOGROUP, autostep=_STEPS)
     folded.fold_axis = tuple(range(_MOST_BRACKETS))  # overrides ClusterShell's own configuration files
-    return ",".join(filter(None, [str(folded), *dict.fromkeys(filter(_UNFOLDED.search, ordered))]))
+    return ",".join(filter(None, [str(folded), *dict.fromkeys(name for name in ordered if name in kept)]))
 
 
 def select(expression: str, inventory: Inventory) -> tuple[str, ...]:

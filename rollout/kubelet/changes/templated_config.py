@@ -108,7 +108,7 @@ def _at(outcome: KubeletOutcome, path: str) -> Value:
 # The playbook's templates rendered for one node, cached: a fleet has few distinct sets of settings.
 
 
-_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_COMMENT = re.compile(r"\{#.*?(?:#\}|\Z)", re.DOTALL)
 _NODE = re.compile(r"\bnode\b")
 
 

@@ -12,7 +12,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration.go_values import GoValueError
 
 _SPLIT = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
-_SCANNED = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_SCANNED = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?((?:(?:[eEinumkKMGTP]++[-+]?|[-+])[0-9]*)?)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

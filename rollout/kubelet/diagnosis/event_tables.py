@@ -14,10 +14,10 @@ from rollout.kubelet.diagnosis.facts import AGES, LONGEST_TEXT, Fact, SourceLine
 from rollout.kubelet.diagnosis.messages import container_of
 from rollout.kubelet.diagnosis.pod_events import event_found
 
-_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?LAST SEEN\s+.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message")
+_HEADER = re.compile(r"\s*(?:NAMESPACE\s+)?LAST SEEN\s.*(?:REASON|TYPE)\s|\s*Type\s+Reason\s+Age\s+From\s+Message")
 _COLUMN = re.compile(r"\S+(?: \S+)*")
 _AGE = re.compile(r"(?P<last>[\dydhms]+)(?: \(x(?P<count>\d+) over (?P<first>[\dydhms]+)\))?")
-_PART = re.compile(r"(\d+)([ydhms])")
+_PART = re.compile(r"(\d{1,9})([ydhms])")
 _UNITS = {"y": 365 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DASHES = re.compile(r"[\s-]+")
 _TYPES = ("Normal", "Warning")

@@ -14,6 +14,9 @@ from functools import lru_cache
 from rollout.core.model.frozen import dataclass
 from rollout.kubelet.node import arguments
 
+MOST_EXPANDED = 2 * 1024 * 1024
+"""Characters of a command line with its variables: as many as Linux gives a program by default."""
+
 _BLANKS = " \t\r\n"
 _LINE_END = re.compile(r"\r\n|\n\r|\n|\r")
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
@@ -151,15 +154,26 @@ def expand(command: str, file: str, environment: Mapping[str, str], sources: Map
     a variable's value.
     """
     pieces: list[Piece] = []
+    own, size = f"ExecStart in {file}", 0
     for word in exec_words(command):
         name = word[1:]
         if word.startswith("$") and name[:1] not in {"$", "{"}:
             where = sources.get(name, file)
             origin = f"{name} in {where}"
-            pieces += [Piece(part.text, origin, name, where) for part in arguments.split(environment.get(name, ""))]
+            value = environment.get(name, "")
+            size = _within(size + len(value))
+            pieces += [Piece(part.text, origin, name, where) for part in arguments.split(value)]
         else:
-            pieces.append(Piece(_braced(word, environment), f"ExecStart in {file}", "", file))
+            pieces.append(Piece(_braced(word, environment), own, "", file))
+            size = _within(size + len(pieces[-1].text))
     return tuple(pieces)
+
+
+def _within(size: int) -> int:
+    """The size of a command line; ``ValueError``: a variable that is named again and again made it too long."""
+    if size > MOST_EXPANDED:
+        raise ValueError("the command line with its variables is longer than 2 MiB")
+    return size
 
 
 @lru_cache(maxsize=4096)
@@ -178,7 +192,7 @@ def _braced(word: str, environment: Mapping[str, str]) -> str:
     if "$" not in word:
         return word
     out: list[str] = []
-    at = 0
+    at, size = 0, 0
     while at < len(word):
         close = word.find("}", at) if word.startswith("${", at) else -1
         if word.startswith("$$", at):
@@ -186,6 +200,7 @@ def _braced(word: str, environment: Mapping[str, str]) -> str:
             at += 2
         elif close > 0:
             out.append(environment.get(word[at + 2 : close], ""))
+            size = _within(size + len(out[-1]))
             at = close + 1
         else:
             out.append(word[at])

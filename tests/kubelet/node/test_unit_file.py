@@ -144,3 +144,10 @@ def test_merge_quotes_what_systemd_would_expand() -> None:
 
 def test_only_the_blanks_of_systemd_are_trimmed() -> None:
     assert start({"/u": "[Service]\nExecStart= /usr/bin/kubelet --a=\xa0 \t\n"}).command == "/usr/bin/kubelet --a=\xa0"
+
+
+@pytest.mark.parametrize("word", ["$A ", "${A}", "${A} "])
+def test_a_variable_that_is_named_again_and_again_is_refused(word: str) -> None:
+    """Else a unit and an environment file of 64 KiB make a command line of a gigabyte."""
+    with pytest.raises(ValueError, match="longer than 2 MiB"):
+        expand(f"/usr/bin/kubelet {word * 20_000}", "/u", {"A": "x" * 65_536}, {})

@@ -15,7 +15,7 @@ from rollout.core.text.terminal import counted, printable
 # The number in a gate's evidence, if it has one, and what it was compared with.
 
 
-_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])"
+_NUMBER = r"([-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?)(?![\w.])"
 _COMPARED = re.compile(rf"(?:^|[ ,]){_NUMBER} \(median of \d+.*?{_NUMBER} \(median of")
 _RANGE = re.compile(rf"{_NUMBER} to {_NUMBER}; (?:at (most|least) {_NUMBER})?")
 _BEYOND = re.compile(rf"beyond: (?:\{{[^}}]*\}} )?{_NUMBER}.*at (?:most|least) {_NUMBER}")
