@@ -192,7 +192,7 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
             )
     if not order.nodes:
         lift_those_of(session, journal, inventory, source, chosen)
-        return 0
+        return 4 if order.left_out else 0
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
     )
