@@ -222,3 +222,21 @@ def test_nodes_of_an_ansible_inventory_are_planned_and_changed(small: Site) -> N
     done = small.rollout("apply", "p.json", "--yes")
     assert done.code == 0, done.out + done.err
     assert all(small.is_new(name) for name in NODES)
+
+
+def test_a_plan_outlives_a_node_that_left_and_one_that_joined(small: Site) -> None:
+    """The selector decides which nodes of the API server are in the fleet."""
+    describe(small, LIVE.replace("in (a, b)", "in (a)"))
+    assert planned(small)["changed"] == 3
+    describe(
+        small,
+        LIVE.replace("    selector: example.net/rack in (a, b)\n", "").replace(
+            "    rackLabel: example.net/rack\n",
+            "    rackLabel: example.net/rack\n    selector: kubernetes.io/hostname!=small-002\n",
+        ),
+    )
+    done = small.rollout("apply", "p.json", "--yes")
+    assert done.code == 0, done.out + done.err
+    assert "gone since the plan, left alone and charged to nothing: 1 node  small-002" in done.out
+    assert "joined since the plan, not part of it: 1 node  small-061" in done.out
+    assert [small.is_new(name) for name in NODES] == [True, False, True, False]
