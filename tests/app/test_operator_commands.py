@@ -108,7 +108,7 @@ def test_one_word_is_a_line_and_several_are_quoted() -> None:
 
 def test_sudo_is_for_nodes_that_need_it() -> None:
     through = OperatorCommand("id -u; id -g", 5.0, sudo=True).on(through_sudo=True)
-    assert (through.line, through.bare) == ("sudo -n -- sh -c 'id -u; id -g'", "sh -c 'id -u; id -g'")
+    assert (through.line, through.bare) == ("env LC_ALL=C sudo -n -- sh -c 'id -u; id -g'", "sh -c 'id -u; id -g'")
     as_root, without = OperatorCommand("id", 5.0, sudo=True), OperatorCommand("id", 5.0)
     for command in (as_root.on(through_sudo=False), without.on(through_sudo=True)):
         assert (command.line, command.bare, command.stdin, command.deadline) == ("id", "", b"", 5.0)

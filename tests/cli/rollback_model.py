@@ -50,6 +50,13 @@ def content(number: int) -> bytes:
     return f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: {number}\n".encode()
 
 
+def planned_fleet() -> Inventory:
+    """The inventory, with addresses and racks as in the plan: a plan binds them."""
+    found = fleet()
+    nodes = {name: replace(node, address=name, rack="r", zone="z") for name, node in found.nodes.items()}
+    return replace(found, nodes=nodes)
+
+
 STEPS = 7
 """Commands that change something in one sequence."""
 
@@ -389,8 +396,8 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
     monkeypatch.setattr(Session, "nodes", lambda _self: nodes)
     monkeypatch.setattr(Session, "access", access)
-    monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: fleet())
-    monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: fleet())
+    monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
+    monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "tools", tools)
     sequence = Typed(dice, folder, outside)
     sequence.apply()
