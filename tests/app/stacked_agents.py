@@ -55,6 +55,7 @@ class StackedNode:
     files: dict[str, bytes]
     applied: list[Applied] = field(default_factory=list)
     claim: tuple[int, str, str] = (0, "-", "ended")
+    voided: set[str] = field(default_factory=set)
 
     def do(self, verb: str, words: Mapping[str, str], lines: Sequence[str]) -> Iterable[str]:
         try:
@@ -101,13 +102,20 @@ class StackedNode:
     def status(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
         if "claim" in words:
             self._fence(words)
+            if self.claim[:2] != (int(words["counter"]), words["run"]):
+                self.voided = set()
             self.claim = (int(words["counter"]), words["run"], "live")
+        if "void" in words and self.known(words["tx"]) is None:
+            self.voided.add(words["tx"])
+            yield f"voided {words['tx']}"
         yield from self._state(words.get("tx", ""))
         if "measure" in words:
             yield from (*well(), *self._shown(_paths(lines)))
 
     def apply(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
         self._fence(words)
+        if words["tx"] in self.voided:
+            raise RefusedError("voided", "its run has given this transaction up")
         if self.known(words["tx"]) is None:
             versions: dict[str, tuple[bytes | None, bytes]] = {}
             for line in lines:
