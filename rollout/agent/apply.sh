@@ -28,7 +28,12 @@ arm() {
     refuse state-not-writable "the receipt could not be stored"
   }
   start_strings
-  guard_is_proven || { because=$why && abandon; refuse guard-not-proven "$because"; }
+  guard_is_proven || {
+    because=$why
+    abandon
+    [ "$outcome_there" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync failed"
+    refuse guard-not-proven "$because"
+  }
 }
 
 refuse_staging() {

@@ -131,7 +131,7 @@ keep_strings() { # of the loaded transaction, armed in this boot: start them aga
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
-  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target"
+  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target" outcome_there=''
   strings="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
   asked_units="$strings default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
@@ -196,7 +196,7 @@ has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing 
 }
 
 is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
-  outcome_there='' invocation=''
+  invocation=''
   read -r outcome_there invocation 2>/dev/null <"$T/tried"
   why="rollout-watch-$tx.service cannot revert the change: ${outcome_there:-nothing was tried}$foreign"
   [ "$outcome_there" = complete ] || return 1

@@ -50,12 +50,18 @@ def test_what_the_watch_has_tried_is_kept_and_the_receipt_names_it(node: Node) -
         ("mv", "exit 1", "rename-in-/var/lib/kubelet"),
         ("rm", "exit 1", "unlink"),
         ("mkdir", "exit 1", "a-name-in-a-folder-of-drop-ins"),
-        ("sync", "exit 1", "sync"),
     ],
 )
 def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: str, does: str, step: str) -> None:
     in_the_unit(node, tool, does)
     refused(node, f"{WATCH} cannot revert the change: {step}")
+
+
+def test_a_sync_that_fails_in_the_unit_is_a_lost_write(node: Node) -> None:
+    in_the_unit(node, "sync", "exit 1")
+    report = node.apply()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
 
 
 def test_a_unit_that_does_not_reach_systemd_is_refused(node: Node) -> None:

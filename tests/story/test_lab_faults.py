@@ -61,8 +61,8 @@ def test_each_node_ends_by_its_own_fault_and_the_run_names_it(few: Site) -> None
     few.fault("small-003", "read-only", "--at", "receipt")
     few.fault("small-061", "dies-and-returns", "--at", "switch", "--for", "1")
     few.fault("small-062", "never-healthy")
-    few.fault("small-062", "full-disk", "--at", "receipt", "--add")
-    few.fault("small-063", "full-disk", "--at", "receipt")
+    few.fault("small-062", "full-disk", "--at", "switch", "--add")
+    few.fault("small-063", "full-disk", "--at", "switch")  # before that, the guard could not have tried a revert
     done = carried_out(few)
     assert done.code == 4, done.out + done.err
     assert troubles(few) == {
