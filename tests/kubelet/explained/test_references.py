@@ -22,6 +22,7 @@ OTHER_WORDS = frozenset(
         "boot-id",
         "config-dir-alpha",
         "drain-and-restart",
+        "hard-links",
         "healthz-port",
         "image-gc-high-threshold",
         "image-gc-low-threshold",
