@@ -304,7 +304,7 @@ def test_a_client_certificate_is_shown_to_the_inventorys_back_end_and_nowhere_el
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            shown.append(self.connection.getpeercert())  # type: ignore[attr-defined] # of TLS
+            shown.append(self.connection.getpeercert())
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

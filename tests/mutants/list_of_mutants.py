@@ -436,8 +436,8 @@ MUTANTS = (
         "under a drop-in for all services the node's change is refused, or its guard cannot write",
         (
             "tests/real/test_foreign_drop_ins.py::test_an_unconfirmed_change_is_reverted_under_a_drop_in_for_all_services[ProtectSystem=full-guard]",
-    ),
-    Mutant(
+        ),
+        Mutant(
             "tests/real/test_foreign_drop_ins.py::test_an_unconfirmed_change_is_reverted_under_a_drop_in_for_all_services",
         ),
     ),

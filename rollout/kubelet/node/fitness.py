@@ -173,8 +173,8 @@ def _alive(snapshot: Snapshot) -> Refusal | None:
         return "kubelet-not-running", f"the kubelet does not run (unit {state or 'unknown'}); it was unhealthy before"
     if measured.healthz is not None and _NOT_HEALTHY.fullmatch(measured.healthz):
         return "kubelet-unhealthy", f"the kubelet's healthz answers {measured.healthz!r}; it was unhealthy before"
-    if measured.healthz is not None and measured.healthz in NOT_OBSERVED:
-        return NOT_ITS_OWN, f"{NOT_OBSERVED[measured.healthz]}: whether the kubelet is healthy cannot be observed"
+    if why := NOT_OBSERVED.get(measured.healthz or ""):
+        return NOT_ITS_OWN, f"{why}: whether the kubelet is healthy cannot be observed"
     if measured.lenient:
         return (
             "config-lenient",
