@@ -21,7 +21,6 @@ from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
-from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import LateWatch
@@ -63,16 +62,14 @@ class Soaking:
     replaced: bool = False
     then: Callable[[], object] = int
     applied: list[str] = field(default_factory=list)
-    calendars: list[ChangeCalendar | None] = field(default_factory=list)
 
     def approvals(self, _session: Session, plan: Plan, _inventory: Inventory, _file: Path) -> tuple[Approval, ...]:
         if self.revoked and self.applied and plan.cluster == "other":
             raise UsageError("approval-missing", "the plan has 0 of 1 approval")
         return ()
 
-    def apply(self, _session: Session, _nodes: Nodes, plan: Plan, inventory: Inventory, _given: object) -> int:
+    def apply(self, _session: Session, _nodes: Nodes, plan: Plan, _inventory: Inventory, _given: object) -> int:
         self.applied.append(plan.cluster)
-        self.calendars.append(inventory.calendar)
         OTHER.write_text(OTHER.read_text() + self.edited)
         if self.replaced:
             made = run(
@@ -105,13 +102,14 @@ def both(site: Path) -> Path:
     return site
 
 
-def test_a_freeze_that_is_written_in_the_soak_holds_for_the_next_cluster(both: Path) -> None:
-    """Its run gets the inventory as it is now, and waits by itself until the freeze is over."""
+def test_a_freeze_that_is_written_in_the_soak_stops_the_next_cluster(
+    both: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     soaking = Soaking(edited=FREEZE)
-    assert soaking.go(both) == 0
-    before, now = soaking.calendars
-    assert before is None
-    assert now is not None and now.freezes
+    assert soaking.go(both) == 3
+    assert soaking.applied == ["small"]
+    said = capsys.readouterr().out
+    assert "halted; no further cluster begins. other: other.json was made for other with another version" in said
 
 
 def test_an_approval_that_is_gone_after_the_soak_does_not_count(both: Path) -> None:
