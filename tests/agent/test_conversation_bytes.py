@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,17 +34,17 @@ PIECES = st.sampled_from(
 class Looked(bytearray):
     """Counts the bytes that were looked at."""
 
-    count = 0
+    looked_at = 0
 
-    def find(self, *words: object) -> int:  # type: ignore[override]  # as it is called here
-        found = super().find(*words)  # type: ignore[arg-type]
-        start = int(words[1]) if len(words) > 1 else 0  # type: ignore[call-overload]
-        Looked.count += (found if found >= 0 else len(self)) - start
+    def find(self, *words: Any) -> int:
+        found = super().find(*words)
+        start = int(words[1]) if len(words) > 1 else 0
+        Looked.looked_at += (found if found >= 0 else len(self)) - start
         return found
 
-    def __getitem__(self, key: object) -> object:  # type: ignore[override]
-        found = super().__getitem__(key)  # type: ignore[index]
-        Looked.count += len(found) if isinstance(found, bytes | bytearray) else 1
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        Looked.looked_at += len(found) if isinstance(found, bytes | bytearray) else 1
         return found
 
 
@@ -89,9 +91,9 @@ def test_a_flood_and_then_single_bytes_in_an_answer_are_looked_at_once(before: b
 def _looks(reader: object, key: str, head: bytes, before: bytes) -> int:
     """The bytes looked at: 64 KiB at once, and then 1,000 single bytes, each of which wakes the reader."""
     heard = Looked(head + before * (65536 // len(before)))
-    Looked.count, seen = 0, 0
+    Looked.looked_at, seen = 0, 0
     for _ in range(1000):
         assert reader(heard, key, seen) is None  # type: ignore[operator]
         seen = len(heard)
         heard += b"x"
-    return Looked.count
+    return Looked.looked_at

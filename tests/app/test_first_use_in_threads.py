@@ -15,6 +15,7 @@ from threading import Barrier
 import pytest
 
 from rollout.app.plan import build_plan
+from rollout.core.model.snapshot import Snapshot
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
@@ -33,10 +34,8 @@ from tests.sampling import examples
 
 THREADS = 8
 FOUND = nodes.inventory(4, per_rack=2)
-TAKEN = {
-    name: made(name)
-    for name, made in zip(FOUND.nodes, (nodes.kubeadm, nodes.plain, nodes.kubeadm, nodes.plain), strict=True)
-}
+MAKERS: tuple[Callable[[str], Snapshot], ...] = (nodes.kubeadm, nodes.plain, nodes.kubeadm, nodes.plain)
+TAKEN = {name: made(name) for name, made in zip(FOUND.nodes, MAKERS, strict=True)}
 INVENTORY = (ROOT / "inventories/iad.yaml").read_text()
 PLAYBOOK = (ROOT / "playbooks/image-pulls.yaml").read_text()
 TEMPLATES = {path.name: path.read_text() for path in sorted((ROOT / "templates").glob("*.j2"))}

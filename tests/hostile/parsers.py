@@ -175,5 +175,5 @@ def patterns(module: str) -> tuple[re.Pattern[str] | re.Pattern[bytes], ...]:
                 func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[ast.Constant(value=text), *_]
             ):
                 if method != "escape" and isinstance(text, str | bytes):
-                    kept.setdefault((text, 0), re.compile(text))  # type: ignore[type-var]  # one of the two
+                    kept.setdefault((text, 0), re.compile(text))
     return tuple(kept.values())

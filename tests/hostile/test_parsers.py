@@ -29,8 +29,6 @@ UNREACHED = {
     "adapters.regions.": "workers of our own certificates; see tests/adapters/regions",
     "adapters.ssh.resolve:Resolver._endpoint": "the operator's names",
     "adapters.ssh.ssh_config:Reader._ignore": "the words of `ssh-config`, which a reader reaches",
-    "adapters.ssh.certificates:": "reached by the reader of signed certificates, in `make fuzz`",
-    "adapters.ssh.known_hosts:KnownHosts.": "reached by the reader of signed certificates, in `make fuzz`",
     "adapters.ssh_signatures:": "what ssh-keygen prints; see tests/adapters",
     "app.": "values of a run; what nodes answer is read in `kubelet.agent`",
     "core.health_gates.name_pattern:_named": "our own names of nodes",

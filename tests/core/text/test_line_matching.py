@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -80,7 +80,7 @@ def _shuffled(count: int) -> tuple[bytes, bytes]:
     return _text(range(count)), _text(numbers)
 
 
-PAIRS = {
+PAIRS: dict[str, Callable[[int], tuple[bytes, bytes]]] = {
     "one kind of line": _equal,
     "120 kinds": lambda count: _kinds(count, 120),
     "1,000 kinds": lambda count: _kinds(count, 1000),
