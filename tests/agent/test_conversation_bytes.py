@@ -34,17 +34,17 @@ PIECES = st.sampled_from(
 class Looked(bytearray):
     """Counts the bytes that were looked at."""
 
-    looked = 0
+    looked_at = 0
 
     def find(self, *words: Any) -> int:
         found = super().find(*words)
         start = int(words[1]) if len(words) > 1 else 0
-        Looked.looked += (found if found >= 0 else len(self)) - start
+        Looked.looked_at += (found if found >= 0 else len(self)) - start
         return found
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        Looked.looked += len(found) if isinstance(found, bytes | bytearray) else 1
+        Looked.looked_at += len(found) if isinstance(found, bytes | bytearray) else 1
         return found
 
 
@@ -91,9 +91,9 @@ def test_a_flood_and_then_single_bytes_in_an_answer_are_looked_at_once(before: b
 def _looks(reader: object, key: str, head: bytes, before: bytes) -> int:
     """The bytes looked at: 64 KiB at once, and then 1,000 single bytes, each of which wakes the reader."""
     heard = Looked(head + before * (65536 // len(before)))
-    Looked.looked, seen = 0, 0
+    Looked.looked_at, seen = 0, 0
     for _ in range(1000):
         assert reader(heard, key, seen) is None  # type: ignore[operator]
         seen = len(heard)
         heard += b"x"
-    return Looked.looked
+    return Looked.looked_at

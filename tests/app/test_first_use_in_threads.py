@@ -34,8 +34,8 @@ from tests.sampling import examples
 
 THREADS = 8
 FOUND = nodes.inventory(4, per_rack=2)
-KINDS: tuple[Callable[[str], Snapshot], ...] = (nodes.kubeadm, nodes.plain, nodes.kubeadm, nodes.plain)
-TAKEN = {name: made(name) for name, made in zip(FOUND.nodes, KINDS, strict=True)}
+MAKERS: tuple[Callable[[str], Snapshot], ...] = (nodes.kubeadm, nodes.plain, nodes.kubeadm, nodes.plain)
+TAKEN = {name: made(name) for name, made in zip(FOUND.nodes, MAKERS, strict=True)}
 INVENTORY = (ROOT / "inventories/iad.yaml").read_text()
 PLAYBOOK = (ROOT / "playbooks/image-pulls.yaml").read_text()
 TEMPLATES = {path.name: path.read_text() for path in sorted((ROOT / "templates").glob("*.j2"))}

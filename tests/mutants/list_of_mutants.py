@@ -304,14 +304,11 @@ MUTANTS = (
     Mutant(
         "nonce-not-compared",
         "rollout/kubelet/agent/conversation.py",
-        """    if not any(head.startswith(output[: len(head)]) for head in (f"begin {nonce}\\n".encode(), mark(nonce))):
+        """    if not any(head.startswith(bytes(output[: len(head)])) for head in (f"begin {nonce}\\n".encode(), end)):
         raise ValueError("the node's output is not an answer to this request")
-    for found in OVER.finditer(output):
-        if found[1] == nonce.encode():
-            return Answer(output[: found.start()], int(found[2]), output[found.end() :])
 """,
-        """    for found in OVER.finditer(output):
-        return Answer(output[: found.start()], int(found[2]), output[found.end() :])
+        """    end = b"over "
+    output = re.sub(rb"over \\S+ ", end, bytes(output))
 """,
         "an older answer of a node counts as the answer to a newer request",
         (

@@ -89,7 +89,7 @@ def charge(value: Any) -> Any:
     return value
 
 
-def limited(function: Callable[..., Any]) -> Callable[..., Any]:
+def limited(function: Any) -> Callable[..., Any]:
     """A filter or a test that takes the parts of its values and of its result. What it gives one by one becomes a list."""
     wants_context = hasattr(function, "jinja_pass_arg")
 
@@ -107,8 +107,10 @@ def limited(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _first_argument(function: Any, context: Any) -> tuple[Any, ...]:
     """What Jinja2 passes before the value to functions that ask for it."""
-    passed = {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}
-    return passed[function.jinja_pass_arg.name]
+    kind: Any = getattr(function, "jinja_pass_arg", None)
+    return {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}[
+        kind.name
+    ]
 
 
 def _within_size(items: Iterable[Any]) -> Iterator[Any]:
@@ -152,31 +154,32 @@ class Charging(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja2's name
         each_time = [*node.body, *([node.test] if node.test else [])]
         parts = len(each_time) + sum(1 for part in each_time for _ in part.find_all(nodes.Node))
-        found = cast(nodes.For, self.generic_visit(node))
-        found.iter = nodes.Filter(found.iter, ITEMS, [nodes.Const(parts)], [], None, None).set_lineno(node.lineno)
+        found = cast("nodes.For", self.generic_visit(node))
+        found.iter = nodes.Filter(found.iter, ITEMS, [nodes.Const(parts)], [], None, None)
+        found.iter.set_lineno(node.lineno)
         return found
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:  # noqa: N802
-        found = cast(nodes.Compare, self.generic_visit(node))
+        found = cast("nodes.Compare", self.generic_visit(node))
         found.expr = _charged(found.expr)
         for operand in found.ops:
             operand.expr = _charged(operand.expr)
         return found
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:  # noqa: N802
-        found = cast(nodes.Tuple, self.generic_visit(node))
+        found = cast("nodes.Tuple", self.generic_visit(node))
         return _charged(found) if found.ctx == "load" else found
 
     def visit_List(self, node: nodes.List) -> nodes.Expr:  # noqa: N802
-        return _charged(cast(nodes.Expr, self.generic_visit(node)))
+        return _charged(cast("nodes.Expr", self.generic_visit(node)))
 
     visit_Dict = visit_List  # noqa: N815
 
     def visit_Call(self, node: nodes.Call) -> nodes.Expr:  # noqa: N802
-        return _charged(cast(nodes.Expr, self.generic_visit(node)))
+        return _charged(cast("nodes.Expr", self.generic_visit(node)))
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:  # noqa: N802
-        found = cast(nodes.Getitem, self.generic_visit(node))
+        found = cast("nodes.Getitem", self.generic_visit(node))
         return _charged(found) if isinstance(found.arg, nodes.Slice) else found
 
 
@@ -187,4 +190,6 @@ ITEMS = " items"
 def _charged(node: nodes.Expr) -> nodes.Expr:
     if isinstance(node, nodes.Const):
         return node
-    return cast(nodes.Expr, nodes.Filter(node, CHARGED, [], [], None, None).set_lineno(node.lineno))
+    charged = nodes.Filter(node, CHARGED, [], [], None, None)
+    charged.set_lineno(node.lineno)
+    return charged
