@@ -260,8 +260,10 @@ def test_a_failover_without_the_last_events_stops_the_run_and_another_machine_en
     assert "3 events written by this run are missing in the database: a failover lost them" in said
     assert "then `rollout resume" in said
     assert done_on(team.site) == 1, "it started nothing more"
-    resumed = second.rollout("resume", "--yes", "--promote")
-    assert resumed.code == 0, resumed.out + resumed.err
+    with second.begun("resume", "--yes") as process:
+        until(lambda: second.status().get("paused"), PATIENCE, "the hold was lost too: the run holds again")
+        second.rollout("continue")
+        assert process.wait(PATIENCE) == 0, second.said()
     assert done_on(team.site) == len(FEW)
     shown = team.first.rollout("status")
     assert (shown.code, "done, exit code 0" in shown.out) == (0, True), shown.out + shown.err
