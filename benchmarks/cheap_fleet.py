@@ -54,7 +54,7 @@ def emergencies(folder: Path, count: int, rounds: int) -> Turns:
         steps = {
             FLOOR: lambda: (sys.executable, "-m", "benchmarks.agent_floor", str(folder), TX, f"{RUN}-floor", "5", *nodes.addresses),
             EMERGENCY: lambda: _rollout(
-                nodes, "rollback", "--cluster", "cheap", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100"
+                nodes, "rollback", "--cluster", "cheap", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100%"
             ),
         }  # fmt: skip
         return _in_turns(nodes, node.root, steps, rounds, OLD)

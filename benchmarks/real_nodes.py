@@ -76,7 +76,7 @@ def _steps(name: str, folder: Path, bed: Bed, tools: Path) -> Iterator[tuple[str
         yield (
             EMERGENCY,
             _rollout(
-                "rollback", "--cluster", "real", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100", *way
+                "rollback", "--cluster", "real", "--emergency", "--yes", "--pace", "1000", "--per-rack", "100%", *way
             ),
         )
     else:

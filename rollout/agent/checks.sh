@@ -181,7 +181,7 @@ check_units() { # of those concerned, by one answer for them and for the runtime
 
 check_node() { # all checks that can fail, before any write but those of the lock and the token
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
-  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine"
+  [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine, and the plan was made for $machine"
   files=0 paths='' points='' dots='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
   each file check_file
   [ "$files" -gt 0 ] || refuse bad-argument "no file"

@@ -22,7 +22,7 @@ from rollout.core.run.journal_codec import transactions_in
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
 from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
-from rollout.core.run.state import Goal, NodeState
+from rollout.core.run.state import Goal, NodeState, RunState
 from rollout.core.text.terminal import counted
 from rollout.errors import RolloutError, StateError
 
@@ -98,7 +98,7 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
     else:
         remedy = HaltRemedy.PLAN_AGAIN if followed else _of_ending(listed, summary)
         why = _why(listed, summary.why if summary else "")
-    failed = sum(counts.get(kind, 0) for kind in FAILED)
+    failed = sum(counts.get(kind, 0) for kind in FAILED) - _reverted_with_others(state)
     return SequencedCluster(
         progress,
         len(plan.nodes),
@@ -115,6 +115,12 @@ def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:
         rollback=back.run if back is not None else "",
         pending=listed.pending_recovery.nodes,
     )
+
+
+def _reverted_with_others(state: RunState | None) -> int:
+    """Nodes that were reverted because their run halted, and did not fail themselves. ``None``: not known, so none."""
+    records = state.nodes.values() if state is not None else ()
+    return sum(record.state is NodeState.REVERTED and record.cause is None for record in records)
 
 
 _TURNED_AWAY = (RunStanding.PREFLIGHT, RunStanding.CLAIMED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
@@ -18,6 +20,7 @@ from rollout.cli.project import output_option, project_here, project_option
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
+from rollout.core.model.playbook import Share
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
@@ -92,6 +95,41 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     project_option("state"),
     project_option("journal", metavar="URL"),
 )
+
+_AGAIN = frozenset(
+    {
+        "ssh_config", "accept_new", "ask_sudo_password", "sudo_password_file", "engine", "scheduler", "certificates",
+        "kubeconfig", "state", "journal",
+    }
+)  # fmt: skip
+"""What ``_SHARED`` adds: how nodes are reached, and where the journal is."""
+
+
+def given_again() -> str:
+    """The shared options that this command line gave, each after a blank: a printed next command needs them too."""
+    context, words = click.get_current_context(), []
+    for option in context.command.params:
+        if option.name in _AGAIN and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            value = context.params[option.name]
+            words.append(option.opts[0] if value is True else f"{option.opts[0]} {shlex.quote(str(value))}")
+    return "".join(f" {word}" for word in words)
+
+
+class PercentOption(click.ParamType):
+    """A share such as ``20%``. A bare number meant per cent, while it means nodes in a playbook: this version refuses it."""
+
+    name = "N%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Share:
+        if isinstance(value, Share):
+            return value
+        number = str(value).removesuffix("%").rstrip()
+        if not (number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 100):
+            self.fail(f"{printable(str(value), 40)!r} is not a share from 1% to 100%", param, ctx)
+        if not str(value).endswith("%"):
+            self.fail(f"write {number}%: a bare number means nodes in a playbook, and meant per cent here", param, ctx)
+        return Share(percent=float(number))
+
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 

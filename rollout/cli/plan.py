@@ -15,7 +15,7 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.freezes import freeze_in
 from rollout.app.load_playbook import load_policy
 from rollout.app.plan_file import check_preflight
-from rollout.cli.options import limit_option, session_options
+from rollout.cli.options import given_again, limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
 from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
@@ -160,9 +160,7 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool,
     click.echo(f"written: {printable(str(path), LONGEST_PATH)}")
     click.echo(f"digest: {digest}")
     if made.nodes and not preflight.refused:
-        said = (("--ssh-config", session.ssh_config), ("--kubeconfig", session.kubeconfig))
-        how = "".join(f" {option} {shlex.quote(str(value))}" for option, value in said if value)
-        click.echo(f"apply it: rollout apply {shlex.quote(str(path))}{how}")
+        click.echo(f"apply it: rollout apply {shlex.quote(str(path))}{given_again()}")
 
 
 def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:

@@ -20,7 +20,15 @@ from rollout.app.proofs import promised_files, prove
 from rollout.app.rollbacks import RunsToRevert, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
-from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.options import (
+    PercentOption,
+    known_run,
+    limit_option,
+    reason_option,
+    session_options,
+    typed_confirmation,
+    yes_option,
+)
 from rollout.composition.emergency_io import (
     EmergencyTerminal,
     known_revert_times,
@@ -70,12 +78,12 @@ class Emergencies:
 )
 @limit_option
 @click.option("--pace", type=click.FloatRange(0.1), default=None, help="Restarts per second (default: 30).")
-@click.option("--per-rack", type=click.IntRange(1, 100), default=None, help="Percent of a rack at once (default: 50).")
+@click.option("--per-rack", type=PercentOption(), default=None, help="Share of a rack at once (default: 50%).")
 @click.option(
     "--per-zone",
-    type=click.IntRange(1, 100),
+    type=PercentOption(),
     default=None,
-    help="Percent of a zone at once (default: 50 if there are several zones).",
+    help="Share of a zone at once (default: 50% if there are several zones).",
 )
 @click.option("--in-flight", type=click.IntRange(1, 2000), default=None, help="Nodes in flight at once (default: 200).")
 @click.option("--force", is_flag=True, help="Also where others changed files since; their bytes are kept on the node.")
@@ -87,8 +95,8 @@ def rollback(
     runs: tuple[str, ...],
     limit: str,
     pace: float | None,
-    per_rack: int | None,
-    per_zone: int | None,
+    per_rack: Share | None,
+    per_zone: Share | None,
     in_flight: int | None,
     force: bool,  # noqa: FBT001 - click's flags
     yes: bool,  # noqa: FBT001
@@ -104,8 +112,8 @@ def rollback(
     limits = replace(
         EMERGENCY_LIMITS,
         pace=pace or EMERGENCY_LIMITS.pace,
-        per_rack=Share(percent=float(per_rack)) if per_rack else EMERGENCY_LIMITS.per_rack,
-        per_zone=Share(percent=float(per_zone)) if per_zone else EMERGENCY_LIMITS.per_zone,
+        per_rack=per_rack or EMERGENCY_LIMITS.per_rack,
+        per_zone=per_zone or EMERGENCY_LIMITS.per_zone,
         in_flight=in_flight or EMERGENCY_LIMITS.in_flight,
     )
     if not asked.from_nodes:

@@ -205,7 +205,12 @@ def test_a_drop_in_folder_on_another_file_system_is_refused(node: Node, tmp_path
 
 
 def test_another_machine_id(node: Node) -> None:
-    assert node.apply(order(machine_id="f" * 32)).reference == "machine-id-changed"
+    report = node.apply(order(machine_id="f" * 32))
+    assert (report.reference, MACHINE in report.message, "f" * 32 in report.message) == (
+        "machine-id-changed",
+        True,
+        True,
+    )
     assert node.files() == OLD
 
 

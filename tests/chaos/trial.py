@@ -17,7 +17,7 @@ from tests.chaos.site import CLUSTER, PATIENCE, Site
 from tests.chaos.watch import Watch
 from tests.controllers import Process, until
 
-QUICK = ("--per-rack", "100", "--yes")
+QUICK = ("--per-rack", "100%", "--yes")
 """The limits of the final rollback: no one uses these nodes."""
 
 MOST_TURNS = 6

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 from rollout.cli.main import run
+from rollout.cli.options import session_options
+from rollout.cli.runs import apply
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
@@ -152,3 +156,42 @@ def test_a_plan_has_colours_only_on_a_terminal_that_may_have_them(
 def test_a_plan_of_no_cluster_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan"]) == 2
     assert "Missing option '--cluster'" in capsys.readouterr().err
+
+
+OPTIONS = {
+    "ssh_config": "my ssh_config",
+    "accept_new": "",
+    "sudo_password_file": "sudo password",
+    "engine": "dask",
+    "scheduler": "tls://scheduler.example.net:8786",
+    "certificates": "certs",
+    "kubeconfig": "kube config",
+    "state": "my state",
+    "journal": "postgresql://me@db.example.net/rollout?sslmode=verify-full",
+}
+NOT_WRITTEN = {"ask_sudo_password", "output"}
+"""Options with a terminal, and the form of the output."""
+
+
+def test_the_command_that_applies_a_plan_has_every_option_of_the_plan(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without one of them it would reach the nodes in another way, or write another journal, outside the shared lease."""
+    (site / "sudo password").write_text("secret\n")
+    (site / "sudo password").chmod(0o600)
+    both = {option.name: option for option in click.command()(session_options(lambda _session: 0)).params}
+    assert both.keys() - NOT_WRITTEN == OPTIONS.keys(), "a new shared option: give it a value here"
+    words = [word for name, value in OPTIONS.items() for word in (both[name].opts[0], value) if word]
+    assert planned(site, SOME_CHANGE, *words) == 0, capsys.readouterr().err
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("apply it: rollout apply "))
+    context = apply.make_context("apply", shlex.split(line)[4:], resilient_parsing=True)
+    assert {name: str(context.params[name]) for name in OPTIONS} == {
+        name: value or "True" for name, value in OPTIONS.items()
+    }
+
+
+def test_the_command_that_applies_a_plan_repeats_nothing_that_was_not_given(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(site, SOME_CHANGE)
+    assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out

@@ -24,7 +24,7 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.state import Goal, NodeState, Phase, RunState, WaveOrder
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, WaveOrder
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -127,6 +127,7 @@ class EventLog:
         order = after.order
         if before.phase is Phase.OPENING:
             self.wave_began = after.now
+        if before.phase is Phase.OPENING and not _is_turned_away(after):
             yield LogLine(
                 f"claimed {counted(len(after.nodes), 'node')} of {order.cluster} as {order.run}, token {after.counter}"
             )
@@ -163,6 +164,11 @@ class EventLog:
             yield LogLine(
                 f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
             )
+
+
+def _is_turned_away(state: RunState) -> bool:
+    """Whether the run ended while it claimed its nodes: it has not claimed them all."""
+    return state.halt is not None and state.halt.ending in (Ending.CLAIMED, Ending.PREFLIGHT)
 
 
 def has_changed(state: RunState, wave: WaveOrder) -> bool:
