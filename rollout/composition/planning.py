@@ -62,14 +62,19 @@ def make_plan(
     limit: str,
     overrides: Sequence[str],
     assumed: int | None = None,
+    *,
+    saved: bool = False,
 ) -> Plan:
-    """``assumed``: kubelets newer than rollout knows are treated as this minor."""
+    """``saved``: ``fleet`` is a saved snapshot, so how its nodes are reached is not known here.
+
+    ``assumed``: kubelets newer than rollout knows are treated as this minor.
+    """
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_revert_times(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
     zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), SystemZones())
     settings = settings_of(inventory, policy, said)
-    jumps = session.jumps(inventory, selection)
+    jumps = {} if saved else session.jumps(inventory, selection)
     return build_plan(
         inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep, jumps
     )

@@ -109,7 +109,10 @@ def test_a_freeze_that_is_written_in_the_soak_stops_the_next_cluster(
     assert soaking.go(both) == 3
     assert soaking.applied == ["small"]
     said = capsys.readouterr().out
-    assert "halted; no further cluster begins. other: other.json was made for other with another version" in said
+    assert (
+        "halted; no further cluster begins. other: other.json: the inventory's change windows are not those of the plan"
+        in said
+    )
 
 
 def test_an_approval_that_is_gone_after_the_soak_does_not_count(both: Path) -> None:
