@@ -115,7 +115,7 @@ def given_again() -> str:
     return "".join(f" {word}" for word in words)
 
 
-class PercentOption(click.ParamType):
+class PercentOption(click.ParamType[Share]):
     """A share such as ``20%``. A bare number meant per cent, while it means nodes in a playbook: this version refuses it."""
 
     name = "N%"

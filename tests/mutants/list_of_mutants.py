@@ -432,9 +432,6 @@ MUTANTS = (
         "NoExecPaths= ",
         "under a drop-in for all services the node's change is refused, or its guard cannot write",
         (
-            "tests/real/test_foreign_drop_ins.py::test_an_unconfirmed_change_is_reverted_under_a_drop_in_for_all_services[ProtectSystem=full-guard]",
-        ),
-        Mutant(
             "tests/real/test_foreign_drop_ins.py::test_an_unconfirmed_change_is_reverted_under_a_drop_in_for_all_services",
         ),
     ),
@@ -509,8 +506,8 @@ MUTANTS = (
     Mutant(
         "reverted-again",
         "rollout/app/rollbacks.py",
-        " and name not in back and",
-        " and",
+        "        and name not in back\n",
+        "",
         "a rollback of what is rolled back claims nodes again and counts newer changes as reverted",
         ("tests/app/test_runs_of_plans.py::test_nodes_that_are_rolled_back_are_in_no_later_order",),
     ),
@@ -527,8 +524,8 @@ MUTANTS = (
     Mutant(
         "revert-without-a-place",
         "rollout/agent/requested_revert.sh",
-        " && rearm_boot_unit && note_place; }",
-        " && rearm_boot_unit; }",
+        "{ rearm_boot_unit && note_place; }",
+        "rearm_boot_unit",
         "verify expects bytes that a later revert has replaced",
         ("tests/agent/test_verify.py::test_a_forced_revert_below_a_newer_transaction_decides_on_its_files",),
     ),
