@@ -82,7 +82,7 @@ class Leases:
             said = f"another controller has taken {cluster} over: run {held.run} on {machine_of(held.owner)}"
         else:
             said = f"the lease of {cluster} is gone: it was unlocked, or a failover or a restore lost it"
-        return StateError("lease-lost", f"{said}; this controller stops")
+        return StateError("lease-lost", f"{said}; this one stops")
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
         """The current holder."""
