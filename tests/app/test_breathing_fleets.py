@@ -161,8 +161,8 @@ def drawn(dice: Random, folder: Path) -> Cluster:
     )
     rest = [name for name in selected if name not in canary]
     half = dice.randrange(len(rest) + 1)
-    parts = (("canary", canary), ("half", tuple(rest[:half])), ("rest", tuple(rest[half:])))
-    waves = tuple(Wave(name, part, 1.0) for name, part in parts if part)
+    every = (Wave("canary", canary, 1.0), Wave("half", tuple(rest[:half]), 1.0), Wave("rest", tuple(rest[half:]), 1.0))
+    waves = tuple(wave for wave in every if wave.nodes)
     wave_of = {name: at for at, wave in enumerate(waves) for name in wave.nodes}
     ids = {name: machine(at) for at, name in enumerate(names, 1)}
     plan = replace(

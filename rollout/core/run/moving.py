@@ -61,7 +61,7 @@ def transition(
         changes["since"] = builder.now
     if trigger is Trigger.RESUMED:
         changes["armed_at"] = 0.0
-    if trigger in (Trigger.UNTOUCHED, Trigger.VOIDED):
+    if trigger is Trigger.VOIDED:
         changes["touched"] = False
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
