@@ -191,7 +191,7 @@ def test_a_lease_has_one_holder(journal: SqlJournal, place: Place) -> None:
     assert "run r1 holds rno" in other.stderr
     journal.renew("rno", "r1")
     journal.release("rno", "r1")
-    with pytest.raises(StateError, match="taken rno over"):
+    with pytest.raises(StateError, match="the lease of rno is gone"):
         journal.renew("rno", "r1")
     with pytest.raises(StateError, match="this one stops"):
         journal.append("r1", ["too late"])
