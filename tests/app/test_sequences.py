@@ -20,8 +20,8 @@ from rollout.core.model.playbook import Cause, LateWatch, Share
 from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
 from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
 from rollout.core.run.late_watch import LateNote, LateWord
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.order import apply_order
+from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.errors import Place, RolloutError, StateError
 from tests.app.agents import SILENT, answer
