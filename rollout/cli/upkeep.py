@@ -88,7 +88,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         reports = read_receipts(access, nodes, keep=session.traces.keep, strays=True)
         held, dirty = holders(reports), littered(reports)
         both = {**dirty, **held}
-        for line in _what_is_held(journal, cluster, reports, held, dirty):
+        for line in what_is_held(journal, cluster, reports, held, dirty):
             click.echo(line, err=session.output == "json")
         typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(both), 'node')} released", yes=yes)
         _check_holder(journal, cluster, force=force)  # a run may have started before the confirmation
@@ -153,9 +153,10 @@ def _check_holder(journal: Journal, cluster: str, *, force: bool) -> None:
         raise StateError("locked", text, hint="wait 30 s, or use --force if that machine is known to be gone")
 
 
-def _what_is_held(
+def what_is_held(
     journal: Journal, cluster: str, reports: Mapping[str, Report], held: Mapping[str, str], dirty: Collection[str]
 ) -> Sequence[str]:
+    """What an unlock ends, told before the confirmation. ``held``: node → the run with its claim. ``dirty``: nodes with leftovers."""
     holder = journal.holder(cluster)
     lines = [f"lease: run {holder.run} on {holder.host}, last heartbeat {holder.silent:.0f} s ago"] if holder else []
     for run in sorted(set(held.values())):

@@ -60,7 +60,7 @@ def test_the_listening_socket_is_the_kubelets(node: Node, rows: list[tuple[str, 
     ("address", "asked"),
     [
         (LOOPBACK, "127.0.0.1"),
-        ("7F000001", "127.0.0.1"),  # on a machine whose first byte is the highest
+        ("7F000001", "127.0.0.1"),  # on a machine with the highest byte first
         (OTHER, "10.0.0.5"),
         (WILDCARD, "127.0.0.1"),
         (WILDCARD_6, "127.0.0.1"),

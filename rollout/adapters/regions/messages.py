@@ -25,7 +25,7 @@ LOST = "worker-lost"
 class VerbCall:
     """One verb of the agent for one node. ``words``: the verb and its arguments; ``payload``: its input.
 
-    ``expires``: when the controller stops waiting, by the steady clock of whoever has the call: ``WorkerExchanges`` converts it.
+    ``expires``: when the controller stops waiting, by the steady clock of the process that has the call: ``WorkerExchanges`` converts it.
     ``deadline``: seconds for the verb.
     ``released``: nodes with connections that are no longer needed.
     """
