@@ -84,7 +84,7 @@ class Drains:
 
     ``ending``: pod uid → since when the pod is known to terminate. ``latest``: node → until when its last pod may
     terminate, if all its pods terminate. ``found``: the pod uids of its first round. ``newcomers``: how many others
-    were evicted since.
+    were evicted since. ``blocked``: node → pod uid → the API server's latest answer to its eviction, while that is refused.
     """
 
     run: str
@@ -96,6 +96,7 @@ class Drains:
     latest: dict[str, float] = field(default_factory=dict)
     found: dict[str, frozenset[str]] = field(default_factory=dict)
     newcomers: dict[str, int] = field(default_factory=dict)
+    blocked: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def round(self, node: str, minor: int, counter: int, seconds_left: float, check: Callable[[], None]) -> DrainRound:
         """``counter``: of the token. ``seconds_left``: seconds that the pods still have. ``check`` raises ``NotOursError``.
@@ -112,7 +113,7 @@ class Drains:
                 return DrainRound(Trigger.DRAINING, message, LATER)
             said = DrainRound(Trigger.NOT_DRAINED, message)
         if said.trigger is not Trigger.DRAINING:
-            for known in (self.latest, self.found, self.newcomers):
+            for known in (self.latest, self.found, self.newcomers, self.blocked):
                 known.pop(node, None)
         return said
 
@@ -138,7 +139,7 @@ class Drains:
         lost = [said for pod in pods if pod.deletion_grace is None and (said := kept_back(pod, self.policy.evict_too))]
         if lost:
             return DrainRound(Trigger.NOT_DRAINED, _listed(lost))
-        went = self._evict(node, pods, minor, check) if seconds_left else self._overtime(pods, minor)
+        went = self._evict(node, pods, minor, check) if seconds_left else self._overtime(node, pods, minor)
         self._note_latest(node, pods, minor)
         return went
 
@@ -170,6 +171,7 @@ class Drains:
                 return DrainRound(Trigger.NOT_DRAINED, f"an eviction was refused permanently: {said}")
             if answer.eviction is Eviction.BLOCKED:
                 blocked.append(said)
+                self.blocked.setdefault(node, {})[pod.uid] = printable(answer.message)
                 wait = max(wait, LATER, min(answer.retry_after, LATEST))
             else:
                 self._note([pod])
@@ -222,15 +224,18 @@ class Drains:
             return None
         return max(0.0, self.ending[pod.uid] + found.seconds + SLACK - self.clock.now())
 
-    def _overtime(self, pods: Sequence[LeavingPod], minor: int) -> DrainRound:
+    def _overtime(self, node: str, pods: Sequence[LeavingPod], minor: int) -> DrainRound:
         """The drain's time is over.
 
         Only a deletion that is slow, but within its kubelet's time, is still waited for.
         """
         there = [pod for pod in pods if pod.deletion_grace is None]
         if there:
+            answers = self.blocked.get(node, {})
+            each = [": ".join(filter(None, (printable(pod.name, 120), answers.get(pod.uid)))) for pod in there]
             return DrainRound(
-                Trigger.NOT_DRAINED, f"time limit reached with {_still(there)} not evicted: {_listed(_names(there))}"
+                Trigger.NOT_DRAINED,
+                f"time limit reached with {counted(len(there), 'pod')} not evicted: {_listed(each)}",
             )
         over = [said for pod in pods if (said := self._beyond(pod, budget(pod, minor)))]
         if over:
@@ -268,14 +273,6 @@ _WHOSE = {
     Cordon.OTHERS: "it was cordoned after the plan was made, but not by rollout",
     Cordon.ANOTHER_RUN: "another run has cordoned it: `rollout resume` of that run lifts it",
 }
-
-
-def _still(pods: Sequence[LeavingPod]) -> str:
-    return counted(len(pods), "pod")
-
-
-def _names(pods: Sequence[LeavingPod]) -> list[str]:
-    return [printable(pod.name, 120) for pod in pods]
 
 
 def _listed(said: Sequence[str]) -> str:

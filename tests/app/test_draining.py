@@ -139,7 +139,7 @@ def test_a_node_is_not_changed_if_a_budget_blocks_its_drain_until_the_time_is_ov
     api, go = given(WEB, answers={WEB.name: EvictionAnswer(Eviction.BLOCKED, "no")})
     go(1.0)
     said = go(0.0)
-    assert said == DrainRound(Trigger.NOT_DRAINED, "time limit reached with 1 pod not evicted: shop/web-1")
+    assert said == DrainRound(Trigger.NOT_DRAINED, "time limit reached with 1 pod not evicted: shop/web-1: no")
     assert api.asked == [WEB.name], "after the time limit no pod is evicted"
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 import click
 import pytest
 
+from rollout.adapters.journal import SqlJournal
 from rollout.cli.main import run
 from rollout.cli.options import session_options
 from rollout.cli.runs import apply
+from rollout.composition.wiring import Session
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
@@ -169,16 +171,27 @@ OPTIONS = {
     "state": "my state",
     "journal": "postgresql://me@db.example.net/rollout?sslmode=verify-full",
 }
+KUBECONFIG = """\
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: 'https://api.example.net'}}]
+users: [{name: u, user: {token: secret}}]
+"""
 NOT_WRITTEN = {"ask_sudo_password", "output"}
 """Options with a terminal, and the form of the output."""
 
 
 def test_the_command_that_applies_a_plan_has_every_option_of_the_plan(
-    site: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without one of them it would reach the nodes in another way, or write another journal, outside the shared lease."""
+    monkeypatch.setattr(
+        Session, "past", lambda _session: SqlJournal(site)
+    )  # the shared journal's freezes, without a server
     (site / "sudo password").write_text("secret\n")
     (site / "sudo password").chmod(0o600)
+    (site / "kube config").write_text(KUBECONFIG)
+    (site / "kube config").chmod(0o600)
     both = {option.name: option for option in click.command()(session_options(lambda _session: 0)).params}
     assert both.keys() - NOT_WRITTEN == OPTIONS.keys(), "a new shared option: give it a value here"
     words = [word for name, value in OPTIONS.items() for word in (both[name].opts[0], value) if word]
