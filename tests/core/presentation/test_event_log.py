@@ -66,3 +66,30 @@ def test_a_wave_without_a_changed_node_has_not_passed() -> None:
     lines = [line.text for line in told(play)]
     assert "wave canary: over, none of its nodes is changed" in lines
     assert "wave canary: passed" not in lines
+
+
+def rack(size: int) -> Play:
+    return Play(make_order({"a": size}, (("all", lambda _: True),)))
+
+
+def claims_and_halts(play: Drive) -> list[str]:
+    return [line.text.partition(" ")[0] for line in told(play) if line.text.startswith(("claimed ", "halting: "))]
+
+
+def test_a_run_that_halts_while_it_claims_its_nodes_has_not_claimed_them() -> None:
+    """It said that it had claimed every node, and then that another run has one of them."""
+    held = rack(3)
+    held.claim_for_another("a-1")
+    assert held.run().ending is Ending.CLAIMED
+    assert claims_and_halts(held) == ["halting:"]
+    silent = rack(3)
+    silent.cut_off("a-1", "a-2", "a-3")
+    assert silent.run().ending is Ending.PREFLIGHT
+    assert claims_and_halts(silent) == ["halting:"]
+
+
+def test_a_run_that_halts_later_has_claimed_its_nodes_before() -> None:
+    sick = rack(3)
+    sick.sicken("a-1", "a-2", "a-3")
+    assert sick.run().ending is Ending.HALTED
+    assert claims_and_halts(sick) == ["claimed", "halting:"]
