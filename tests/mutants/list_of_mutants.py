@@ -863,4 +863,12 @@ MUTANTS = (
         "a unit that names a long variable many times fills the memory of the controller",
         ("tests/kubelet/node/test_unit_file.py::test_a_variable_that_is_named_again_and_again_is_refused",),
     ),
+    Mutant(
+        "next-command-without-its-journal",
+        "rollout/cli/plan.py",
+        "{shlex.quote(str(path))}{given_again()}",
+        "{shlex.quote(str(path))}",
+        "the printed apply writes another journal, outside the shared lease",
+        ("tests/cli/test_plan.py::test_the_command_that_applies_a_plan_has_every_option_of_the_plan",),
+    ),
 )
