@@ -14,15 +14,14 @@ from rollout.app.following import AWAY_SECONDS
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Note
 from rollout.app.runs import resumable, resume, start_apply
-from rollout.app.sequences import SequenceTools, _reverted_with_others, carry_out, cluster_states
-from rollout.core.model.plan import ExcludedNode, Plan, Standing
-from rollout.core.model.playbook import Cause, LateWatch, Share
+from rollout.app.sequences import SequenceTools, carry_out, cluster_states
+from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
+from rollout.core.model.playbook import ALL_CAUSES, Budget, LateWatch, RevertScope, Scope, Share
 from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
 from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
 from rollout.core.run.late_watch import LateNote, LateWord
-from rollout.core.run.order import apply_order
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
-from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import NodeState, Verb
 from rollout.errors import Place, RolloutError, StateError
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, SMALL, KilledError, Site, held_by_another_process
@@ -287,12 +286,18 @@ def test_a_halt_in_a_stage_of_two_clusters_stops_the_next_stage_only(tmp_path: P
     assert found["two"].progress is ClusterProgress.DONE
 
 
-def test_nodes_reverted_with_others_do_not_count_as_failed() -> None:
-    nodes = {
-        "a": NodeRecord(NodeState.REVERTED, cause=Cause.UNHEALTHY),
-        "b": NodeRecord(NodeState.REVERTED, reference="taken-back-with-others"),
-        "c": NodeRecord(NodeState.UNREACHABLE, cause=Cause.UNREACHABLE),
-    }
-    state = RunState(apply_order("r1", SMALL), 1, Phase.ENDED, 0, nodes, 0.0)
-    assert _reverted_with_others(state) == 1
-    assert _reverted_with_others(None) == 0
+def test_nodes_reverted_with_others_do_not_count_as_failed(tmp_path: Path) -> None:
+    """One node failed, and its wave was reverted: its cluster halts, and the budget of the others is charged with one."""
+    together = {name: replace(node, wave=0) for name, node in SMALL.nodes.items()}
+    once = (Budget(Scope.FLEET, ALL_CAUSES, Share(count=1)),)
+    halts = replace(
+        SMALL, nodes=together, waves=(Wave("all", tuple(together), 1.0),), budgets=once, on_failure=RevertScope.WAVE
+    )
+    both = Both(SqlJournal(tmp_path), tmp_path, plans={FIRST.cluster: halts, SECOND.cluster: SECOND})
+    both.sites[FIRST.cluster].nodes.says[("n3", "apply")] = SILENT
+    turn, found = both.go()
+    records = both.journal.summary(f"run-{FIRST.cluster}")
+    assert records is not None
+    assert records.nodes[NodeState.REVERTED].count == 2
+    assert found[FIRST.cluster].failed == 1
+    assert sequence_document(SEQUENCE, found, turn).failed == 1

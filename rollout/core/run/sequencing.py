@@ -45,7 +45,7 @@ _GOES_ON = frozenset({ClusterProgress.NOT_BEGUN, ClusterProgress.UNFINISHED, Clu
 
 @dataclass(frozen=True, slots=True)
 class SequencedCluster:
-    """``nodes``: of its plan; ``failed``: how many failed or were reverted; ``run`` ``""``: none. ``why``: of a halt.
+    """``nodes``: of its plan; ``failed``: how many failed, without those reverted with others; ``run`` ``""``: none. ``why``: of a halt.
     ``rollback``: the run that rolls it back, or ``""``. ``pending``: the nodeset of its pending recoveries.
 
     ``left``: it is done and no node failed, but nodes were not changed, such as refused ones. ``late_due``: its run has late gates,
