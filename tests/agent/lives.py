@@ -1,7 +1,8 @@
 """A node's whole life with rollout on its disk, traced.
 
 It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
-one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again.
+one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again. At last it is claimed,
+and told of a transaction that it never got: a later apply of that one is refused.
 The sync of a confirm is killed, and so is one of a revert: what they were for is written again.
 """
 
@@ -90,6 +91,7 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
         mark = NodeFreeze(counter, f"f-{counter}", "ann", "year end")
         done(traces.run(node, getattr(agent_call, name)(node.program, mark, sudo=False, deadline=60), folder))
     verb("forget", **token)
+    verb("status", claim=Claim(4, "run-4"), tx="t4", void=True)
     flushes = frozenset(map(int, (folder / "flushes").read_text().split()))
     return Story(node, start, tuple(steps), flushes)
 

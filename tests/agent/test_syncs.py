@@ -111,6 +111,11 @@ RULES = (
     ),
     Rule("the bytes of a freeze are there before its name", r"rename (?P<old>\S+/freeze\.new) ", (), ("{old}",)),
     Rule("a reported freeze or unfreeze is durable", r"say .*end (un)?freeze", ("/var/lib/rollout/freeze",)),
+    Rule(
+        "a transaction that is reported as given up is refused after a power cut",
+        r"say .*voided \S",
+        ("/var/lib/rollout/voided",),
+    ),
     Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",)),
 )
 
