@@ -255,9 +255,9 @@ units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reloa
   lay_receipts || return 1
   folders
   true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
-  set +f
+  set +f # of `next`, the receipts to come: `next/why` is for this apply only
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
   [ "$flushed" -eq 0 ] && each file reach
