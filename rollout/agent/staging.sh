@@ -257,7 +257,7 @@ units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reloa
   true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
   set +f
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
   [ "$flushed" -eq 0 ] && each file reach

@@ -1,6 +1,6 @@
 """A node's whole life with rollout on its disk, traced.
 
-It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
+It is claimed; a change is voided before it arrives; another is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
 one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again.
 The sync of a confirm is killed, and so is one of a revert: what they were for is written again.
 """
@@ -70,6 +70,7 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
 
     token = {"run": "run-1", "counter": 1}
     verb("status", claim=Claim(1, "run-1"))
+    verb("status", tx="t-", claim=Claim(1, "run-1"), void=True)
     node.standin("no-timer")
     apply("t0", CONFIG, FLAGS)
     node.at("/run/standin/no-timer").unlink()

@@ -109,6 +109,7 @@ RULES = (
         rf"unlink (({BOOT[0]}|{BOOT[1]})$|{TX.format(tx='[^/]+')}/(next|old|file|agent))",
         ("/var/lib/rollout/tx/*/receipt",),
     ),
+    Rule("a voided transaction stays voided", r"say .*voided ", ("/var/lib/rollout/voided",)),
     Rule("the bytes of a freeze are there before its name", r"rename (?P<old>\S+/freeze\.new) ", (), ("{old}",)),
     Rule("a reported freeze or unfreeze is durable", r"say .*end (un)?freeze", ("/var/lib/rollout/freeze",)),
     Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",)),
