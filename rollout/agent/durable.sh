@@ -89,6 +89,10 @@ seal() { # the loaded transaction's receipt, if no sync after its rename is know
   printf %s "$receipt" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
 }
 
+has_ended() { # the loaded transaction needs no guard any more: neither by its receipt nor by the one that the disk may still have
+  case $r_state in '') ;; armed | reverting) return 1 ;; *) seal ;; esac
+}
+
 renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free
   n=1
   while [ "$n" -le "$r_files" ]; do

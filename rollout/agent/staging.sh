@@ -7,6 +7,7 @@ sweep() { # remove transactions that died before their receipt; refuses if one i
     [ "$r_seq" -le "$top" ] || top=$r_seq
     [ "$place" -le "$top" ] || top=$place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+    has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
   done
   remove_strays
 }

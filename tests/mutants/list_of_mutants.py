@@ -203,6 +203,14 @@ MUTANTS = (
         (f"{LOST}::test_a_confirm_without_a_result_is_written_again",),
     ),
     Mutant(
+        "ended-is-sealed",
+        "rollout/agent/durable.sh",
+        "armed | reverting) return 1 ;; *) seal ;; esac",
+        "armed | reverting) return 1 ;; esac",
+        "a cleanup or a new change removes the guard of a receipt that the disk may still have",
+        (f"{LOST}::test_what_the_disk_may_still_have_armed_keeps_its_guard",),
+    ),
+    Mutant(
         "unsettled-is-reported",
         "rollout/agent/receipt.sh",
         "  ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that\n",
