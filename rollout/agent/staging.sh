@@ -29,7 +29,7 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 
 abandon() { # nothing was renamed; remove all traces of this transaction
   withdraw_receipt
-  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; fi
+  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
   unstage
   remove_all_made
   flush_near
@@ -228,7 +228,7 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
 }
 
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
-  reference=staging-failed
+  reference=staging-failed why=${why##*"$NL"}
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
   if [ -z "$why" ] && [ -d "$T/next" ]; then # a disk that takes nothing takes no error either
     why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room

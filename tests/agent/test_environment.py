@@ -98,7 +98,7 @@ def test_no_program_sees_anything_but_a_path_and_a_locale(tmp_path: Path, shell:
 def test_the_names_that_the_program_uses_before_it_has_looked_may_be_there(tmp_path: Path, shell: str) -> None:
     node = Node.make(tmp_path, shell)
     names = ("NL", "IFS", "line", "name", "all", "form", "size", "can", "sum", "exe")
-    node.environment |= {name: "x" for name in names} | {"SHELLOPTS": "allexport"}
+    node.environment |= dict.fromkeys(names, "x") | {"SHELLOPTS": "allexport"}
     assert node.apply().healthy
     assert node.trigger("guard") == 0
     assert node.files() == OLD

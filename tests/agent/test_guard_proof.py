@@ -199,6 +199,20 @@ def test_a_stop_that_systemd_refused_is_requested_again(node: Node) -> None:
     refused(node)
 
 
+def test_a_refused_change_leaves_no_folder_of_a_drop_in(node: Node) -> None:
+    """Where /run takes none, the boot unit's was made before."""
+    node.at("/run/systemd/system").write_bytes(b"")
+    assert node.apply().reference == "staging-failed"
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+
+
+def test_only_root_can_write_what_systemd_reads_of_ours(node: Node) -> None:
+    assert node.apply().healthy
+    ours = [path for path in node.root.rglob("*rollout*") if "systemd" in str(path) and not path.is_symlink()]
+    assert len(ours) >= 8
+    assert [path for path in ours if path.stat().st_mode & 0o022] == []
+
+
 def test_a_copy_that_could_not_be_removed_is_named_and_removed_later(node: Node) -> None:
     """A mount became read-only between two renames, and is writable again later."""
     tool = node.bin / "ln"
