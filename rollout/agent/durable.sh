@@ -22,7 +22,7 @@ flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then 
       await || { [ -z "$haste" ] || { late="$late $child:$birth" && return; }; }
     fi
     clock
-    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
+    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
     judge
     return
   done

@@ -57,10 +57,14 @@ def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: s
     refused(node, f"{WATCH} cannot revert the change: {step}")
 
 
-def test_a_sync_that_fails_in_the_unit_is_a_lost_write(node: Node) -> None:
-    in_the_unit(node, "sync", "exit 1")
+@pytest.mark.parametrize(
+    ("does", "end"), [("exit 1", "failed"), ("kill -9 $$", "was killed"), ("exit 126", "could not be started")]
+)
+def test_a_sync_without_success_in_the_unit_refuses_and_is_named(node: Node, does: str, end: str) -> None:
+    in_the_unit(node, "sync", does)
     report = node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert report.message.endswith(f"what the guard tried: sync {end}")
     assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
 
 

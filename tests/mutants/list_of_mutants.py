@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "not-started-counts-as-lost",
         "rollout/agent/durable.sh",
-        """    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
+        """    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
         "",
         "a node that is short of processes for a moment reverts its change",
         (f"{LOST}::test_a_guard_without_a_result_tries_again",),
