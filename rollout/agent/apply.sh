@@ -31,7 +31,7 @@ arm() {
   guard_is_proven || {
     because=$why
     abandon
-    [ "$outcome_there" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync failed"
+    [ "$outcome_there" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync $invocation"
     refuse guard-not-proven "$because"
   }
 }

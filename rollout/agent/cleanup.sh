@@ -56,6 +56,7 @@ forget_guards() { # of finished transactions: a confirm may have died before it 
     esac
     other=${other%.d}
     load_known "${other%.*}"
+    ! is_unsettled || continue
     case $r_state,$entry in
       armed,* | reverting,*) ;;
       *,/*) [ ! -e "$entry" ] || files_of_idle="$files_of_idle $entry" ;;
@@ -84,10 +85,11 @@ withdraw() { # remove what finished transactions have outside $S
   busy=0
   for name in $all_tx; do
     load_known "$name"
-    case $r_state in armed | reverting) busy=1 ;; esac
+    has_ended || busy=1
   done
   for name in $all_tx; do
     load_known "$name"
+    ! is_unsettled || continue
     case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
   done
   [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
@@ -119,6 +121,7 @@ forget_locked() { # one rename removes the whole state: a concurrent verb finds 
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   withdraw
+  [ "$busy" = 0 ] || refuse not-durable "the disk has not taken the last receipt: $undurable"
   rm -rf "$FORGOTTEN"
   list_left
   [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"

@@ -22,7 +22,7 @@ flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then 
       await || { [ -z "$haste" ] || { late="$late $child:$birth" && return; }; }
     fi
     clock
-    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
+    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
     judge
     return
   done
@@ -87,6 +87,10 @@ is_unsettled() { # what one boot wrote, another one reads from the disk
 seal() { # the loaded transaction's receipt, if no sync after its rename is known to have succeeded: the same bytes in a new inode
   is_unsettled || return 0
   printf %s "$receipt" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
+}
+
+has_ended() { # the loaded transaction needs no guard any more: neither by its receipt nor by the one that the disk may still have
+  case $r_state in '') ;; armed | reverting) return 1 ;; *) seal ;; esac
 }
 
 renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free

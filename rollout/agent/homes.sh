@@ -129,14 +129,14 @@ note_containerd() { # its file, its imports and their imports, and the registrie
   note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
   imports="$imports$matched"
   while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
-    round=$((round + 1)) unread=''
+    round=$((round + 1)) to_read=''
     for path in $imports; do
       case $seen in *" $path "*) continue ;; esac
       seen="$seen$path "
-      [ ! -f "$R$path" ] || unread="$unread $R$path"
+      [ ! -f "$R$path" ] || to_read="$to_read $R$path"
     done
     imports=''
-    [ -z "$unread" ] || read_containerd
+    [ -z "$to_read" ] || read_containerd
   done
   # shellcheck disable=SC2086 # a list of paths
   note_read containerd.service $seen
@@ -147,10 +147,10 @@ note_containerd() { # its file, its imports and their imports, and the registrie
   done
 }
 
-read_containerd() { # `unread`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
+read_containerd() { # `to_read`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
   # shellcheck disable=SC2086 # a list of paths
   lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
-    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $unread 2>/dev/null)
+    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $to_read 2>/dev/null)
   IFS=$NL
   for line in $lines; do
     quoted "$line"

@@ -7,6 +7,7 @@ sweep() { # remove transactions that died before their receipt; refuses if one i
     [ "$r_seq" -le "$top" ] || top=$r_seq
     [ "$place" -le "$top" ] || top=$place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
+    has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
   done
   remove_strays
 }
@@ -28,7 +29,7 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 
 abandon() { # nothing was renamed; remove all traces of this transaction
   withdraw_receipt
-  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; fi
+  if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
   unstage
   remove_all_made
   flush_near
@@ -227,7 +228,7 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
 }
 
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
-  reference=staging-failed
+  reference=staging-failed why=${why##*"$NL"}
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
   if [ -z "$why" ] && [ -d "$T/next" ]; then # a disk that takes nothing takes no error either
     why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room

@@ -35,9 +35,10 @@
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
+unset -v NL # else one of the environment stays exported, and goes with the others
 NL='
 '
-set -f +euxC # a SHELLOPTS may have set these in bash
+set -f +aeuxC # a SHELLOPTS may have set these in bash
 # The environment is made from nothing: what a login, sudo or systemd puts there changes what programs print and which of them run
 IFS=$NL
 for line in $(export -p); do

@@ -43,7 +43,7 @@ verb_try() { # TX: in the sandbox of a guard, before the first rename: every ope
   if ! { printf '%s %s\n' "${failed:-complete}" "${INVOCATION_ID-}" >"$T/tried.new" && mv -f "$T/tried.new" "$T/tried"; }; then
     printf '%s\n' "${failed:-rename-in-the-state}" >"$T/tried"
   fi
-  flush "$T/tried" "$T" || echo sync >"$T/tried"
+  flush "$T/tried" "$T" || echo "$undurable" >"$T/tried"
 }
 
 try_all() { # print what fails first
@@ -98,6 +98,7 @@ boot_locked() {
         take_back boot files || return 1
         ;;
       reverting) take_back "$r_cause" files || return 1 ;;
+      *) has_ended || later=1 ;;
     esac
   done
   [ "$later" = 1 ] || { here - && remove_boot_unit; }

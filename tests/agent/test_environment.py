@@ -10,7 +10,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, RemoteCommand
 from rollout.kubelet.agent import agent_call, conversation
-from tests.agent.node import PATIENCE, PROGRAM, SHELLS, Node
+from tests.agent.node import OLD, PATIENCE, PROGRAM, SHELLS, Node
 from tests.sampling import dice
 
 pytestmark = pytest.mark.process
@@ -92,6 +92,16 @@ def test_no_program_sees_anything_but_a_path_and_a_locale(tmp_path: Path, shell:
     assert "TZ=Asia/Kathmandu" not in seen.read_text(), "the agent itself sets TZ=UTC for systemctl"
     assert "LC_ALL=C" in seen.read_text().splitlines()
     assert "LC_ALL=zh_CN.UTF-8" not in seen.read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_names_that_the_program_uses_before_it_has_looked_may_be_there(tmp_path: Path, shell: str) -> None:
+    node = Node.make(tmp_path, shell)
+    names = ("NL", "IFS", "line", "name", "all", "form", "size", "can", "sum", "exe")
+    node.environment |= dict.fromkeys(names, "x") | {"SHELLOPTS": "allexport"}
+    assert node.apply().healthy
+    assert node.trigger("guard") == 0
+    assert node.files() == OLD
 
 
 UNSUPPORTED = ("mksh", "ksh93", "yash", "posh", "zsh")

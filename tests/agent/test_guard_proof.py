@@ -57,10 +57,14 @@ def test_a_unit_that_cannot_do_what_a_revert_does_is_refused(node: Node, tool: s
     refused(node, f"{WATCH} cannot revert the change: {step}")
 
 
-def test_a_sync_that_fails_in_the_unit_is_a_lost_write(node: Node) -> None:
-    in_the_unit(node, "sync", "exit 1")
+@pytest.mark.parametrize(
+    ("does", "end"), [("exit 1", "failed"), ("kill -9 $$", "was killed"), ("exit 126", "could not be started")]
+)
+def test_a_sync_without_success_in_the_unit_refuses_and_is_named(node: Node, does: str, end: str) -> None:
+    in_the_unit(node, "sync", does)
     report = node.apply()
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
+    assert report.message.endswith(f"what the guard tried: sync {end}")
     assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
 
 
@@ -197,6 +201,20 @@ def test_a_stop_that_systemd_refused_is_requested_again(node: Node) -> None:
     )
     in_the_unit(node, "ln", "exit 1")
     refused(node)
+
+
+def test_a_refused_change_leaves_no_folder_of_a_drop_in(node: Node) -> None:
+    """Where /run takes none, the boot unit's was made before."""
+    node.at("/run/systemd/system").write_bytes(b"")
+    assert node.apply().reference == "staging-failed"
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+
+
+def test_only_root_can_write_what_systemd_reads_of_ours(node: Node) -> None:
+    assert node.apply().healthy
+    ours = [path for path in node.root.rglob("*rollout*") if "systemd" in str(path) and not path.is_symlink()]
+    assert len(ours) >= 8
+    assert [path for path in ours if path.stat().st_mode & 0o022] == []
 
 
 def test_a_copy_that_could_not_be_removed_is_named_and_removed_later(node: Node) -> None:

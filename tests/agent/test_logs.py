@@ -111,8 +111,11 @@ def applied(node: Node, *, log_unread: bool = False) -> Report:
     return node.apply(replace(order(), log_unread=log_unread))
 
 
-def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node) -> None:
+@pytest.mark.parametrize("runtime", [False, True])
+def test_a_kubelet_without_a_readable_log_is_not_healthy(node: Node, runtime: bool) -> None:
     node.standin("elsewhere")
+    if runtime:
+        node.serve("containerd.service", "containerd")
     report = applied(node)
     assert node.receipt()["state"] == "reverted"
     assert "not a line of its log can be read" in report.message

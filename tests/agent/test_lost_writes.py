@@ -12,7 +12,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.events import Trigger, reference_of, trigger_of
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
-from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, killed
+from tests.agent.node import CONFIG, NEW, OLD, PATIENCE, Node, killed, order
 from tests.controllers import until
 
 pytestmark = pytest.mark.process
@@ -203,6 +203,36 @@ def test_a_revert_whose_last_sync_has_no_result_is_not_reported_as_reverted(node
     lose(node, "*/tx/t1 0\n*/tx/t1 hangs\n*/receipt.new hangs")  # the receipt `reverting`; `reverted`; and that again
     report = node.revert()
     assert trigger_of(report) is Trigger.BUSY
+    assert node.at("/run/standin/rollout-guard-t1.timer").exists()
+    assert node.trigger("guard") == 0
+    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+    assert (node.files(), node.strays()) == (OLD, [])
+
+
+@pytest.mark.parametrize("by", ["cleanup", "forget", "t2"])
+def test_what_the_disk_may_still_have_armed_keeps_its_guard(node: Node, by: str) -> None:
+    """A confirm without a result, then what removes guards: it writes the receipt again first, or leaves the guard."""
+    assert node.apply().healthy
+    lose(node, "*/tx/t1 hangs\n*/receipt.new hangs\n*/receipt.new hangs")
+    assert trigger_of(node.confirm()) is Trigger.ARMED
+    if by == "t2":
+        assert node.apply(order("t2", old=NEW, new=OLD)).outcome is Outcome.REFUSED
+    else:
+        command = getattr(agent_call, by)(node.program, run="run-1", counter=1, sudo=False, deadline=60)
+        node.report(by, command)
+    assert node.at("/etc/systemd/system/rollout-guard-boot.service").exists(), "the disk may have the receipt `armed`"
+    assert node.at("/run/standin/rollout-guard-t1.timer").exists()
+    assert node.trigger("guard") == 0
+    assert trigger_of(node.status("t1")) is Trigger.CONFIRMED
+    assert (node.files(), node.strays()) == (NEW, [])
+
+
+def test_a_cleanup_leaves_what_a_reverting_transaction_needs_until_the_disk_has_its_end(node: Node) -> None:
+    assert node.apply().healthy
+    lose(node, "*/tx/t1 0\n*/tx/t1 hangs\n*/receipt.new hangs\n*/receipt.new hangs")
+    assert trigger_of(node.revert()) is Trigger.BUSY
+    node.report("cleanup", agent_call.cleanup(node.program, run="run-1", counter=1, sudo=False, deadline=60))
+    assert (node.tx() / "next").exists(), "the old files and the receipts are removed with it"
     assert node.at("/run/standin/rollout-guard-t1.timer").exists()
     assert node.trigger("guard") == 0
     assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED

@@ -47,3 +47,25 @@ def test_a_confirm_reads_each_note_once_and_the_receipt_three_times(tmp_path: Pa
 def test_no_long_text_is_cut_at_its_beginning() -> None:
     """That costs the square of its length, 12 ms of a node's CPU for 2,850 characters: its lines are walked, or its end is cut."""
     assert not re.findall(r"\$\{(?:blocks|rest|facts|stat|reads|notes|receipts?|spoken|PAYLOAD)##?\*.*", PROGRAM)
+
+
+SET_AGAIN = {
+    "tx": {"here", "main"},
+    "force": {"main", "verb_forget"},
+    "unit": {"revert_locked"},
+    "healthz": {"revert_locked"},
+}
+"""Words of an order that something else than the order sets, and where: the transaction at work, and a receipt's own kubelet."""
+
+
+def test_nothing_else_sets_what_an_order_says() -> None:
+    """All names of a shell program are global: a helper that uses one of these as its own changes what was ordered."""
+    words = set(re.findall(r"^ {6}(\w+)=\*\) \1=\$value", PROGRAM, re.MULTILINE))
+    assert len(words) >= 16
+    found: dict[str, set[str]] = {}
+    for name, body in re.findall(r"^(\w+)\(\) \{(?: #[^\n]*)?\n(.*?)^\}", PROGRAM, re.MULTILINE | re.DOTALL):
+        code = re.sub(r"""'[^'\n]*'|"[^"]*"|^ *\w+=\*\)""", "x", body, flags=re.MULTILINE)
+        for word in re.findall(r"(?:^|[\s;({])(\w+)=|\bfor (\w+) in\b|\bread (?:-r )?([\w ]+)", code):
+            for each in " ".join(word).split():
+                found.setdefault(each, set()).add(name)
+    assert {word: found[word] - {"arguments"} for word in words if found[word] != {"arguments"}} == SET_AGAIN

@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         "not-started-counts-as-lost",
         "rollout/agent/durable.sh",
-        """    case $status in 126 | 127) [ "$now" -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
+        """    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
         "",
         "a node that is short of processes for a moment reverts its change",
         (f"{LOST}::test_a_guard_without_a_result_tries_again",),
@@ -201,6 +201,14 @@ MUTANTS = (
         "        if true; then disarm;",
         "a guard is removed while the disk may still have the receipt that needs it",
         (f"{LOST}::test_a_confirm_without_a_result_is_written_again",),
+    ),
+    Mutant(
+        "ended-is-sealed",
+        "rollout/agent/durable.sh",
+        "armed | reverting) return 1 ;; *) seal ;; esac",
+        "armed | reverting) return 1 ;; esac",
+        "a cleanup or a new change removes the guard of a receipt that the disk may still have",
+        (f"{LOST}::test_what_the_disk_may_still_have_armed_keeps_its_guard",),
     ),
     Mutant(
         "unsettled-is-reported",

@@ -25,7 +25,7 @@ from rollout.core.model.report import AgentRequest
 # One line without `!`: csh, too, passes it on. `dd` takes exactly its bytes, where a shell or `head` would read ahead.
 # `echo .` keeps the shell from dropping newlines at the end.
 BOOT = (
-    "trap '' HUP PIPE; set -f; "
+    "trap '' HUP PIPE; set -f +a; unset -v all form size; "
     'case "${KSH_VERSION-}${YASH_VERSION-}${ZSH_VERSION-}${POSH_VERSION-}" in ?*) '
     "exe=$(readlink /proc/$$/exe); case ${exe##*/} in dash|bash|busybox) ;; "
     '*) echo "refused shell-not-supported sh is $exe; dash, bash and busybox run the agent"; exit 0;; esac;; esac; '
