@@ -39,11 +39,12 @@ unset -v NL # else one of the environment stays exported, and goes with the othe
 NL='
 '
 set -f +aeuxC # a SHELLOPTS may have set these in bash
-# The environment is made from nothing: what a login, sudo or systemd puts there changes what programs print and which of them run
+# The environment is made from nothing: what a login, sudo or systemd puts there changes what programs print and which of them run.
+# Proxies stay: command gates may need them, and the agent's own probes unset them
 IFS=$NL
 for line in $(export -p); do
   name=${line#export } name=${name#declare -x } name=${name%%=*}
-  case $name in PATH | INVOCATION_ID | ROLLOUT_* | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
+  case $name in PATH | INVOCATION_ID | ROLLOUT_* | *_proxy | *_PROXY | [0-9]* | *[!A-Za-z0-9_]* | '') ;; *) command unset -v "$name" 2>/dev/null || : ;; esac # bash keeps some
 done
 unset IFS
 # shellcheck disable=SC3044,SC3045 # only bash: what it does not unset, and functions that it takes from the environment
