@@ -14,13 +14,14 @@ pytestmark = pytest.mark.process
 EXITED = "systemd[1]: kubelet.service: Main process exited, code=exited, status=1/FAILURE"
 
 
-AFTER_ARMING = 0.02
-"""Seconds since the test began: arming waits 10 ms of the node's clock for a guard's trial, and the revert is later."""
+AT_THE_RESTART = None
+"""When a line was written: at the first restart, which is after the arming and before the revert."""
 
 
-def log_of(node: Node, *lines: tuple[float, str], unit: str = "kubelet.service") -> None:
+def log_of(node: Node, *lines: tuple[float | None, str], unit: str = "kubelet.service") -> None:
     """The journal of a unit: lines with their seconds since the test began."""
-    texts = [f"[{BOOTED_FOR + after:12.6f}] node {text}\n" for after, text in lines]
+    begins = {after: "[RESTART]" if after is None else f"[{BOOTED_FOR + after:12.6f}]" for after, _ in lines}
+    texts = [f"{begins[after]} node {text}\n" for after, text in lines]
     node.standin(f"log.{unit}", "".join(texts))
 
 
@@ -35,9 +36,9 @@ def test_the_log_of_a_change_that_was_reverted_is_in_the_answer(node: Node) -> N
     log_of(
         node,
         (-5.0, "systemd[1]: kubelet.service: Main process exited, code=killed, status=15/TERM"),
-        *((AFTER_ARMING, f"kubelet[101]: line {number}") for number in range(30)),
-        (AFTER_ARMING, "kubelet[101]: E1124 \x1b[31m--token=abcdef failed to load"),
-        (AFTER_ARMING, EXITED),
+        *((AT_THE_RESTART, f"kubelet[101]: line {number}") for number in range(30)),
+        (AT_THE_RESTART, "kubelet[101]: E1124 \x1b[31m--token=abcdef failed to load"),
+        (AT_THE_RESTART, EXITED),
         (300.0, "kubelet[102]: I1124 started with the old files"),
     )
     report = node.apply(order(new={CONFIG: b"DEAD\n"}))
@@ -50,7 +51,7 @@ def test_the_log_of_a_change_that_was_reverted_is_in_the_answer(node: Node) -> N
 
 
 def test_a_log_of_long_lines_is_cut(node: Node) -> None:
-    log_of(node, *((AFTER_ARMING, f"kubelet[101]: {number} {'x' * 3000}") for number in range(9)))
+    log_of(node, *((AT_THE_RESTART, f"kubelet[101]: {number} {'x' * 3000}") for number in range(9)))
     report = node.apply(order(new={CONFIG: b"DEAD\n"}))
     assert reverted_and_healthy(report)
     assert report.log is not None
@@ -60,8 +61,8 @@ def test_a_log_of_long_lines_is_cut(node: Node) -> None:
 
 def test_the_log_is_that_of_the_runtime_that_failed(node: Node) -> None:
     node.serve("containerd.service", "containerd")
-    log_of(node, (AFTER_ARMING, "kubelet[101]: fine"))
-    log_of(node, (AFTER_ARMING, "containerd[301]: failed to load TOML"), unit="containerd.service")
+    log_of(node, (AT_THE_RESTART, "kubelet[101]: fine"))
+    log_of(node, (AT_THE_RESTART, "containerd[301]: failed to load TOML"), unit="containerd.service")
     node.write("/etc/containerd/config.toml", b"old\n")
     old = {"/etc/containerd/config.toml": b"old\n"}
     units = ("containerd.service", "kubelet.service")
@@ -79,7 +80,7 @@ def test_a_journal_that_hangs_delays_no_revert(node: Node) -> None:
 
 def test_a_requested_revert_has_the_log_if_the_controller_asks(node: Node) -> None:
     assert node.apply().healthy
-    log_of(node, (AFTER_ARMING, EXITED), (500.0, "kubelet[102]: with the old files"))
+    log_of(node, (AT_THE_RESTART, EXITED), (500.0, "kubelet[102]: with the old files"))
     command = agent_call.revert(PROGRAM, tx="t1", run="run-1", counter=1, evidence=True, sudo=False, deadline=60)
     assert node.report("revert", command).log == LastLog("code=exited, status=1/FAILURE", (EXITED,))
     assert node.apply(order("t2")).healthy
@@ -90,7 +91,7 @@ def test_the_log_of_a_change_that_its_guard_reverted_is_in_the_next_answer(node:
     """No answer could have it when the guard fired. Lines from before the change and after the revert are not in it."""
     assert node.apply(order(guard=120)).healthy
     before = (-60.0, "kubelet[100]: before the change")
-    log_of(node, before, (AFTER_ARMING, EXITED), (500.0, "kubelet[102]: with the old files"))
+    log_of(node, before, (AT_THE_RESTART, EXITED), (500.0, "kubelet[102]: with the old files"))
     node.pass_time(130)
     assert node.trigger("guard") == 0
     node.kubelet_started(0)
@@ -106,7 +107,7 @@ def test_a_kubelet_that_a_guard_did_not_restart_has_no_log_of_its_change(node: N
     node.write("/etc/containerd/config.toml", b"old\n")
     old, new = {"/etc/containerd/config.toml": b"old\n"}, {"/etc/containerd/config.toml": b"new\n"}
     assert node.apply(order(old=old, new=new, units=("containerd.service",), arguments=())).healthy
-    log_of(node, (AFTER_ARMING, "kubelet[101]: fine"))
+    log_of(node, (AT_THE_RESTART, "kubelet[101]: fine"))
     node.pass_time(130)
     assert node.trigger("guard") == 0
     assert node.status("t1").log is None

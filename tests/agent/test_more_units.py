@@ -261,6 +261,6 @@ def test_a_folder_that_cannot_be_made_is_found_before_arming(node: Node) -> None
         '#!/bin/sh\ncase "$*" in *kubelet.service.d) exit 1 ;; esac\nexec /bin/mkdir "$@"\n'
     )
     (node.bin / "mkdir").chmod(0o755)
-    assert node.apply().reference == "no-room"
+    assert node.apply().reference == "staging-failed"
     assert node.files() == OLD
     assert node.strays() == []

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "journalctl",
     "tail",
     "sed",
+    "ls",
     "lsattr",
     "tr",
 }

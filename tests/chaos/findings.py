@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-TOP = frozenset({"lock", "holder", "token", "touched", "tx"})
+TOP = frozenset({"lock", "holder", "token", "touched", "tx", "voided"})
 """All files that may be in /var/lib/rollout."""
 
 BESIDE = {"beside.1": {"beside.1", "new.1"}, "beside.2": {"beside.2", "new.2"}}
@@ -149,12 +149,17 @@ def _in_state(seen: Seen, known: Known) -> Told:
     for tx, names in sorted(seen.state.items()):
         if tx and tx not in state_of:
             yield Harm.LEFT, f"{tx} has no receipt: {' '.join(sorted(names))}"
-        elif tx and (more := names - usual.get(state_of[tx], names) - _beside(names)):
+        elif tx and (more := names - usual.get(state_of[tx], names) - _beside(names) - _places(names)):
             yield Harm.LEFT, f"{tx} ({state_of[tx]}) has {' '.join(sorted(more))}"
 
 
 def _beside(names: frozenset[str]) -> set[str]:
     return {name for mark, tried in BESIDE.items() if mark in names for name in tried}
+
+
+def _places(names: frozenset[str]) -> set[str]:
+    """When a requested revert of a confirmed transaction was: in a name, since a revert needs no room."""
+    return {name for name in names if name.startswith("place.")}
 
 
 def _folder(seen: Seen, receipt: Mapping[str, str]) -> frozenset[str]:

@@ -23,7 +23,7 @@ from tests.story.silent import silent
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(2)]
 
-OURS = {"lock", "holder", "token", "touched", "tx"}
+OURS = {"lock", "holder", "token", "touched", "tx", "voided"}
 """What may remain on a node, in /var/lib/rollout."""
 
 
