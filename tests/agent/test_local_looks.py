@@ -10,7 +10,7 @@ import pytest
 
 from rollout.core.model.report import Outcome
 from rollout.kubelet.agent.agent_call import Measure, NodeCommand
-from tests.agent.node import OLD, Node
+from tests.agent.node import OLD, SOCKETS, Node, listening
 from tests.agent.test_second_chances import wrap
 
 pytestmark = pytest.mark.process
@@ -59,6 +59,9 @@ def test_bash_opens_the_connection_itself(node: Node, status: str, health: str) 
     node.environment["BASH_ENV"] = str(startup)  # what a login sets is not read
     (node.bin / "curl").write_text(f"#!/bin/sh\necho asked >>{node.at('/run/standin/curl')}\nexit 7\n")
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        port = server.getsockname()[1]
+        node.write("/proc/net/tcp", (SOCKETS + listening("0100007F", port, 4242)).encode())
         asked = bytearray()
 
         def answer() -> None:
@@ -70,7 +73,7 @@ def test_bash_opens_the_connection_itself(node: Node, status: str, health: str) 
 
         thread = threading.Thread(target=answer)
         thread.start()
-        measured = node.status(measure=Measure(healthz_port=server.getsockname()[1]))
+        measured = node.status(measure=Measure(healthz_port=port))
         thread.join()
     assert measured.measurement is not None
     assert (measured.measurement.healthz, bytes(asked)) == (health, b"GET /healthz HTTP/1.0\r\n\r\n")
