@@ -103,7 +103,6 @@ class Node:
             "/proc/uptime": f"{BOOTED_FOR:.2f} 0.00\n",
             "/proc/self/mountinfo": "29 1 254:0 / / rw - ext4 /dev/vda rw\n",
             "/proc/100/cmdline": "kubelet\0--config=/var/lib/kubelet/config.yaml\0",
-            "/proc/net/tcp": SOCKETS + listening("0100007F", 10248, 4242),
             "/run/standin/calls": "",
             "/run/standin/pid.100.running": "",
             "/etc/systemd/system/kubelet.service": "[Service]\n",
@@ -111,11 +110,10 @@ class Node:
             target = root / path[1:]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
-        (root / "proc/100/fd").mkdir()
-        (root / "proc/100/fd/3").symlink_to("socket:[4242]")
         (root / "etc/systemd/system/basic.target.wants").mkdir()
         (root / "run/systemd/transient").mkdir(parents=True)
         node = cls(root, shell, tools)
+        node.kubelet_listens()
         for logical, content in OLD.items():
             if content is not None:
                 node.write(logical, content)
@@ -162,6 +160,13 @@ class Node:
     def kubelet_started(self, ago: float) -> None:
         """The running kubelet's process is this many seconds old."""
         self.standin("unit", f"started={round((self.now() - ago) * 1e6)}\n")
+
+    def kubelet_listens(self) -> None:
+        """Its only process, the kubelet's, listens on 127.0.0.1:10248."""
+        self.write("/proc/net/tcp", (SOCKETS + listening("0100007F", 10248, 4242)).encode())
+        (process,) = self.at("/proc").glob("[0-9]*")
+        (process / "fd").mkdir()
+        (process / "fd/3").symlink_to("socket:[4242]")
 
     def serve(self, unit: str, *words: str, pid: int = 300) -> None:
         """A container runtime's unit, running, and its process with this command line."""

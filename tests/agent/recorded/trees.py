@@ -46,6 +46,7 @@ def node_as_left(fresh: Node, commit: str, state: str) -> Node:
         trees.extractall(fresh.root.parent, members, filter="fully_trusted")  # noqa: S202 - recorded by us
     (fresh.root.parent / state).rename(fresh.root)
     said_root(fresh.root, HERE, str(fresh.root))
+    fresh.kubelet_listens()  # recorded trees have no sockets: older agents did not read them
     same_kubelet(fresh)
     return fresh
 
