@@ -14,9 +14,8 @@ from rollout.core.model.pods import BY_HAND
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.plans import history
-from rollout.core.plans.fleet_comparison import Jumps
 from rollout.core.plans.history import Around
-from rollout.core.plans.planning import NO_JUMPS, Decided, plan_of
+from rollout.core.plans.planning import Decided, plan_of
 from rollout.core.plans.registry_load import NodePulls
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -41,12 +40,10 @@ def build_plan(
     around: Around = NOTHING_KNOWN,
     assumed: int | None = None,
     trace: Keep = keep_nothing,
-    jumps: Jumps = NO_JUMPS,
 ) -> Plan:
     """The plan for the selected nodes (names of the inventory). Mistakes in settings are one ``InputError``.
 
     ``assumed``: kubelets newer than every known one are treated as this minor (37 is 1.37); ``None``: they are refused.
-    ``jumps``: the bastions on the way to nodes, as far as they are known here.
     ``trace`` stores the trace of an error inside rollout with one node, and returns where.
     """
     _check_fleet(inventory, fleet)
@@ -70,7 +67,6 @@ def build_plan(
         {name: content for each in changed for name, content in each.blobs.items()},
         _remarks(inventory, fleet, [name for name in selection if name not in passed_over], around, seen),
         way_back=way_back,
-        jumps=jumps,
     )
     foreseen = {each.decided.node.name: each.foreseen for each in changed}
     return foresight.on(made, foreseen, [one.asking for one in seen.values()])

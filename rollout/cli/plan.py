@@ -107,9 +107,7 @@ def plan(
     fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, selection)
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
-    made = make_plan(
-        session, inventory, policy, fleet, selection, limit, overrides, assumed, saved=snapshot is not None
-    )
+    made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
     _say_frozen(session, cluster, fleet)
     del fleet  # with 100,000 nodes it is large
     digest, content = plan_codec.sealed(made)

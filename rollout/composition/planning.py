@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.zones import SystemZones
@@ -50,6 +51,7 @@ def read_over(
     access, keep = session.access(inventory, selection), session.traces.keep
     fleet = snapshot_fleet(inventory, access, nodes, SystemClock(), keep, goes_on=goes_on)
     sources = session.sources()
+    fleet = replace(fleet, jumps=session.jumps(inventory, selection))
     return with_running(fleet, inventory, session.past(), sources, session.kubeconfig, keep)
 
 
@@ -62,19 +64,11 @@ def make_plan(
     limit: str,
     overrides: Sequence[str],
     assumed: int | None = None,
-    *,
-    saved: bool = False,
 ) -> Plan:
-    """``saved``: ``fleet`` is a saved snapshot, so how its nodes are reached is not known here.
-
-    ``assumed``: kubelets newer than rollout knows are treated as this minor.
-    """
+    """``assumed``: kubelets newer than rollout knows are treated as this minor."""
     said = {setting.name: setting for setting in map(parse_override, overrides)}
     known = last_revert_times(session.past(), inventory.cluster)
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
     zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), SystemZones())
     settings = settings_of(inventory, policy, said)
-    jumps = {} if saved else session.jumps(inventory, selection)
-    return build_plan(
-        inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep, jumps
-    )
+    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)

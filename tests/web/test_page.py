@@ -169,7 +169,7 @@ def test_a_state_is_a_word_and_a_sign_not_only_a_colour(browser: Browser, fleet:
         becomes(page, "document.getElementById('rows').textContent.includes('↩ reverted')")
         assert text(page, ".legend >> nth=0").split() == [
             "confirmed", "↩", "reverted", "✗", "failed", "!", "refused", "?", "unreachable", "?", "unknown", "▸", "applying",
-            "or", "applied", "–", "skipped", "·", "pending",
+            "or", "applied", "–", "skipped", "×", "gone", "·", "pending",
         ]  # fmt: skip
 
 

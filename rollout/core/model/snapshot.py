@@ -178,12 +178,16 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
-    """The result of one reading of a fleet. ``taken`` is wall time (ISO 8601, UTC, seconds), for display."""
+    """The result of one reading of a fleet. ``taken`` is wall time (ISO 8601, UTC, seconds), for display.
+
+    ``jumps``: node → the bastions on the way to it, the nearest first. Nodes whose way is not known are missing.
+    """
 
     cluster: str
     inventory_digest: str
     taken: str
     nodes: Mapping[str, Snapshot | Unread]
+    jumps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 # File contents by their digest: stored once, however many nodes have them.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
@@ -25,9 +24,7 @@ from rollout.core.model.plan import (
 )
 from rollout.core.model.playbook import Policy, RevertTimes, SoakData, WaveKind, WaveRule
 from rollout.core.model.snapshot import FleetSnapshot, Receipt, Snapshot, Token, highest_believed
-from rollout.core.plans.fleet_comparison import Jumps, inventory_settings
-
-NO_JUMPS: Jumps = MappingProxyType({})
+from rollout.core.plans.fleet_comparison import inventory_settings
 
 # Which node goes in which wave. Deterministic: the same changes in the same inventory give the same waves.
 #
@@ -192,7 +189,6 @@ def plan_of(
     blobs: Mapping[str, bytes],
     remarks: Iterable[Remark] = (),
     way_back: RevertTimes | None = None,
-    jumps: Jumps = NO_JUMPS,
 ) -> Plan:
     """The plan with everything that apply needs, so that apply asks for nothing again."""
     settings = inventory_settings(inventory)
@@ -214,7 +210,7 @@ def plan_of(
         nodes={
             entry.node.name: replace(
                 _planned(entry, group_of[entry.node.name], wave_of[entry.node.name]),
-                jumps=jumps.get(entry.node.name),
+                jumps=fleet.jumps.get(entry.node.name),
                 settings=settings.get(entry.node.name, ""),
             )
             for entry in entries

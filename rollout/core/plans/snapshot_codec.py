@@ -19,10 +19,12 @@ from rollout.core.text.json_text import Json, ShapeError
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 5
+VERSION = 6
+_WITHOUT_JUMPS = 5
+"""A version that is still read: how its nodes are reached is not known."""
 MOST_BYTES = 512 * 1024 * 1024
 _TEXTS = ("cluster", "inventory_digest", "taken")
-_KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread")
+_KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread", "jumps")
 """In the order in which they stand: a node is read with its kind, and a kind with its contents."""
 _WHOLE = frozenset({"files", "runtimes", "command_line"})
 """Nodes of a kind have the same of these."""
@@ -56,6 +58,7 @@ def encode(fleet: FleetSnapshot) -> bytes:
         "kinds": _lines(dict(kinds.values())),
         "read": _lines(read),
         "unread": _lines(unread),
+        "jumps": _lines(fleet.jumps),
     }
     return ("{\n" + ",\n".join(f'"{key}": {parts[key]}' for key in _KEYS) + "\n}\n").encode()
 
@@ -97,7 +100,7 @@ class _Parts:
             inner = json_text.converter(Unread)
             self.nodes |= {name: inner.decode(value, f"unread.{name}") for name, value in _entries(stream)}
         else:
-            kind = tuple[str, ...] if key == "order" else str
+            kind = {"order": tuple[str, ...], "jumps": Mapping[str, tuple[str, ...]]}.get(key, str)
             self.values[key] = json_text.converter(kind).decode(stream.value(), key)
 
     def _fill(self, state: FileState) -> FileState:
@@ -127,7 +130,7 @@ def _fleet(stream: JsonStream, file: str) -> FleetSnapshot:
         if key != next(expected, None):
             raise ShapeError(f"{key[:80]!r} is unknown, or another key is missing before it")
         if key == "version":
-            _check_version(stream.value(), file)
+            expected = iter(_keys_of(stream.value(), file))
         else:
             parts.take(key, stream)
     stream.end()
@@ -139,10 +142,15 @@ def _fleet(stream: JsonStream, file: str) -> FleetSnapshot:
     return FleetSnapshot(nodes={name: parts.nodes[name] for name in order}, **parts.values)
 
 
-def _check_version(found: Json, file: str) -> None:
-    if found != VERSION:
-        said = printable(str(found), 40)
-        raise _error("snapshot-version", f"{file} is a snapshot of version {said}; this rollout reads {VERSION}")
+def _keys_of(version: Json, file: str) -> tuple[str, ...]:
+    """The keys that follow the version in a file of this version."""
+    if version == VERSION:
+        return _KEYS[1:]
+    if version == _WITHOUT_JUMPS:
+        return tuple(key for key in _KEYS[1:] if key != "jumps")
+    said = printable(str(version), 40)
+    reads = f"this rollout reads {_WITHOUT_JUMPS} and {VERSION}"
+    raise _error("snapshot-version", f"{file} is a snapshot of version {said}; {reads}")
 
 
 def _entries(stream: JsonStream) -> Iterator[tuple[str, Json]]:

@@ -41,6 +41,19 @@ def test_everything_a_node_can_report_survives() -> None:
     assert snapshot_codec.decode(snapshot_codec.encode(empty), "s.json") == empty
 
 
+def test_the_ways_to_nodes_are_stored_and_a_snapshot_of_before_has_none() -> None:
+    ways = {name: ("bastion-a", "bastion-b")[: at % 3] for at, name in enumerate(FOUND.nodes)}
+    snapshot = replace(mixed(FOUND), jumps=ways)
+    found = snapshot_codec.encode(snapshot)
+    assert snapshot_codec.decode(found, "s.json") == snapshot
+    document = json.loads(found)
+    document.pop("jumps")
+    assert snapshot_codec.decode(json.dumps({**document, "version": 5}).encode(), "s.json") == mixed(FOUND)
+    for version, key in ((6, {}), (5, {"jumps": {}})):
+        with pytest.raises(InputError, match="snapshot-unreadable"):
+            snapshot_codec.decode(json.dumps({**document, "version": version, **key}).encode(), "s.json")
+
+
 def test_contents_and_kinds_are_held_once() -> None:
     small = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:1]})))
     large = len(snapshot_codec.encode(fleet(FOUND, {name: kubeadm(name) for name in list(FOUND.nodes)[:2]})))
@@ -97,6 +110,8 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
         lambda document: document.update(kinds=document.pop("kinds")),
         lambda document: document["unread"]["b"].update(message=None),
         lambda document: document.pop("version"),
+        lambda document: document.update(jumps={"a": [1]}),
+        lambda document: document.update(jumps={"a": None}),
     ],
 )
 def test_inconsistent_snapshots(edit: Callable[[dict[str, Any]], object]) -> None:
