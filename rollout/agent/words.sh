@@ -17,8 +17,8 @@ finish() {
   exit 0
 }
 
-refuse() { # REFERENCE TEXT
-  say "refused $*"
+refuse() { # REFERENCE TEXT: its last line, because a tool may report several, and each other one would be a line of the answer
+  say "refused $1 ${2##*"$NL"}"
   finish
 }
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
+import shutil
+import subprocess
+from importlib import resources
 
 import pytest
 from hypothesis import given
@@ -18,7 +21,7 @@ from rollout.kubelet.agent import agent_call, conversation
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 from rollout.kubelet.agent.agent_lines import READERS, answered
-from tests.agent.node import order
+from tests.agent.node import SHELLS, order
 from tests.cost import calls
 
 pytestmark = pytest.mark.process
@@ -36,6 +39,17 @@ def report(stdout: bytes, verb: str = "apply", *, status: int | None = 0, stderr
 
 
 # ------------------------------------------------------------------------------------------------------------- calls
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_refusal_is_one_line_whatever_a_tool_reported(shell: str) -> None:
+    said = "mkdir: a: No space left on device\nmkdir: b: No space left on device"
+    words = (resources.files("rollout.agent") / "words.sh").read_text()
+    script = f"NL='\n' verb=apply framed=x spoken=''\n{words}\nlog() {{ :; }}\nrefuse no-room \"$1\"\n"
+    command = ([shutil.which(shell) or shell] + ["sh"] * (shell == "busybox")) + ["-c", script, shell, said]
+    found = report(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (found.outcome, found.reference) == (Outcome.REFUSED, "no-room")
+    assert found.message == "mkdir: b: No space left on device"
 
 
 def test_a_command_names_the_digest_of_what_is_sent() -> None:
