@@ -23,6 +23,7 @@ SIGNED = "host-certificate"
 UNREACHED = {
     "adapters.agent_program:joined": "our own program",
     "adapters.alertmanager:Alertmanager.standing": "as `firing`, which a reader reaches",
+    "adapters.apprise_postman:": "the operator's own addresses of notices",
     "adapters.journal.": "the journal of this user, private and chained",
     "adapters.kubernetes.cluster:": "hands each object of an answer to `objects` and `pods`, which readers reach",
     "adapters.kubernetes.credentials:_failed": "the end of a text; see `_last_words`",
@@ -32,7 +33,7 @@ UNREACHED = {
     "adapters.ssh_signatures:": "what ssh-keygen prints; see tests/adapters",
     "app.": "values of a run; what nodes answer is read in `kubelet.agent`",
     "core.health_gates.name_pattern:_named": "our own names of nodes",
-    "core.plans.kubeadm_patches:_fields": "a plan of ours",
+    "core.plans.kubeadm_patches:": "plans of ours",
     "core.presentation.doctor_fixes:fix": "our own references",
     "core.reading.guesses:_reachable": "addresses of found nodes, compared only",
     "core.run.": "values of a run",
@@ -71,7 +72,16 @@ def _noting(seen: set[tuple[str, int]]) -> Iterator[None]:
         sys.setprofile(before)
 
 
+def _forget_what_was_read_before() -> None:
+    """Tests that ran before have left results in caches: a reader behind one would not be called."""
+    for module in [each for name, each in sys.modules.items() if name.startswith("rollout.")]:
+        for value in list(vars(module).values()):
+            if callable(clear := getattr(value, "cache_clear", None)):
+                clear()
+
+
 def test_every_parser_meets_hostile_texts() -> None:
+    _forget_what_was_read_before()
     seen: set[tuple[str, int]] = set()
     for target in TARGETS.values():
         if target.name != SIGNED:
