@@ -49,7 +49,8 @@ def test_the_ways_to_nodes_are_stored_and_a_snapshot_of_before_has_none() -> Non
     document = json.loads(found)
     document.pop("jumps")
     assert snapshot_codec.decode(json.dumps({**document, "version": 5}).encode(), "s.json") == mixed(FOUND)
-    for version, key in ((6, {}), (5, {"jumps": {}})):
+    wrong: list[tuple[int, dict[str, Any]]] = [(6, {}), (5, {"jumps": {}})]
+    for version, key in wrong:
         with pytest.raises(InputError, match="snapshot-unreadable"):
             snapshot_codec.decode(json.dumps({**document, "version": version, **key}).encode(), "s.json")
 
