@@ -180,7 +180,7 @@ class Unread:
 class FleetSnapshot:
     """The result of one reading of a fleet. ``taken`` is wall time (ISO 8601, UTC, seconds), for display.
 
-    ``jumps``: node → the bastions on the way to it, the nearest first. Nodes whose way is not known are missing.
+    ``jumps``: node → the bastions on the way to it, the nearest first. Nodes with an unknown way are missing.
     """
 
     cluster: str

@@ -49,10 +49,10 @@ def test_the_ways_to_nodes_are_stored_and_a_snapshot_of_before_has_none() -> Non
     document = json.loads(found)
     document.pop("jumps")
     assert snapshot_codec.decode(json.dumps({**document, "version": 5}).encode(), "s.json") == mixed(FOUND)
-    wrong: tuple[dict[str, object], ...] = ({"version": 6}, {"version": 5, "jumps": {}})
-    for keys in wrong:
+    wrong: list[tuple[int, dict[str, Any]]] = [(6, {}), (5, {"jumps": {}})]
+    for version, key in wrong:
         with pytest.raises(InputError, match="snapshot-unreadable"):
-            snapshot_codec.decode(json.dumps({**document, **keys}).encode(), "s.json")
+            snapshot_codec.decode(json.dumps({**document, "version": version, **key}).encode(), "s.json")
 
 
 def test_contents_and_kinds_are_held_once() -> None:
