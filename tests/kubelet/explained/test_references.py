@@ -36,6 +36,8 @@ OTHER_WORDS = frozenset(
         "log-unreadable",
         "machine-id",
         "max-concurrent-downloads",
+        "not-its-own",
+        "not-observed",
         "oom-score-adj",
         "read-only-port",
         "restart-kubelet",
@@ -49,7 +51,7 @@ OTHER_WORDS = frozenset(
         "verdict-word",
     }
 )
-"""Words that look like references to ``wire_names``: flags, facts of nodes, layouts, kinds of disruption."""
+"""Words that look like references to ``wire_names``: flags, facts of nodes, layouts, kinds of disruption, what a node answers of its health port."""
 
 
 def printed() -> set[str]:
