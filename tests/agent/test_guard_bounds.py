@@ -61,7 +61,7 @@ def test_a_receipt_contains_the_limit(tmp_path: Path) -> None:
     before = round(node.now() * 1000)
     assert node.apply(order(guard=120)).healthy
     receipt = node.receipt()
-    assert int(receipt["deadline"]) == before + 120_000
+    assert 0 <= int(receipt["deadline"]) - 120_000 - before < 1000, "the node's clock moves while a step waits"
     assert int(receipt["limit"]) - int(receipt["deadline"]) == 150_000
 
 
