@@ -301,13 +301,13 @@ def test_a_node_that_changed_since_the_plan_is_refused_and_not_touched(few: Site
     found = where(few)
     assert {(entry["nodes"], entry["state"], entry["reference"]) for entry in found["troubles"]} == {
         ("small-002", "refused", "drifted"),
-        ("small-062", "refused", "machine-id-changed"),
+        ("small-062", "gone", "machine-id-changed"),
     }
     drifted = next(entry for entry in found["troubles"] if entry["reference"] == "drifted")
     assert "/var/lib/kubelet/config.yaml" in drifted["message"], "the file is named"
     assert few.everything("small-002", "small-062") == before
     assert transactions(few, "small-002") == transactions(few, "small-062") == []
-    assert found["counts"] == {"confirmed": 4, "refused": 2}
+    assert found["counts"] == {"confirmed": 4, "gone": 1, "refused": 1}
     nothing_left(few, *FEW)
 
 

@@ -18,7 +18,7 @@ from rollout.core.run.records import Nodes
 from rollout.core.run.soak import begin_soak, soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
-from rollout.core.run.transitions import ResolvedTrigger
+from rollout.core.run.transitions import ANOTHER_MACHINE, ResolvedTrigger
 
 # What happens on ticks: nodes that did not answer are read again, and restarts start as pace and limits allow.
 
@@ -298,10 +298,15 @@ def _closing(builder: StateBuilder) -> None:
 
 
 def is_out_of_reach(ending: Ending | None, record: NodeRecord) -> bool:
-    """Nodes that are not asked to clean up: those that do not answer or are gone; and, when another run has nodes of ours, those and the nodes left to their guards."""
+    """Nodes that are not asked to clean up: those that do not answer or are gone; and, when another run has nodes of ours, those and the nodes left to their guards.
+
+    A machine that answered under the name of a planned one has our claim: it is asked.
+    """
     if ending is Ending.CLAIMED and (record.reference in FENCES or record.state in IN_MOTION):
         return True
-    return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN, NodeState.GONE)
+    if record.state is NodeState.GONE:
+        return record.reference != ANOTHER_MACHINE
+    return record.state in (NodeState.UNREACHABLE, NodeState.UNKNOWN)
 
 
 def _ended(builder: StateBuilder) -> None:

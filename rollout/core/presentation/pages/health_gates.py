@@ -20,6 +20,9 @@ _COMPARED = re.compile(rf"(?:^|[ ,]){_NUMBER} \(median of \d+.*?{_NUMBER} \(medi
 _RANGE = re.compile(rf"{_NUMBER} to {_NUMBER}; (?:at (most|least) {_NUMBER})?")
 _BEYOND = re.compile(rf"beyond: (?:\{{[^}}]*\}} )?{_NUMBER}.*at (?:most|least) {_NUMBER}")
 
+_MOST = 2000
+"""Characters of evidence that are read: each beginning of a number is compared with all that follows it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -31,6 +34,7 @@ class Number:
 
 def number_in(evidence: str) -> Number | None:
     """The number that a query measured; ``None`` if its evidence has none."""
+    evidence = evidence[:_MOST]
     if found := _COMPARED.search(evidence):
         return Number(float(found[1]), float(found[2]))
     if found := _BEYOND.search(evidence):
