@@ -387,6 +387,7 @@ def test_a_node_that_refuses_because_it_is_another_machine_is_charged_to_nothing
     end = start_apply(THREE, ACCESS, site.tools())
     assert (end.ending, end.nodes["n3"].state, end.nodes["n3"].cause) == (Ending.DONE, NodeState.GONE, None)
     assert end.nodes["n3"].reference == "machine-id-changed"
+    assert site.nodes.agents["n3"].claim.endswith(" ended"), "that machine has answered, and keeps no claim of ours"
 
 
 def test_a_kept_list_without_a_node_does_not_show_that_the_node_left(tmp_path: Path) -> None:
