@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -123,6 +126,24 @@ def test_before_anything_is_armed_a_sync_without_a_result_refuses_and_is_named(n
     assert (report.outcome, report.reference) == (Outcome.REFUSED, "not-durable")
     assert WORDS[end] in report.message
     assert (node.files(), node.strays()) == (OLD, [])
+
+
+def test_a_sync_that_hangs_ends_no_timeout_outside_the_node(node: Node) -> None:
+    """Whoever runs these tests may do it under a timeout: it was ended, and the tests with it."""
+    outside = subprocess.Popen(["/usr/bin/timeout", "3600", node.bin / "hangs"], env=node.env(), start_new_session=True)
+    children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
+    try:
+
+        def hangs() -> bool:
+            return outside.poll() is not None or "3600" in Path(
+                f"/proc/{children.read_text().strip()}/cmdline"
+            ).read_text().split("\0")
+
+        until(hangs, PATIENCE, "it sleeps")
+        assert outside.poll() is None
+    finally:
+        os.killpg(outside.pid, signal.SIGKILL)
+        outside.wait()
 
 
 @pytest.mark.parametrize("end", ENDS)
