@@ -1,17 +1,16 @@
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
-prune() { # remove all but the newest `keep`, the newest confirmed and those under way; the receipt first
+prune() { # remove all but the newest `keep` confirmed ones, what is newer than these, and those under way; the receipt first
   transactions last # what a kept one left on a path is what the path holds, only if none after it was removed
-  count=0 confirmed=''
+  count=0 reverted=0
   for name in $all_tx; do
     load_known "$name"
-    count=$((count + 1))
-    ! keeps_foreign || continue
-    case $r_state in
-      armed | reverting) continue ;;
-      confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;
+    case $r_state in # a reverted one, as each rehearsal, has no change that could be rolled back: it takes the place of no other
+      confirmed) count=$((count + 1)) ;;
+      reverted) reverted=$((reverted + 1)) ;;
     esac
-    [ "$count" -le "$keep" ] || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
+    case $r_state,$count in armed,* | reverting,* | confirmed,1) continue ;; esac
+    keeps_foreign || { [ "$count" -le "$keep" ] && [ "$reverted" -le $((4 * keep)) ]; } || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
   done
 }
 

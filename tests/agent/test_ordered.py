@@ -73,7 +73,7 @@ def test_kept_foreign_bytes_stay_when_older_transactions_are_pruned(node: Node) 
     node.write(CONFIG, b"kubeadm was here\n")
     assert node.revert(force=True).outcome is Outcome.DONE
     node.cleanup()
-    for number in range(2, 5):
+    for number in range(2, 8):
         tx = f"t{number}"
         assert node.apply(order(tx, f"run-{number}", number)).healthy
         assert node.confirm(tx, f"run-{number}", number, keep=1).outcome is Outcome.DONE

@@ -726,7 +726,34 @@ def test_pruning_keeps_the_newest_and_the_last_confirmed(node: Node) -> None:
         node.revert(f"t{number}")
     node.apply(order("t6", old={CONFIG: b"3\n"}, new={CONFIG: b"6\n"}))
     node.confirm("t6", keep=1)
-    assert [receipt.tx for receipt in node.status().receipts] == ["t6"]
+    assert [receipt.tx for receipt in node.status().receipts] == ["t6", "t5", "t4"], "a reverted one takes no place"
+    content = b"6\n"
+    for number in range(7, 11):
+        node.apply(order(f"t{number}", old={CONFIG: content}, new={CONFIG: b"%d\n" % number}))
+        node.revert(f"t{number}")
+    node.apply(order("t11", old={CONFIG: content}, new={CONFIG: b"11\n"}))
+    node.confirm("t11", keep=1)
+    assert [receipt.tx for receipt in node.status().receipts] == ["t11", "t10", "t9", "t8", "t7"]
+
+
+def test_a_rehearsal_takes_no_copy_from_an_earlier_change(node: Node) -> None:
+    """Each canary is applied, reverted, and applied again: two transactions a change."""
+    content = OLD[CONFIG]
+    for number in range(1, 5):
+        new = b"%d\n" % number
+        for attempt in (1, 2):
+            tx = f"t{number}-{attempt}"
+            assert node.apply(order(tx, old={CONFIG: content}, new={CONFIG: new})).healthy
+            assert (node.revert(tx) if attempt == 1 else node.confirm(tx, keep=3)).outcome is Outcome.DONE
+        content = new
+    assert [receipt.tx for receipt in node.status().receipts if receipt.state is ReceiptState.CONFIRMED] == [
+        "t4-2",
+        "t3-2",
+        "t2-2",
+    ]
+    for number in (4, 3, 2):
+        assert node.revert(f"t{number}-2").outcome is Outcome.DONE
+    assert node.read(CONFIG) == b"1\n"
 
 
 def test_a_broken_output_harms_nothing(node: Node) -> None:

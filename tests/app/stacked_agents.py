@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,8 @@ class Applied:
     state: str = "armed"
     cause: str = "-"
     place: int = 0
+    keeps_foreign: bool = False
+    """A forced revert found bytes that no receipt names: they are kept until ``forget``."""
 
     @property
     def last(self) -> int:
@@ -149,9 +152,17 @@ class StackedNode:
         yield from self._state(words["tx"])
 
     def _prune(self, keep: int) -> None:
-        newest = sorted(self.applied, key=lambda each: -each.last)
-        confirmed = next(each for each in newest if each.state == "confirmed")
-        kept = [each for at, each in enumerate(newest) if at < keep or each is confirmed or each.state == "armed"]
+        kept, seen = [], Counter[str]()
+        for each in sorted(self.applied, key=lambda each: -each.last):
+            seen[each.state] += 1
+            newest = each.state == "confirmed" and seen["confirmed"] == 1
+            if (
+                each.state == "armed"
+                or newest
+                or each.keeps_foreign
+                or (seen["confirmed"] <= keep and seen["reverted"] <= 4 * keep)
+            ):
+                kept.append(each)
         self.applied = [each for each in self.applied if each in kept]
 
     def revert(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
@@ -163,8 +174,10 @@ class StackedNode:
             if any(each.state == "armed" and each is not found for each in self.applied):
                 raise RefusedError("armed-by-another", "a transaction is armed")
             for path, versions in found.versions.items():
-                if "force" not in words and self.at(path) not in versions:
-                    raise RefusedError("foreign-bytes", path)
+                if self.at(path) not in versions:
+                    if "force" not in words:
+                        raise RefusedError("foreign-bytes", path)
+                    found.keeps_foreign = True
             found.place = self._next() if found.state == "confirmed" else 0
             for path, (before, _) in found.versions.items():
                 if before is None:
