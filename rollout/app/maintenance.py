@@ -7,7 +7,7 @@ from dataclasses import field
 
 from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
-from rollout.app.node_histories import changes_of_runs, histories, newest_in_force
+from rollout.app.node_histories import cluster_history, newest_in_force
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -47,7 +47,7 @@ class Freed:
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
     """Node → the newest run of the journal with a change in force there. A node that was reverted to an older one has that."""
-    newest = newest_in_force(histories(changes_of_runs(journal, cluster)))
+    newest = newest_in_force(cluster_history(journal, cluster).nodes)
     headers = {run: journal.header(run) for run in dict.fromkeys(newest.values())}
     plans = {run: plan_of(header) for run, header in headers.items()}
     found = {name: _known(headers[run], plan, name) for name, run in newest.items() if (plan := plans[run])}
