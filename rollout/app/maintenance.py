@@ -15,7 +15,16 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.verification import Drift, NodeCheck, Undone, Verification, by_kubeadm, change_standing, drifts
+from rollout.core.model.verification import (
+    ChangeStanding,
+    Drift,
+    NodeCheck,
+    Undone,
+    Verification,
+    by_kubeadm,
+    change_standing,
+    drifts,
+)
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 
@@ -86,7 +95,11 @@ def verify_fleet(
 def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:
     if isinstance(answer, Unread):
         return answer
-    return NodeCheck((*_against_journal(answer, known), *_named(answer, known)), change_standing(answer))
+    drifted = _against_journal(answer, known)
+    # A node removes old receipts, and the change of such a run may be in force again after newer ones were reverted.
+    is_changed = known is not None and not drifted
+    standing = ChangeStanding.CHANGED if is_changed else change_standing(answer)
+    return NodeCheck((*drifted, *_named(answer, known)), standing)
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

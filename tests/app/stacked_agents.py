@@ -36,6 +36,7 @@ class Applied:
     state: str = "armed"
     cause: str = "-"
     place: int = 0
+    keeps_foreign: bool = False
 
     @property
     def last(self) -> int:
@@ -151,7 +152,11 @@ class StackedNode:
     def _prune(self, keep: int) -> None:
         newest = sorted(self.applied, key=lambda each: -each.last)
         confirmed = next(each for each in newest if each.state == "confirmed")
-        kept = [each for at, each in enumerate(newest) if at < keep or each is confirmed or each.state == "armed"]
+        kept = [
+            each
+            for at, each in enumerate(newest)
+            if at < keep or each is confirmed or each.state == "armed" or each.keeps_foreign
+        ]
         self.applied = [each for each in self.applied if each in kept]
 
     def revert(self, words: Mapping[str, str], lines: Sequence[str]) -> Iterator[str]:
@@ -163,8 +168,10 @@ class StackedNode:
             if any(each.state == "armed" and each is not found for each in self.applied):
                 raise RefusedError("armed-by-another", "a transaction is armed")
             for path, versions in found.versions.items():
-                if "force" not in words and self.at(path) not in versions:
-                    raise RefusedError("foreign-bytes", path)
+                if self.at(path) not in versions:
+                    if "force" not in words:
+                        raise RefusedError("foreign-bytes", path)
+                    found.keeps_foreign |= self.at(path) is not None
             found.place = self._next() if found.state == "confirmed" else 0
             for path, (before, _) in found.versions.items():
                 if before is None:

@@ -205,6 +205,7 @@ class Typed:
     known: dict[str, KnownNode] = field(default_factory=lambda: {name: KnownNode() for name in NAMES})
     runs: list[str] = field(default_factory=list)  # that applied a plan, the oldest first
     versions: int = 1
+    keep: int = 9
     done: list[str] = field(default_factory=list)
 
     # -- typing
@@ -223,8 +224,12 @@ class Typed:
         finally:
             journal.close()
 
+    def has(self, name: str, step: Step) -> bool:
+        """Whether the node still has the transaction: a confirm removes the oldest ones."""
+        return any(each.run == step.run for each in self.outside.nodes.nodes[name].applied)
+
     def some(self, names: Sequence[str] = NAMES) -> tuple[str, ...]:
-        return tuple(sorted(self.dice.sample(list(names), self.dice.randint(1, len(names)))))
+        return tuple(sorted(self.dice.sample(list(names), self.dice.randint(1, len(names))))) if names else ()
 
     # -- commands that change something
 
@@ -269,7 +274,7 @@ class Typed:
             waves=(Wave("all", names, 1.0),),
             blobs=blobs,
             gates=(),
-            keep=9,
+            keep=self.keep,
         )
         (self.folder / "p.json").write_bytes(plan_codec.encode(plan))
 
@@ -304,7 +309,11 @@ class Typed:
 
     def roll_back(self, *, dies: bool = False, force: bool = False) -> None:
         run = self.dice.choice(self.runs)
-        names = self.some()
+        names = self.some(
+            [name for name in NAMES if (step := self.known[name].of(run)) is None or self.has(name, step)]
+        )
+        if not names:
+            return
         nodes = {name: self.known[name] for name in names}
         steps = {name: step for name, node in nodes.items() if (step := node.of(run)) is not None and node.is_on(step)}
         kept = {
@@ -346,14 +355,15 @@ class Typed:
 
     def emergency(self) -> None:
         names = self.some()
-        tops = {name: self.known[name].steps[-1] for name in names if self.known[name].steps}
+        there = {name: [step for step in self.known[name].steps if self.has(name, step)] for name in names}
+        tops = {name: steps[-1] for name, steps in there.items() if steps}
         words = ["rollback", "--cluster", SMALL.cluster, "--emergency", "--limit", ",".join(names), "--yes"]
         if not tops:
             self.type(*words, code=2)
             return
         picked = max((step.run for step in tops.values()), key=self.runs.index)
         if self.dice.random() < 0.3:
-            picked = self.dice.choice([step.run for name in names for step in self.known[name].steps])
+            picked = self.dice.choice([step.run for steps in there.values() for step in steps])
             words.insert(1, picked)
         every = ["--every-run"] if self.dice.random() < 0.3 and len(words) == 7 else []
         force = ["--force"] if self.dice.random() < 0.3 else []
@@ -436,10 +446,12 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "tools", tools)
-    sequence = Typed(dice, folder, outside)
+    sequence = Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
     sequence.apply()
     for _ in range(STEPS - 1):
-        match dice.choice(("apply", "apply", "rollback", "forced", "emergency", "killed apply", "killed rollback")):
+        match dice.choice(
+            ("apply", "apply", "rollback", "forced", "forced", "emergency", "killed apply", "killed rollback")
+        ):
             case "apply":
                 sequence.apply()
             case "killed apply":

@@ -63,18 +63,26 @@ Place = tuple[int, int]
 
 
 def expected_files(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
-    """What each path should hold that any of these transactions changed, those of the newest transaction first.
+    """What each path should hold that any of these transactions changed, those of the newest transaction first."""
+    paths = _paths(transactions)
+    newest_first = sorted(transactions, key=lambda found: -found.applied_at)
+    return tuple(
+        paths[path].expected for path in dict.fromkeys(file.path for each in newest_first for file in each.files)
+    )
+
+
+def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
+    """The same of the receipts that a node still has, as far as they show it.
 
     A node removes its oldest transactions, but keeps one with foreign bytes. The removed ones leave a gap in the numbers. Nothing
     is expected of a path with a gap after its last event there: a removed transaction may have changed it since.
     """
     numbers = {number for each in transactions for number in (each.applied_at, each.reverted_at)}
-    paths = _paths(transactions)
-    newest_first = sorted(transactions, key=lambda found: -found.applied_at)
+    ends = {path: found.at for path, found in _paths(transactions).items()}
     return tuple(
-        paths[path].expected
-        for path in dict.fromkeys(file.path for each in newest_first for file in each.files)
-        if sum(number > paths[path].at for number in numbers) >= max(numbers) - paths[path].at
+        each
+        for each in expected_files(transactions)
+        if sum(number > ends[each.path] for number in numbers) >= max(numbers) - ends[each.path]
     )
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
-from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_files, in_force
+from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_by_receipts, in_force
 
 HINTS = frozenset({"replaced-after-start"})
 """References that are only hints: an inode changes for many reasons, some of them harmless."""
@@ -55,7 +55,7 @@ class Verification:
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        return expected_files(self.transactions)
+        return expected_by_receipts(self.transactions)
 
 
 class ChangeStanding(StrEnum):

@@ -12,6 +12,7 @@ from rollout.core.model.transactions import (
     Expected,
     FileVersions,
     NodeTransaction,
+    expected_by_receipts,
     expected_files,
     in_force,
     on_top_of,
@@ -54,6 +55,7 @@ class Played:
     def check(self) -> None:
         touched = {file.path for each in self.transactions for file in each.files}
         shuffled = self.dice.sample(self.transactions, len(self.transactions))
+        assert expected_by_receipts(shuffled) == expected_files(shuffled), "no number is missing"
         found = {each.path: each.digest for each in expected_files(shuffled)}
         assert found == {path: self.files[path] for path in touched}, self.transactions
         for path, stack in self.stacks.items():
@@ -105,10 +107,10 @@ def test_nothing_is_expected_of_a_path_that_a_removed_transaction_may_have_chang
     """A node keeps a transaction with foreign bytes, and removes newer ones: their numbers are missing."""
     kept = NodeTransaction("t1", ReceiptState.REVERTED, 1, (FileVersions("/a", "", "1"),), 2)
     newest = NodeTransaction("t9", ReceiptState.CONFIRMED, 4, (FileVersions("/b", "8", "9"),))
-    assert [each.path for each in expected_files((newest, kept))] == ["/b"], "number 3 is missing"
-    assert [each.path for each in expected_files((replace(newest, applied_at=3), kept))] == ["/b", "/a"]
+    assert [each.path for each in expected_by_receipts((newest, kept))] == ["/b"], "number 3 is missing"
+    assert [each.path for each in expected_by_receipts((replace(newest, applied_at=3), kept))] == ["/b", "/a"]
     far = replace(newest, applied_at=10**30)
-    assert [each.path for each in expected_files((far, kept))] == ["/b"], "a false number costs nothing"
+    assert [each.path for each in expected_by_receipts((far, kept))] == ["/b"], "a false number costs nothing"
 
 
 def test_nothing_is_expected_of_a_file_in_progress() -> None:
