@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rollout.app.following import attendance, late_of, rolled_back_since, silences_left
-from rollout.app.node_histories import changes_of_runs, histories, topmost_above
+from rollout.app.following import attendance, late_of, rolled_back_directly, silences_left
+from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
 from rollout.core.presentation.summary_text import Afterwards
 from rollout.core.run.state import Goal, NodeState, Phase, RunState
@@ -22,11 +22,12 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     run, has_ended = state.order.run, state.phase is Phase.ENDED
     controller = attendance(journal, state.order.cluster, run)
     left = silences_left(journal, run, now) if not has_ended and not controller.alive else ()
-    back = rolled_back_since(journal, run)
-    applied = has_ended and state.order.goal is Goal.APPLY
-    found = histories(changes_of_runs(journal, state.order.cluster)) if applied else {}
+    back, on_top = rolled_back_directly(journal, run), {}
+    if has_ended and state.order.goal is Goal.APPLY:
+        history = cluster_history(journal, state.order.cluster)
+        back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
     return Afterwards(
-        now, controller, left, back, late_of(journal, state), on_top=topmost_above(found).get(run, {}),
+        now, controller, left, back, late_of(journal, state), on_top=on_top,
         is_rolled_back=_is_rolled_back(state, {name for names in back.values() for name in names}),
     )  # fmt: skip
 

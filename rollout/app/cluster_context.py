@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rollout.app.following import plan_of, replay_if_readable
+from rollout.app.following import headers_of, plan_of, replay_if_readable
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing
+from rollout.app.node_histories import ClusterHistory, cluster_history, files_of
 from rollout.app.ports import ApiSources, Journal
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Change, Plan, PlannedNode
 from rollout.core.model.settings import Value
-from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
+from rollout.core.model.snapshot import FleetSnapshot, ReceiptState, Snapshot, Unread
+from rollout.core.model.transactions import expected_files
 from rollout.core.plans.history import Around, KnownNodes, seen_in
 from rollout.core.run.state import Goal, NodeState
 from rollout.errors import RemoteError, StateError
@@ -91,12 +93,15 @@ def with_running(
     plans = _Plans(journal, inventory.cluster)
     ask = _configz(inventory, sources, kubeconfig)
     loaded = {name: plans.loaded(node) for name, node in edited.items()}
+    held = {name: plans.last_known(node) for name, node in edited.items()}
 
     def look(node: Snapshot) -> Snapshot | Unread:
         def failed(told: str) -> Snapshot | Unread:
             return Unread(node.node, READING_FAILED, told)
 
-        return attempt(node.node, lambda: _resolved(node, loaded[node.node], _shown(node, ask)), failed, keep)
+        return attempt(
+            node.node, lambda: _resolved(node, loaded[node.node], _shown(node, ask), held[node.node]), failed, keep
+        )
 
     with ThreadPoolExecutor(WIDTH, thread_name_prefix="configz") as pool:
         known = dict(zip(edited, pool.map(look, edited.values()), strict=True))
@@ -121,16 +126,28 @@ def _shown(node: Snapshot, ask: Asked | None) -> str:
         return ""
 
 
-def _resolved(node: Snapshot, loaded: Mapping[str, bytes], shown: str) -> Snapshot:
+def _resolved(node: Snapshot, loaded: Mapping[str, bytes], shown: str, held: Held) -> Snapshot:
     """A file that contains what was loaded is not stale for its reader."""
     stale = tuple(entry for entry in node.stale if _content(node, entry.path) != loaded.get(entry.path))
     known = replace(node, stale=stale)
-    return replace(known, running=shown or unloaded.effective(known, loaded))
+    running = shown or unloaded.effective(known, loaded)
+    if running:
+        compared = "/configz of the running kubelet" if shown else "the bytes of the run that started this kubelet"
+        return replace(known, running=running, facts={**node.facts, unloaded.COMPARED_WITH: compared})
+    then = unloaded.effective(known, {path: content for path, (content, _) in held.items()})
+    if not then:
+        return known
+    of = "; ".join(f"{path}: {source}" for path, (_, source) in held.items())
+    return replace(known, facts={**node.facts, unloaded.LAST_KNOWN: then, unloaded.COMPARED_WITH: of})
 
 
 def _content(node: Snapshot, path: str) -> bytes | None:
     state = node.files.get(path)
     return state.content if state else None
+
+
+Held = Mapping[str, tuple[bytes, str]]
+"""Path → the last known bytes of a file, and the source, e.g. ``run r1 wrote them``."""
 
 
 class _Plans:
@@ -141,6 +158,7 @@ class _Plans:
         self._cluster = cluster
         self._known: dict[str, Plan | None] = {}
         self._signalled: dict[str, list[tuple[PlannedNode, Change, Plan]]] | None = None
+        self._history: ClusterHistory | None = None
 
     def loaded(self, node: Snapshot) -> Mapping[str, bytes]:
         """Path → the bytes that the running process loaded, for files that a run of this journal wrote."""
@@ -150,6 +168,44 @@ class _Plans:
                 run = next((receipt.run for receipt in node.receipts if receipt.tx == tx), "")
                 found |= self._written(run, node.node)
         return found
+
+    def last_known(self, node: Snapshot) -> Held:
+        """Of the kubelet's files that changed since its start: what runs left there, else what the newest plan has read there."""
+        paths = [entry.path for entry in node.stale if entry.unit == UNIT]
+        left = self._left_by_runs(node) if paths else {}
+        runs = [header.run for header in headers_of(self._journal, self._cluster)[:MOST_RUNS]] if paths else []
+        read = {
+            file.path: (plan.blobs[file.before], f"the plan of run {run} read them")
+            for run in reversed(runs)
+            if (plan := self._plan_for(run, node)) is not None
+            for file in self._change(plan, node).files
+            if file.before in plan.blobs
+        }
+        return {path: found for path in paths if (found := left.get(path) or read.get(path))}
+
+    def _left_by_runs(self, node: Snapshot) -> Held:
+        if self._history is None:
+            self._history = cluster_history(self._journal, self._cluster)
+        known = self._history.nodes.get(node.node, ())[-MOST_RUNS:]
+        plans = {each.tx: plan for each in known if (plan := self._plan_for(each.tx, node)) is not None}
+        filled = [replace(each, files=files_of(plans[each.tx])[node.node]) for each in known if each.tx in plans]
+        found: dict[str, tuple[bytes, str]] = {}
+        for expected in expected_files(filled):
+            content = plans[expected.tx].blobs.get(expected.digest)
+            if content is not None:
+                verb = "restored" if expected.state is ReceiptState.REVERTED else "wrote"
+                by = f"the rollback of run {expected.tx}" if verb == "restored" else f"run {expected.tx}"
+                found[expected.path] = (content, f"{by} {verb} them")
+        return found
+
+    def _plan_for(self, run: str, node: Snapshot) -> Plan | None:
+        """``None``: it has no plan for this machine."""
+        plan = self._plan(run)
+        known = plan.nodes.get(node.node) if plan is not None else None
+        return plan if known is not None and known.machine_id == node.machine_id else None
+
+    def _change(self, plan: Plan, node: Snapshot) -> Change:
+        return next(group.change for group in plan.groups if group.name == plan.nodes[node.node].group)
 
     def _by_signal(self, node: Snapshot) -> Iterator[tuple[str, bytes]]:
         """Files that a process loaded by SIGHUP. The node's own record of it is gone after a ``forget``.

@@ -169,7 +169,7 @@ def follow(journal: PastRuns, run: str, wait: Callable[[float], None]) -> Iterat
         wait(LOOK_EVERY)
 
 
-def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
+def rolled_back_directly(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
     """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
     found: dict[str, tuple[str, ...]] = {}
     for later in _rollbacks_of(journal, run):

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
-from rollout.app.node_histories import changes_of_runs, histories, newest_in_force
+from rollout.app.node_histories import cluster_history, newest_in_force
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -15,7 +15,16 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.verification import Drift, NodeCheck, Undone, Verification, by_kubeadm, change_standing, drifts
+from rollout.core.model.verification import (
+    ChangeStanding,
+    Drift,
+    NodeCheck,
+    Undone,
+    Verification,
+    by_kubeadm,
+    change_standing,
+    drifts,
+)
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
 
@@ -47,7 +56,7 @@ class Freed:
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
     """Node → the newest run of the journal with a change in force there. A node that was reverted to an older one has that."""
-    newest = newest_in_force(histories(changes_of_runs(journal, cluster)))
+    newest = newest_in_force(cluster_history(journal, cluster).nodes)
     headers = {run: journal.header(run) for run in dict.fromkeys(newest.values())}
     plans = {run: plan_of(header) for run, header in headers.items()}
     found = {name: _known(headers[run], plan, name) for name, run in newest.items() if (plan := plans[run])}
@@ -86,7 +95,11 @@ def verify_fleet(
 def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:
     if isinstance(answer, Unread):
         return answer
-    return NodeCheck((*_against_journal(answer, known), *_named(answer, known)), change_standing(answer))
+    drifted = _against_journal(answer, known)
+    # A node removes old receipts, and the change of such a run may be in force again after newer ones were reverted.
+    is_changed = known is not None and not drifted
+    standing = ChangeStanding.CHANGED if is_changed else change_standing(answer)
+    return NodeCheck((*drifted, *_named(answer, known)), standing)
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

@@ -1,21 +1,22 @@
 """What runs did to each node, from the journal alone: the same transactions as the node's receipts, a run for each.
 
-Ended runs are read from their summaries, so a hundred of them take no time. Files come from plans, which are read only for
-the runs that are asked for.
+Ended runs are read from their summaries, so a hundred of them take no time. Files come from plans. Plans are read only for
+nodes where a run was reverted below a newer one: there a file decides which of the two is in force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from rollout.app.following import headers_of, plan_of, replay_if_readable
+from rollout.app.following import headers_of, plan_of, replay_if_readable, rolled_back_directly
 from rollout.app.ports import PastRuns
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.model.transactions import UNDER_WAY, FileVersions, NodeTransaction, in_force
+from rollout.core.model.transactions import UNDER_WAY, FileVersions, NodeTransaction, in_force, undone_at
+from rollout.core.model.verification import KUBEADM_CONFIG
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.state import Goal, NodeState
@@ -54,6 +55,69 @@ def histories(runs: Iterable[RunChanges]) -> Histories:
                 if (known := found.get(name, {}).get(run)) is not None:
                     found[name][run] = replace(known, state=ReceiptState.REVERTED, reverted_at=place)
     return {name: tuple(known.values()) for name, known in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHistory:
+    """The transactions of the nodes of a cluster. ``runs``: the run that each place is of, the place 1 first."""
+
+    nodes: Histories
+    runs: tuple[str, ...]
+
+    def undone(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """Run → rollback → nodes where that rollback reverted an older run, and with it restored all files of this one."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for name, known in self.nodes.items():
+            for run, place in undone_at(known).items():
+                by = found.setdefault(run, {})
+                rollback = self.runs[place - 1]
+                by[rollback] = (*by.get(rollback, ()), name)
+        return found
+
+    def restored(self) -> Mapping[str, frozenset[str]]:
+        """Run → nodes where it is reverted, and the forced revert of a newer run wrote its files again."""
+        found: dict[str, frozenset[str]] = {}
+        for name, known in self.nodes.items():
+            for each in in_force(known):
+                if each.state is ReceiptState.REVERTED:
+                    found[each.tx] = found.get(each.tx, frozenset()) | {name}
+        return found
+
+    def rolled_back(self, run: str, directly: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        """Rollback → nodes without the change of ``run`` since, the oldest rollback first. ``directly``: those that reverted it."""
+        restored = self.restored().get(run, frozenset())
+        found = {by: tuple(name for name in names if name not in restored) for by, names in directly.items()}
+        for by, names in self.undone().get(run, {}).items():
+            found[by] = (*found.get(by, ()), *names)
+        return {by: found[by] for by in sorted(found, key=self._place) if found[by]}
+
+    def _place(self, run: str) -> int:
+        return self.runs.index(run) if run in self.runs else -1
+
+
+def cluster_history(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> ClusterHistory:
+    """What the runs of a cluster did, with the files of nodes where they decide. ``spared``: as for ``changes_of_runs``."""
+    known = changes_of_runs(journal, cluster, spared)
+    found = histories(known)
+    mixed = {name for name, transactions in found.items() if _reverted_below(transactions)}
+    runs = {each.tx for name in mixed for each in found[name]}
+    filled = with_files(found, mixed, runs, files_of_plans(journal)) if mixed else {}
+    return ClusterHistory({**found, **filled}, tuple(each.run for each in known))
+
+
+def _reverted_below(transactions: Sequence[NodeTransaction]) -> bool:
+    """Whether one was reverted while a newer one was not."""
+    return any(
+        below.applied_at < each.applied_at < below.reverted_at and not 0 < each.reverted_at < below.reverted_at
+        for below in transactions
+        for each in transactions
+    )
+
+
+def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
+    """Later rollback → the nodes where the change of ``run`` is not in force since, oldest first, as far as this journal knows."""
+    history = cluster_history(journal, journal.header(run).cluster)
+    return history.rolled_back(run, rolled_back_directly(journal, run))
 
 
 def with_files(found: Histories, nodes: Collection[str], runs: Collection[str], files_of: FilesOf) -> Histories:
@@ -134,11 +198,11 @@ def newest_in_force(found: Histories) -> Mapping[str, str]:
     return newest
 
 
-def nodes_by_run(found: Histories) -> Mapping[str, tuple[str, ...]]:
-    """Run → the nodes with its change in force."""
+def nodes_by_run(found: Histories, path: str) -> Mapping[str, tuple[str, ...]]:
+    """Run → the nodes with its change in force on a file (all that it changed, if its files are not read)."""
     nodes: dict[str, list[str]] = {}
     for name, known in found.items():
-        for each in in_force(known):
+        for each in in_force(known, path):
             nodes.setdefault(each.tx, []).append(name)
     return {run: tuple(names) for run, names in nodes.items()}
 
@@ -169,10 +233,13 @@ def topmost_above(found: Histories) -> Mapping[str, Mapping[str, tuple[str, ...]
 
 
 def plans_in_force(journal: PastRuns, cluster: str) -> tuple[tuple[Plan, tuple[str, ...]], ...]:
-    """The plans with a change in force, the oldest first, each with its nodes. ``UsageError`` ``no-plan``: no run has a plan."""
-    known = changes_of_runs(journal, cluster)
-    nodes = nodes_by_run(histories(known))
-    if all(each.reverted is not None for each in known):
+    """The plans with a change in force on kubeadm's file, the oldest first, each with its nodes.
+
+    ``UsageError`` ``no-plan``: no run has a plan.
+    """
+    history = cluster_history(journal, cluster)
+    headers = {run: journal.header(run) for run in history.runs}
+    if all(header.goal == Goal.REVERT for header in headers.values()):
         raise UsageError("no-plan", f"no run of {cluster} has a plan", hint="name a plan file")
-    headers = [(journal.header(each.run), nodes[each.run]) for each in known if each.run in nodes]
-    return tuple((plan_codec.decode(header.plan, header.run), names) for header, names in headers)
+    nodes = nodes_by_run(history.nodes, KUBEADM_CONFIG)
+    return tuple((plan_codec.decode(header.plan, run), nodes[run]) for run, header in headers.items() if run in nodes)

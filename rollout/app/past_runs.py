@@ -7,7 +7,7 @@ run is never resumed. Only the hashes of its events are checked.
 from __future__ import annotations
 
 from rollout import __version__
-from rollout.app.following import rolled_back_since
+from rollout.app.node_histories import rolled_back_since
 from rollout.app.ports import PastRuns
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.past_run import PastRun

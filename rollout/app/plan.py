@@ -17,6 +17,7 @@ from rollout.core.plans import history
 from rollout.core.plans.history import Around
 from rollout.core.plans.planning import Decided, plan_of
 from rollout.core.plans.registry_load import NodePulls
+from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes
@@ -25,6 +26,8 @@ from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.managers import Said
 
 NOTHING_KNOWN = Around()
+ANOTHER_INVENTORY = "snapshot-of-another-inventory"
+_MOST_NAMED = 20
 _CONTROL_PLANE = "a node of the control plane; the playbook does not set `controlPlane: true`"
 _CORDONED = "cordoned by others; the playbook does not set `cordoned: true`"
 
@@ -46,7 +49,7 @@ def build_plan(
     ``assumed``: kubelets newer than every known one are treated as this minor (37 is 1.37); ``None``: they are refused.
     ``trace`` stores the trace of an error inside rollout with one node, and returns where.
     """
-    _check_fleet(inventory, fleet)
+    _check_fleet(inventory, fleet, selection)
     _check_settings(settings, selection, homes.check_accepted(policy.accepted, policy.name))
     skipped = _skipped(inventory, policy, selection, around)
     passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
@@ -179,14 +182,30 @@ def _decide(
     return _Changed(decided, proposal.blobs, foreseen), foresight.pulls_anew(node, proposal)
 
 
-def _check_fleet(inventory: Inventory, fleet: FleetSnapshot) -> None:
+def _check_fleet(inventory: Inventory, fleet: FleetSnapshot, selection: Sequence[str]) -> None:
+    """A plan binds its own nodes only: the rest of the inventory may have changed since the snapshot.
+
+    A node at another address may be another machine. Racks, zones and settings are those of the inventory of now.
+    """
     if fleet.cluster != inventory.cluster:
         message = f"the snapshot is of cluster {fleet.cluster!r}, the inventory of {inventory.cluster!r}"
         raise InputError((Problem("snapshot-of-another-cluster", message),))
-    if fleet.inventory_digest != inventory.digest:
-        hint = "read the nodes again"
+    hint = "read the nodes again: plan without --snapshot"
+    if not fleet.addresses and fleet.inventory_digest != inventory.digest:
+        message = "the snapshot was taken with another inventory, and does not have the addresses of its nodes"
+        raise InputError((Problem(ANOTHER_INVENTORY, message, hint=hint),))
+    moved: dict[tuple[str, str], list[str]] = {}
+    for name in selection if fleet.addresses else ():
+        read, now = fleet.addresses.get(name, "no address"), inventory.nodes[name].reached_at
+        if name in fleet.nodes and read != now:
+            moved.setdefault((read, now), []).append(name)
+    told = [
+        f"{printable(fold(names), 300)}: read at {read}; the inventory now has {now}"
+        for (read, now), names in moved.items()
+    ]
+    if told:
         raise InputError(
-            (Problem("snapshot-of-another-inventory", "the snapshot was taken with another inventory", hint=hint),)
+            tuple(Problem(ANOTHER_INVENTORY, printable(each, 600), hint=hint) for each in told[:_MOST_NAMED])
         )
 
 

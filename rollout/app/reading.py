@@ -68,7 +68,8 @@ def snapshot_fleet(
         return run_snapshot(nodes, target, command, keep)
 
     found = each(access, nodes, read, keep=goes_on)
-    return FleetSnapshot(inventory.cluster, inventory.digest, taken, found)
+    addresses = {name: inventory.nodes[name].reached_at for name in found}
+    return FleetSnapshot(inventory.cluster, inventory.digest, taken, found, addresses=addresses)
 
 
 def read_receipts(

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 
 from rollout.app.after_run import MAY_HOLD
-from rollout.app.following import released_since, rolled_back_since
-from rollout.app.node_histories import changes_of_runs, files_of_plans, histories, newer_than, with_files
+from rollout.app.following import released_since, rolled_back_directly
+from rollout.app.node_histories import cluster_history, files_of_plans, newer_than, with_files
 from rollout.app.ports import PastRuns
 from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
@@ -16,12 +16,12 @@ from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.model.transactions import on_top_of
+from rollout.core.model.transactions import on_top_of, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
-from rollout.core.text.nodesets import fold
+from rollout.core.text.nodesets import expand, fold
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
@@ -36,12 +36,15 @@ class SinceRun:
 
     ``rolled_back``: later rollbacks, with the nodes where they reverted it. ``on_top``: later runs that changed the same
     files of nodes and are in force there: their bytes are not those of this run. ``released``: nodes where a later rollback
-    found no change of it.
+    found no change of it. ``restored``: nodes where it is reverted, and the forced revert of a newer run wrote its files again.
+    ``in_part``: nodes where the revert of an older run restored some of its files.
     """
 
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     released: frozenset[str] = frozenset()
+    restored: frozenset[str] = frozenset()
+    in_part: frozenset[str] = frozenset()
 
 
 NOTHING_SINCE = SinceRun()
@@ -49,16 +52,22 @@ NOTHING_SINCE = SinceRun()
 
 def since_run(journal: PastRuns, run: str) -> SinceRun:
     """Read from the journal what later runs did to the nodes of a run."""
-    found = histories(changes_of_runs(journal, journal.header(run).cluster))
-    newer = newer_than(run, found)
+    history = cluster_history(journal, journal.header(run).cluster)
+    newer = newer_than(run, history.nodes)
     nodes = {name for names in newer.values() for name in names}
-    known = with_files(found, nodes, {run, *newer}, files_of_plans(journal))
+    known = with_files(history.nodes, nodes, {run, *newer}, files_of_plans(journal))
     on_top: dict[str, list[str]] = {}
     for name, transactions in known.items():
         for above in on_top_of(run, transactions):
             on_top.setdefault(above.tx, []).append(name)
     newest = {newer_run: tuple(names) for newer_run, names in on_top.items()}
-    return SinceRun(rolled_back_since(journal, run), newest, released_since(journal, run))
+    return SinceRun(
+        history.rolled_back(run, rolled_back_directly(journal, run)),
+        newest,
+        released_since(journal, run),
+        history.restored().get(run, frozenset()),
+        frozenset(name for name, transactions in history.nodes.items() if undone_in_part(run, transactions)),
+    )
 
 
 def rollback_order(
@@ -77,8 +86,9 @@ def rollback_order(
     and reported: they keep none of the others from being reverted.
 
     A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended. Nodes that
-    a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, unless
-    ``force`` is given: they would refuse.
+    a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, and nodes where
+    an older run was reverted under it, unless ``force`` is given: they would refuse. Nodes that have no copy of the old files
+    any more, because the run was reverted there once, are always left out.
     """
     claimed = state.phase is not Phase.ENDED
     back = since.released.union(*since.rolled_back.values())
@@ -95,23 +105,34 @@ def rollback_order(
         for name in transactions
         if name not in listed and state.nodes[name].state is not NodeState.PENDING
     }
-    below = () if force else tuple(_below(since.on_top, listed))
-    kept = frozenset() if force else frozenset(name for names in since.on_top.values() for name in names)
-    reverted = {name: transaction for name, transaction in listed.items() if name not in kept}
-    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *below), force=force)
+    kept = tuple(_kept(since, listed, state.order.run, force=force))
+    there = {name for each in kept for name in expand(each.nodes)}
+    reverted = {name: transaction for name, transaction in listed.items() if name not in there}
+    return _revert_order(run, inventory, reverted, limits, (*leavers(absent), *kept), force=force)
 
 
 def _not_listed(inventory: Inventory) -> str:
     return f"the node list of {inventory.remembered} does not have it" if inventory.remembered else IS_GONE
 
 
-def _below(on_top: Mapping[str, tuple[str, ...]], nodes: Collection[str]) -> Iterator[LeftOut]:
-    """Nodes with files that a newer run has changed, folded by the newest of these runs: that one is rolled back first."""
-    newest = {name: run for run, names in on_top.items() for name in names if name in nodes}
-    for run in dict.fromkeys(newest.values()):
-        names = [name for name, above in newest.items() if above == run]
-        why = f"run {run} changed the same files since; first `rollout rollback {run}`"
-        yield LeftOut("below a newer run", why, fold(names), len(names))
+def _kept(since: SinceRun, nodes: Collection[str], run: str, *, force: bool) -> Iterator[LeftOut]:
+    """Nodes that would refuse the revert, or have nothing to revert with. Below newer runs: folded by the newest of them."""
+    restored = [name for name in nodes if name in since.restored]
+    if restored:
+        why = "it is reverted there, but the forced revert of a newer run wrote its files again; only a new plan can change them"
+        yield LeftOut("written again", why, fold(restored), len(restored))
+    if force:
+        return
+    newest = {name: above for above, names in since.on_top.items() for name in names if name in nodes}
+    for above in dict.fromkeys(newest.values()):
+        names = [name for name, of in newest.items() if of == above and name not in since.restored]
+        if names:
+            why = f"run {above} changed the same files since; first `rollout rollback {above}`"
+            yield LeftOut("below a newer run", why, fold(names), len(names))
+    in_part = [name for name in nodes if name in since.in_part and name not in newest and name not in since.restored]
+    if in_part:
+        why = f"an older run was reverted under run {run}; --force writes the bytes that {run} met into these files too"
+        yield LeftOut("reverted in part", why, fold(in_part), len(in_part))
 
 
 def _revert_order(

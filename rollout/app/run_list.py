@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rollout.app.following import replay_if_readable
-from rollout.app.node_histories import changes_of_runs, histories, topmost_above
+from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
-from rollout.core.presentation.summary_text import NewerRun, RolledBack, newer_runs
+from rollout.core.presentation.summary_text import NewerRun, RolledBack, newer_runs, rolled_back
 from rollout.core.run.state import Goal, Phase
 from rollout.core.text.nodesets import expand
 
-LaterRollbacks = Mapping[str, tuple[RolledBack, ...]]
-"""Run → the later runs that reverted it, the oldest first."""
+LaterRollbacks = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Run → the later runs that reverted it, the oldest first → nodes."""
 
 
 def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
@@ -24,17 +24,15 @@ def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
     clusters = dict.fromkeys(header.cluster for header in headers)
     holders = (journal.holder(name) for name in clusters)
     at_work = {holder.run for holder in holders if holder is not None and holder.alive}
-    above = {
-        run: newer
-        for name in clusters
-        for run, newer in topmost_above(histories(changes_of_runs(journal, name, at_work))).items()
-    }
+    history = {name: cluster_history(journal, name, at_work) for name in clusters}
+    above = {run: newer for name in clusters for run, newer in topmost_above(history[name].nodes).items()}
     later: LaterRollbacks = {}
     for header in headers:
         summary = None if header.run in at_work else _summary(journal, header.run)
         standing = RunStanding.AT_WORK if header.run in at_work else _standing(summary)
         newer = newer_runs(above.get(header.run, {}))
-        yield _listed(header, summary, standing, later.get(header.run, ()), newer)
+        back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
+        yield _listed(header, summary, standing, back, newer)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
 
@@ -50,7 +48,7 @@ def _listed(
     header: RunHeader,
     summary: RunSummary | None,
     state: RunStanding,
-    rolled_back: tuple[RolledBack, ...],
+    back: tuple[RolledBack, ...],
     on_top: tuple[NewerRun, ...],
 ) -> ListedRun:
     return ListedRun(
@@ -64,7 +62,7 @@ def _listed(
         state=state,
         exit_code=summary.exit_code if summary else None,
         pending_recovery=PendingNodes(summary.owed if summary else ""),
-        rolled_back=rolled_back,
+        rolled_back=back,
         on_top=on_top,
     )
 
@@ -77,7 +75,4 @@ def _standing(summary: RunSummary | None) -> RunStanding:
 
 def _with(known: LaterRollbacks, rollback: str, summary: RunSummary) -> LaterRollbacks:
     """``rollback`` is older than those that are known."""
-    return {
-        run: (RolledBack(rollback, nodes, len(expand(nodes))), *known.get(run, ()))
-        for run, nodes in summary.reverted.items()
-    }
+    return {run: {rollback: expand(nodes), **known.get(run, {})} for run, nodes in summary.reverted.items()}

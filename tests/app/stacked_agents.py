@@ -177,7 +177,7 @@ class StackedNode:
                 if self.at(path) not in versions:
                     if "force" not in words:
                         raise RefusedError("foreign-bytes", path)
-                    found.keeps_foreign = True
+                    found.keeps_foreign |= self.at(path) is not None
             found.place = self._next() if found.state == "confirmed" else 0
             for path, (before, _) in found.versions.items():
                 if before is None:

@@ -15,6 +15,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.app.ports import RunHeader
+from rollout.app.runs import start_apply
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
@@ -23,7 +24,8 @@ from rollout.core.plans import plan_codec
 from rollout.errors import InputError, RemoteError
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
-from tests.app.site import SMALL
+from tests.app.agents import MACHINE, answer
+from tests.app.site import ACCESS, SMALL, Site
 from tests.app.test_impact import FOUND, NAMES, node, pods
 from tests.kubelet.nodes import CONFIG, CONFIG_TEXT, fleet, kubeadm
 from tests.kubelet.nodes import inventory as some_nodes
@@ -115,6 +117,7 @@ def test_a_node_that_cannot_be_explained_has_a_reason(found: Snapshot | Unread |
 # What running kubelets loaded of files that changed since: from /configz, our last transaction, or unknown.
 
 
+OLDER = CONFIG_TEXT + "maxPods: 50\n"
 LOADED, EDITED = CONFIG_TEXT, CONFIG_TEXT + "maxPods: 1\n"
 STALE = (Stale(CONFIG, "kubelet.service", edited=True, seconds=60),)
 WITH_API = replace(some_nodes(1), endpoints=Endpoints(kubeconfig="admin.conf", context="blue"))
@@ -195,6 +198,75 @@ def test_otherwise_the_last_transaction_counts(journal: SqlJournal, api: Configz
     endpoints = Endpoints() if api.answer == {} else WITH_API.endpoints
     found = known(edited(**OURS), journal, api, replace(WITH_API, endpoints=endpoints))
     assert (max_pods(found), found.stale) == (110, STALE)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(SqlJournal(tmp_path))
+
+
+def of_site() -> Inventory:
+    node = replace(WITH_API.nodes[NAME], name="n1")
+    return replace(WITH_API, cluster=SMALL.cluster, endpoints=Endpoints(), nodes={"n1": node})
+
+
+def held(found: Snapshot) -> tuple[object, str]:
+    return json.loads(found.facts["last known"])["maxPods"], found.facts["compared with"]
+
+
+def test_what_values_are_compared_with_is_named(journal: SqlJournal) -> None:
+    without = replace(WITH_API, endpoints=Endpoints())
+    assert (
+        known(edited(**OURS), journal, ConfigzApi({"maxPods": 77}), WITH_API)
+        .facts["compared with"]
+        .startswith("/configz")
+    )
+    assert (
+        known(edited(**OURS), journal, ConfigzApi({}), without)
+        .facts["compared with"]
+        .startswith("the bytes of the run")
+    )
+
+
+def test_without_both_the_bytes_that_the_journals_runs_left_are_the_last_known_ones(site: Site) -> None:
+    """Written by a run, then restored by its rollback."""
+    here = of_site()
+    (group,) = SMALL.groups
+    file = replace(group.change.files[0], path=CONFIG, before=digest(OLDER.encode()), after=digest(LOADED.encode()))
+    plan = replace(
+        SMALL,
+        groups=(replace(group, change=replace(group.change, files=(file,))),),
+        blobs={**SMALL.blobs, file.after: LOADED.encode(), file.before: OLDER.encode()},
+        gates=(),
+    )
+
+    def last(machine: str = MACHINE) -> Snapshot:
+        node = replace(edited(), node="n1", machine_id=machine)
+        found = with_running(fleet(here, {"n1": node}), here, site.journal, ConfigzApi({})).nodes["n1"]
+        assert isinstance(found, Snapshot)
+        assert found.running == ""
+        return found
+
+    assert "last known" not in last().facts
+    start_apply(plan, ACCESS, site.tools())
+    assert held(last()) == (110, f"{CONFIG}: run r1 wrote them")
+    assert "last known" not in last("another").facts, "of another machine"
+    site.roll_back("r1")
+    assert held(last()) == (50, f"{CONFIG}: the rollback of run r1 restored them")
+
+
+def test_else_what_the_newest_plan_has_read_there_is_known(site: Site) -> None:
+    here = of_site()
+    (group,) = SMALL.groups
+    file = replace(group.change.files[0], path=CONFIG, before=digest(OLDER.encode()))
+    change = replace(group.change, files=(file,))
+    plan = replace(SMALL, groups=(replace(group, change=change),), blobs={**SMALL.blobs, file.before: OLDER.encode()})
+    site.nodes.says |= {(name, "apply"): answer("apply", "refused drifted /etc/a") for name in SMALL.nodes}
+    start_apply(plan, ACCESS, site.tools())
+    node = replace(edited(), node="n1", machine_id=MACHINE)
+    found = with_running(fleet(here, {"n1": node}), here, site.journal, ConfigzApi({})).nodes["n1"]
+    assert isinstance(found, Snapshot)
+    assert held(found) == (50, f"{CONFIG}: the plan of run r1 read them")
 
 
 def test_otherwise_it_is_unknown(journal: SqlJournal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,15 @@ from tests.cost import calls
 from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, applied, fleet, inventory, kubeadm, mixed, settings
 
 
-def planned(found: Inventory, snapshot: FleetSnapshot, wanted: dict[str, Setting] | None = None) -> Plan:
+def planned(
+    found: Inventory,
+    snapshot: FleetSnapshot,
+    wanted: dict[str, Setting] | None = None,
+    selection: tuple[str, ...] | None = None,
+) -> Plan:
     mine = IMAGE_PULLS if wanted is None else wanted
-    return build_plan(found, POLICY, snapshot, dict.fromkeys(found.nodes, mine), tuple(found.nodes), "")
+    chosen = tuple(found.nodes) if selection is None else selection
+    return build_plan(found, POLICY, snapshot, dict.fromkeys(found.nodes, mine), chosen, "")
 
 
 POISON = CONFIG_TEXT.replace("serializeImagePulls: true", "serializeImagePulls: true\nmaxPods: 0x_")
@@ -129,3 +136,35 @@ def test_a_snapshot_of_another_cluster_or_inventory(snapshot: FleetSnapshot, ref
     with pytest.raises(InputError) as caught:
         planned(inventory(1), snapshot)
     assert caught.value.reference == reference
+
+
+def test_a_snapshot_binds_the_nodes_of_its_plan_only() -> None:
+    """Of a fleet that breathes: nodes joined and left since it was read, others have another rack, setting or API server."""
+    before = inventory(4)
+    names = tuple(before.nodes)
+    read = fleet(before, {name: kubeadm(name) for name in names})
+    read = replace(read, addresses={name: node.reached_at for name, node in before.nodes.items()})
+    nodes = {name: replace(node, rack="elsewhere") for name, node in before.nodes.items() if name != names[3]}
+    joined = replace(before.nodes[names[0]], name="tess-node-9999", address="tess-node-9999")
+    now = replace(before, nodes={**nodes, joined.name: joined}, digest="j" * 64, api_server="1.24.1")
+    found = planned(now, read)
+    assert set(found.nodes) == set(names[:3])
+    assert found.inventory_digest == "j" * 64
+    assert {each.name: each.reference for each in found.left} == {joined.name: "not-in-snapshot"}
+
+
+@pytest.mark.parametrize("change", [{"address": "10.9.9.9"}, {"port": 2222}, {"user": "else"}])
+def test_a_snapshot_is_refused_with_the_nodes_that_are_elsewhere_now(change: dict[str, Any]) -> None:
+    before = inventory(4)
+    names = tuple(before.nodes)
+    read = fleet(before, {name: kubeadm(name) for name in names})
+    read = replace(read, addresses={name: node.reached_at for name, node in before.nodes.items()})
+    moved = {name: replace(before.nodes[name], **change) for name in names[:2]}
+    now = replace(before, nodes={**before.nodes, **moved}, digest="j" * 64)
+    with pytest.raises(InputError) as caught:
+        planned(now, read)
+    assert {each.reference for each in caught.value.problems} == {"snapshot-of-another-inventory"}
+    told = " ".join(each.message for each in caught.value.problems)
+    assert all(name in told or "tess-node-[0001-0002]" in told for name in moved)
+    assert str(*change.values()) in told
+    assert planned(now, read, selection=names[2:]).nodes.keys() == set(names[2:]), "others are not bound"

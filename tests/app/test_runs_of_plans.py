@@ -14,10 +14,9 @@ from rollout.app.following import (
     last_revert_times,
     plan_of,
     replay,
-    rolled_back_since,
 )
 from rollout.app.maintenance import Known, last_confirmed
-from rollout.app.node_histories import plans_in_force
+from rollout.app.node_histories import plans_in_force, rolled_back_since
 from rollout.app.ports import RunHeader
 from rollout.app.rollbacks import rollback_order, since_run
 from rollout.app.runs import (

@@ -66,38 +66,66 @@ STEPS = 7
 
 @dataclass
 class Step:
-    """One run's change of one node. ``versions``: path → bytes before and after. ``on``: it is in force."""
+    """One run's change of one node. ``versions``: path → bytes before and after. ``spent``: it is reverted by its own rollback."""
 
     run: str
     number: int
     versions: Mapping[str, tuple[bytes | None, bytes]]
-    on: bool = True
+    met: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spent: bool = False
     back_by: str = ""
 
 
 @dataclass
 class KnownNode:
+    """``layers``: path → the runs whose bytes the file has, the oldest first."""
+
     files: dict[str, bytes | None] = field(default_factory=lambda: {CONFIG: content(1), OTHER: None})
     steps: list[Step] = field(default_factory=list)
+    layers: dict[str, tuple[str, ...]] = field(default_factory=lambda: {CONFIG: (), OTHER: ()})
 
     def of(self, run: str) -> Step | None:
         return next((step for step in self.steps if step.run == run), None)
 
+    def is_on(self, step: Step) -> bool:
+        return any(step.run in runs for runs in self.layers.values())
+
     def standing(self) -> list[Step]:
-        return [step for step in self.steps if step.on]
+        return [step for step in self.steps if self.is_on(step)]
 
     def is_covered(self, step: Step) -> bool:
         """A newer change in force has other bytes in a file of this one."""
-        later = self.steps[self.steps.index(step) + 1 :]
-        return any(each.on and set(each.versions) & set(step.versions) for each in later)
+        later = {each.run for each in self.steps[self.steps.index(step) + 1 :]}
+        return any(run in later for path in step.versions for run in self.layers[path])
+
+    def is_whole(self, step: Step) -> bool:
+        """No revert of an older change has restored a file of this one."""
+        return all(step.run in self.layers[path] for path in step.versions)
+
+    def is_foreign(self, step: Step) -> bool:
+        """A file has neither the old nor the new bytes: the node refuses to revert it."""
+        return any(self.files[path] not in versions for path, versions in step.versions.items())
 
     def put_on(self, step: Step) -> None:
+        step.met = {path: self.layers[path] for path in step.versions}
         self.steps.append(step)
-        self.files |= {path: after for path, (_, after) in step.versions.items()}
+        for path, (_, after) in step.versions.items():
+            self.files[path] = after
+            self.layers[path] += (step.run,)
 
     def take_off(self, step: Step, by: str) -> None:
-        step.on, step.back_by = False, by
-        self.files |= {path: before for path, (before, _) in step.versions.items()}
+        """All later changes of a file are gone too."""
+        there = self.standing()
+        for path, (before, _) in step.versions.items():
+            self.files[path] = before
+            self.layers[path] = step.met[path]
+        step.spent = True
+        for each in there:
+            if not self.is_on(each):
+                each.back_by = by
+        for each in self.steps:
+            if self.is_on(each):
+                each.back_by = ""
 
 
 @contextmanager
@@ -177,6 +205,7 @@ class Typed:
     known: dict[str, KnownNode] = field(default_factory=lambda: {name: KnownNode() for name in NAMES})
     runs: list[str] = field(default_factory=list)  # that applied a plan, the oldest first
     versions: int = 1
+    keep: int = 9
     done: list[str] = field(default_factory=list)
 
     # -- typing
@@ -195,8 +224,12 @@ class Typed:
         finally:
             journal.close()
 
+    def has(self, name: str, step: Step) -> bool:
+        """Whether the node still has the transaction: a confirm removes the oldest ones."""
+        return any(each.run == step.run for each in self.outside.nodes.nodes[name].applied)
+
     def some(self, names: Sequence[str] = NAMES) -> tuple[str, ...]:
-        return tuple(sorted(self.dice.sample(list(names), self.dice.randint(1, len(names)))))
+        return tuple(sorted(self.dice.sample(list(names), self.dice.randint(1, len(names))))) if names else ()
 
     # -- commands that change something
 
@@ -241,7 +274,7 @@ class Typed:
             waves=(Wave("all", names, 1.0),),
             blobs=blobs,
             gates=(),
-            keep=9,
+            keep=self.keep,
         )
         (self.folder / "p.json").write_bytes(plan_codec.encode(plan))
 
@@ -270,30 +303,39 @@ class Typed:
             node = self.known[name]
             applied = self.outside.nodes.nodes[name].known(f"{run}-1")
             assert applied is not None
-            step = Step(run, self.versions, applied.versions, on=False, back_by=self.newest())
-            node.steps.append(step)
+            node.put_on(step := Step(run, self.versions, applied.versions))
+            node.take_off(step, self.newest())
         self.runs.append(run)
 
-    def roll_back(self, *, dies: bool = False) -> None:
+    def roll_back(self, *, dies: bool = False, force: bool = False) -> None:
         run = self.dice.choice(self.runs)
-        names = self.some()
-        steps = {name: step for name in names if (step := self.known[name].of(run)) is not None and step.on}
-        covered = {name for name, step in steps.items() if self.known[name].is_covered(step)}
-        go = [name for name in steps if name not in covered]
+        names = self.some(
+            [name for name in NAMES if (step := self.known[name].of(run)) is None or self.has(name, step)]
+        )
+        if not names:
+            return
+        nodes = {name: self.known[name] for name in names}
+        steps = {name: step for name, node in nodes.items() if (step := node.of(run)) is not None and node.is_on(step)}
+        kept = {
+            name
+            for name, step in steps.items()
+            if step.spent or (not force and (nodes[name].is_covered(step) or not nodes[name].is_whole(step)))
+        }
+        go = [name for name in steps if name not in kept]
         before = self._by(run)
-        words = ("rollback", run, "--limit", ",".join(names), "--yes")
+        words = ("rollback", run, "--limit", ",".join(names), "--yes", *(["--force"] if force else []))
         self.outside.nodes.asked.clear()
         if not go:
-            out = self.type(*words, code=4 if covered else 0)
+            out = self.type(*words, code=4 if kept else 0)
             assert self.outside.nodes.asked == [], ("claimed or changed", self.outside.nodes.asked, out, self.done)
             assert "nothing to revert: no node was touched" in out
-        elif dies and self._killed(*words, otherwise=4 if covered else 0):
-            out = self.type("resume", "--yes", code=4 if covered else 0)
+        elif dies and self._killed(*words, otherwise=4 if kept else 0):
+            out = self.type("resume", "--yes", code=4 if kept else 0)
             assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
         else:
             out = ""
             if not dies:
-                out = self.type(*words, code=4 if covered else 0)
+                out = self.type(*words, code=4 if kept else 0)
                 assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
             touched = {name for name, _ in self.outside.nodes.asked}
             assert touched == set(go), (touched, go, self.done)
@@ -307,28 +349,33 @@ class Typed:
         found: dict[str, set[str]] = {}
         for name, node in self.known.items():
             step = node.of(run)
-            if step is not None and step.back_by:
+            if step is not None and step.back_by and not node.is_on(step):
                 found.setdefault(step.back_by, set()).add(name)
         return found
 
     def emergency(self) -> None:
         names = self.some()
-        tops = {name: self.known[name].steps[-1] for name in names if self.known[name].steps}
+        there = {name: [step for step in self.known[name].steps if self.has(name, step)] for name in names}
+        tops = {name: steps[-1] for name, steps in there.items() if steps}
         words = ["rollback", "--cluster", SMALL.cluster, "--emergency", "--limit", ",".join(names), "--yes"]
         if not tops:
             self.type(*words, code=2)
             return
         picked = max((step.run for step in tops.values()), key=self.runs.index)
         if self.dice.random() < 0.3:
-            picked = self.dice.choice([step.run for name in names for step in self.known[name].steps])
+            picked = self.dice.choice([step.run for steps in there.values() for step in steps])
             words.insert(1, picked)
-        every = "--every-run" if self.dice.random() < 0.3 and len(words) == 7 else ""
+        every = ["--every-run"] if self.dice.random() < 0.3 and len(words) == 7 else []
+        force = ["--force"] if self.dice.random() < 0.3 else []
         mine = {name: step for name, step in tops.items() if every or step.run == picked}
-        out = self.type(*words, *([every] if every else []))
+        todo = {name: step for name, step in mine.items() if not step.spent}
+        refused = {name for name, step in todo.items() if not force and self.known[name].is_foreign(step)}
+        wrong = refused | {name for name, step in mine.items() if step.spent and self.known[name].is_on(step)}
+        out = self.type(*words, *every, *force, code=4 if wrong else 0)
         if mine:
-            assert f"proof: {len(mine)} of {len(mine)} node" in out, (out, self.done)
-        for name, step in mine.items():
-            if step.on:
+            assert f"proof: {len(mine) - len(wrong)} of {len(mine)} node" in out, (out, self.done)
+        for name, step in todo.items():
+            if name not in refused:
                 self.known[name].take_off(step, self.newest())
 
     # -- what is printed of it
@@ -361,20 +408,20 @@ class Typed:
         top: dict[str, set[str]] = {}
         for name, node in self.known.items():
             step = node.of(run)
-            if step is not None and step.on and node.standing()[-1] is not step:
+            if step is not None and node.is_on(step) and node.standing()[-1] is not step:
                 top.setdefault(node.standing()[-1].run, set()).add(name)
         said = {each["run"]: set(expand(each["nodes"])) for each in document["onTop"]}
         assert said == top, (run, said, top, self.done)
 
     def _report(self, run: str) -> None:
         steps = [each["command"] for each in only(self.type("report", run, "-o", "json"))["next"]]
-        on = any((step := node.of(run)) is not None and step.on for node in self.known.values())
+        on = any((step := node.of(run)) is not None and node.is_on(step) for node in self.known.values())
         assert (f"rollout rollback {run}" in steps) is on, (run, steps, self.done)
 
     def _export(self) -> None:
         wanted: dict[int, set[str]] = {}
         for name, node in self.known.items():
-            numbers = [step.number for step in node.standing() if CONFIG in step.versions]
+            numbers = [step.number for step in node.steps if step.run in node.layers[CONFIG]]
             if numbers:
                 wanted.setdefault(numbers[-1], set()).add(name)
         found = only(self.type("export", "kubeadm", "--cluster", SMALL.cluster, "-o", "json"))["patches"]
@@ -399,16 +446,20 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "tools", tools)
-    sequence = Typed(dice, folder, outside)
+    sequence = Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
     sequence.apply()
     for _ in range(STEPS - 1):
-        match dice.choice(("apply", "apply", "rollback", "rollback", "emergency", "killed apply", "killed rollback")):
+        match dice.choice(
+            ("apply", "apply", "rollback", "forced", "forced", "emergency", "killed apply", "killed rollback")
+        ):
             case "apply":
                 sequence.apply()
             case "killed apply":
                 sequence.apply(dies=True)
             case "rollback":
                 sequence.roll_back()
+            case "forced":
+                sequence.roll_back(force=True)
             case "killed rollback":
                 sequence.roll_back(dies=True)
             case "emergency":

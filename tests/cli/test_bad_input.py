@@ -132,7 +132,9 @@ CASES = {
     "a digest of no plan file": Case(("apply", *PLAN[1:], "--digest", "0123456789ab", "--yes"), ("[plan-is-made-now]",)),
     "plan file for a snapshot": Case((*PLAN, "--snapshot", "p.json"), ("p.json",)),
     "snapshot of another inventory": Case(
-        (*PLAN, "--snapshot", "s.json"), ("[snapshot-of-another-inventory]",), edits=((INVENTORY, "v1.20.15", "v1.21.14"),)
+        (*PLAN, "--snapshot", "s.json"),
+        ("small-001: read at small-001; the inventory now has small-001:2222 (read the nodes again: plan without --snapshot) [snapshot-of-another-inventory]",),
+        edits=((INVENTORY, LABELS, f"{LABELS}\n    port: 2222"),),
     ),
     "nowhere to write": Case((*PLAN, "--out", "no/where.json"), ("no/where.json: No such file or directory [file-not-writable]",)),
     # options that contradict each other

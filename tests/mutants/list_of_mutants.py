@@ -879,4 +879,32 @@ MUTANTS = (
         "the printed apply writes another journal, outside the shared lease",
         ("tests/cli/test_plan.py::test_the_command_that_applies_a_plan_has_every_option_of_the_plan",),
     ),
+    Mutant(
+        "undone-below-counts-as-in-force",
+        "rollout/core/model/transactions.py",
+        "                stack = met.get((each.tx, file.path), ())\n",
+        "                stack = tuple(tx for tx in before if tx != each.tx)\n",
+        "after a forced rollback below a newer run, `runs` and `export` name a run whose bytes no file has",
+        (
+            "tests/core/model/test_transactions.py::test_a_forced_revert_below_a_newer_transaction_leaves_that_one_in_force_on_its_other_files_only",
+        ),
+    ),
+    Mutant(
+        "removed-receipts-ignored",
+        "rollout/core/model/transactions.py",
+        "        if sum(number > ends[each.path] for number in numbers) >= max(numbers) - ends[each.path]\n",
+        "",
+        "a node that removed receipts after one with foreign bytes is reported as drifted",
+        ("tests/core/model/test_verification.py::test_a_path_that_a_removed_receipt_may_have_changed_is_no_drift",),
+    ),
+    Mutant(
+        "last-known-bytes-of-another-machine",
+        "rollout/app/cluster_context.py",
+        "return plan if known is not None and known.machine_id == node.machine_id else None",
+        "return plan if known is not None else None",
+        "an edit is compared with the files of another machine that had the same name",
+        (
+            "tests/app/test_cluster_context.py::test_without_both_the_bytes_that_the_journals_runs_left_are_the_last_known_ones",
+        ),
+    ),
 )

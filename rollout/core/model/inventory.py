@@ -67,6 +67,12 @@ class Node:
         """True for every user but root, unless the inventory sets it."""
         return self.user != "root" if self.sudo is None else self.sudo
 
+    @property
+    def reached_at(self) -> str:
+        """``USER@ADDRESS:PORT``, as far as they are set."""
+        user = f"{self.user}@" if self.user is not None else ""
+        return f"{user}{self.address}" + (f":{self.port}" if self.port is not None else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:

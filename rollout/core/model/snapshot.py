@@ -181,6 +181,7 @@ class FleetSnapshot:
     """The result of one reading of a fleet. ``taken`` is wall time (ISO 8601, UTC, seconds), for display.
 
     ``jumps``: node → the bastions on the way to it, the nearest first. Nodes with an unknown way are missing.
+    ``addresses``: node → where it was read, ``USER@ADDRESS:PORT`` as far as the inventory set them; ``{}``: not stored.
     """
 
     cluster: str
@@ -188,6 +189,7 @@ class FleetSnapshot:
     taken: str
     nodes: Mapping[str, Snapshot | Unread]
     jumps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
 
 # File contents by their digest: stored once, however many nodes have them.

@@ -6,7 +6,7 @@ and runs of a journal both become ``NodeTransaction``, so every command that nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import ReceiptState
@@ -64,23 +64,63 @@ Place = tuple[int, int]
 
 def expected_files(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
     """What each path should hold that any of these transactions changed, those of the newest transaction first."""
-    reverts = _reverts(transactions)
-    last: dict[str, tuple[Place, Expected]] = {}
-    for each in sorted(transactions, key=lambda found: -found.applied_at):
-        at = (each.applied_at, 0)
-        if each.state in UNDER_WAY:
-            at = (max(found.applied_at + found.reverted_at for found in transactions) + 1, 0)  # later than all others
-        for file in each.files:
-            event = max(at, reverts.get(each.tx, at))
-            if file.path not in last or event > last[file.path][0]:
-                last[file.path] = (event, _left(each, file))
-    return tuple(expected for _, expected in last.values())
+    paths = _paths(transactions)
+    newest_first = sorted(transactions, key=lambda found: -found.applied_at)
+    return tuple(
+        paths[path].expected for path in dict.fromkeys(file.path for each in newest_first for file in each.files)
+    )
 
 
-def in_force(transactions: Sequence[NodeTransaction]) -> tuple[NodeTransaction, ...]:
-    """The confirmed transactions, the newest first."""
-    confirmed = (each for each in transactions if each.state is ReceiptState.CONFIRMED)
-    return tuple(sorted(confirmed, key=lambda each: -each.applied_at))
+def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expected, ...]:
+    """The same of the receipts that a node still has, as far as they show it.
+
+    A node removes its oldest transactions, but keeps one with foreign bytes. The removed ones leave a gap in the numbers. Nothing
+    is expected of a path with a gap after its last event there: a removed transaction may have changed it since.
+    """
+    numbers = {number for each in transactions for number in (each.applied_at, each.reverted_at)}
+    ends = {path: found.at for path, found in _paths(transactions).items()}
+    return tuple(
+        each
+        for each in expected_files(transactions)
+        if sum(number > ends[each.path] for number in numbers) >= max(numbers) - ends[each.path]
+    )
+
+
+def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[NodeTransaction, ...]:
+    """The transactions whose bytes a file holds, or would hold if all newer ones were reverted; the newest first.
+
+    A revert restores what was there before its transaction, also where newer ones were applied on top: none of these is in
+    force on that path then. ``path``: only those that are in force there. Of a transaction without files nothing more is
+    known than that it is confirmed.
+    """
+    paths = _paths(transactions)
+    stacks = [found.stack for each, found in paths.items() if path in ("", each)]
+    there = {tx for stack in stacks for tx in stack}
+    found = (
+        each
+        for each in transactions
+        if each.state not in UNDER_WAY and (each.tx in there if each.files else each.state is ReceiptState.CONFIRMED)
+    )
+    return tuple(sorted(found, key=lambda each: -each.applied_at))
+
+
+def undone_at(transactions: Sequence[NodeTransaction]) -> Mapping[str, int]:
+    """Confirmed transaction → when the revert of an older one restored the last of its files."""
+    standing = {each.tx for each in in_force(transactions)}
+    paths = _paths(transactions)
+    return {
+        each.tx: max(paths[file.path].left[each.tx] for file in each.files)
+        for each in transactions
+        if each.state is ReceiptState.CONFIRMED and each.tx not in standing
+    }
+
+
+def undone_in_part(tx: str, transactions: Sequence[NodeTransaction]) -> bool:
+    """Whether the revert of an older transaction restored one of the files of ``tx`` and not all of them."""
+    paths = _paths(transactions)
+    files = [file.path for each in transactions if each.tx == tx for file in each.files]
+    there = [tx in paths[path].stack for path in files]
+    return any(there) and not all(there)
 
 
 def on_top_of(tx: str, transactions: Sequence[NodeTransaction]) -> tuple[NodeTransaction, ...]:
@@ -89,13 +129,48 @@ def on_top_of(tx: str, transactions: Sequence[NodeTransaction]) -> tuple[NodeTra
     below = next((each for each in transactions if each.tx == tx), None)
     if below is None:
         return ()
-    paths = {file.path for file in below.files}
+    paths = _paths(transactions)
+    there = {found for file in below.files for found in paths[file.path].stack}
     since = reverts.get(tx, (below.applied_at, 0))
-    return tuple(
-        each
-        for each in in_force(transactions)
-        if (each.applied_at, 0) > since and paths.intersection(file.path for file in each.files)
-    )
+    return tuple(each for each in in_force(transactions) if each.tx in there and (each.applied_at, 0) > since)
+
+
+@dataclass(frozen=True, slots=True)
+class _PathHistory:
+    """One path after all events. ``at``: the number of the last one. ``stack``: the transactions in force or under way, the
+    oldest first. ``left``: transaction → the number of the revert that removed it.
+    """
+
+    expected: Expected
+    at: int
+    stack: tuple[str, ...]
+    left: Mapping[str, int]
+
+
+def _paths(transactions: Sequence[NodeTransaction]) -> Mapping[str, _PathHistory]:
+    """Each path, by its applies and reverts in their order: a revert restores all that its apply has met."""
+    reverts = _reverts(transactions)
+    latest = max((max(each.applied_at, each.reverted_at) for each in transactions), default=0) + 1
+    events: list[tuple[Place, int, bool, NodeTransaction]] = []
+    for each in transactions:
+        applied = latest if each.state in UNDER_WAY else each.applied_at
+        events.append(((applied, 0), each.applied_at, False, each))
+        if each.tx in reverts:
+            events.append((reverts[each.tx], each.applied_at, True, each))
+    found: dict[str, _PathHistory] = {}
+    met: dict[tuple[str, str], tuple[str, ...]] = {}
+    for place, _, is_revert, each in sorted(events, key=lambda event: event[:3]):
+        for file in each.files:
+            known = found.get(file.path)
+            before, left = (known.stack, known.left) if known else ((), {})
+            if is_revert:
+                stack = met.get((each.tx, file.path), ())
+                left = {**left, **{tx: place[0] for tx in before if tx not in stack}}
+            else:
+                met[each.tx, file.path] = before
+                stack = (*before, each.tx)
+            found[file.path] = _PathHistory(_left(each, file), place[0], stack, left)
+    return found
 
 
 def _left(transaction: NodeTransaction, file: FileVersions) -> Expected:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FileState, Measurement, Receipt, ReceiptState, Stale, Token
-from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_files
+from rollout.core.model.transactions import UNDER_WAY, Expected, NodeTransaction, expected_by_receipts, in_force
 
 HINTS = frozenset({"replaced-after-start"})
 """References that are only hints: an inode changes for many reasons, some of them harmless."""
@@ -55,11 +55,11 @@ class Verification:
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        return expected_files(self.transactions)
+        return expected_by_receipts(self.transactions)
 
 
 class ChangeStanding(StrEnum):
-    """Whether a node has a change of rollout, by its own receipts."""
+    """Whether a change of rollout is in force on a node, by its own receipts."""
 
     CHANGED = "changed"
     REVERTED = "reverted"
@@ -69,8 +69,12 @@ class ChangeStanding(StrEnum):
 def change_standing(found: Verification) -> ChangeStanding:
     if not found.receipts:
         return ChangeStanding.NEVER
-    reverted = all(receipt.state is ReceiptState.REVERTED for receipt in found.receipts)
-    return ChangeStanding.REVERTED if reverted else ChangeStanding.CHANGED
+    with_files = {each.tx for each in found.transactions}
+    changed = in_force(found.transactions) or any(
+        receipt.state in UNDER_WAY or (receipt.state is ReceiptState.CONFIRMED and receipt.tx not in with_files)
+        for receipt in found.receipts
+    )
+    return ChangeStanding.CHANGED if changed else ChangeStanding.REVERTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,18 @@ from rollout.core.text.json_text import Json, ShapeError
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 
-VERSION = 6
-_WITHOUT_JUMPS = 5
-"""A version that is still read: how its nodes are reached is not known."""
+VERSION = 7
+_MISSING_IN = {5: ("jumps", "addresses"), 6: ("addresses",)}
+"""Versions that are still read → the keys that they do not have: how their nodes were reached is not known."""
 MOST_BYTES = 512 * 1024 * 1024
 _TEXTS = ("cluster", "inventory_digest", "taken")
-_KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread", "jumps")
+_KEYS = ("version", *_TEXTS, "order", "blobs", "kinds", "read", "unread", "jumps", "addresses")
 """In the order in which they stand: a node is read with its kind, and a kind with its contents."""
+_KINDS: Mapping[str, Any] = {
+    "order": tuple[str, ...],
+    "jumps": Mapping[str, tuple[str, ...]],
+    "addresses": Mapping[str, str],
+}
 _WHOLE = frozenset({"files", "runtimes", "command_line"})
 """Nodes of a kind have the same of these."""
 
@@ -59,6 +64,7 @@ def encode(fleet: FleetSnapshot) -> bytes:
         "read": _lines(read),
         "unread": _lines(unread),
         "jumps": _lines(fleet.jumps),
+        "addresses": _lines(fleet.addresses),
     }
     return ("{\n" + ",\n".join(f'"{key}": {parts[key]}' for key in _KEYS) + "\n}\n").encode()
 
@@ -100,8 +106,7 @@ class _Parts:
             inner = json_text.converter(Unread)
             self.nodes |= {name: inner.decode(value, f"unread.{name}") for name, value in _entries(stream)}
         else:
-            kind = {"order": tuple[str, ...], "jumps": Mapping[str, tuple[str, ...]]}.get(key, str)
-            self.values[key] = json_text.converter(kind).decode(stream.value(), key)
+            self.values[key] = json_text.converter(_KINDS.get(key, str)).decode(stream.value(), key)
 
     def _fill(self, state: FileState) -> FileState:
         if state.content is None:
@@ -146,10 +151,10 @@ def _keys_of(version: Json, file: str) -> tuple[str, ...]:
     """The keys that follow the version in a file of this version."""
     if version == VERSION:
         return _KEYS[1:]
-    if version == _WITHOUT_JUMPS:
-        return tuple(key for key in _KEYS[1:] if key != "jumps")
+    if version in _MISSING_IN:
+        return tuple(key for key in _KEYS[1:] if key not in _MISSING_IN[version])
     said = printable(str(version), 40)
-    reads = f"this rollout reads {_WITHOUT_JUMPS} and {VERSION}"
+    reads = f"this rollout reads {min(_MISSING_IN)} to {VERSION}"
     raise _error("snapshot-version", f"{file} is a snapshot of version {said}; {reads}")
 
 

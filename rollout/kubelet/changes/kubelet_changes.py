@@ -302,7 +302,7 @@ def check_unread_edits(
     edits = tuple(_foreign(found, by_kubelet, by_runtime))
     refused = [each for each in edits if not accepted.keys() & set(each.names)]
     if refused:
-        raise LayoutError("edited-not-loaded", _refusal(refused))
+        raise LayoutError("edited-not-loaded", _refusal(refused, unloaded.compared_with(found)))
     return tuple(f"takes effect with this restart: {each.told}{_reason(each, accepted)}" for each in edits)
 
 
@@ -330,14 +330,14 @@ def _foreign(found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange)
     yield from unloaded.of_runtime(found.snapshot, (*by_runtime.units, *by_runtime.hangups))
 
 
-def _refusal(refused: list[Unloaded]) -> str:
+def _refusal(refused: list[Unloaded], compared: str) -> str:
     """The remedy comes first: a terminal shows the beginning of the values, and ``-o json`` all of them."""
     files = ", ".join(dict.fromkeys(each.file for each in refused))
     name = refused[0].names[-1] if len(refused) == 1 else refused[0].file
     return (
         f"{files} was edited and not loaded. Undo the edit, or allow it in the playbook with"
         f" `accept: [{{setting: {name}, reason: …}}]` (single values can be named, too){_how_to_know(refused)}."
-        f" This restart would put into force: {_listed(refused)}"
+        f" {compared}. This restart would put into force: {_listed(refused)}"
     )
 
 

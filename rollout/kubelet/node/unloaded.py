@@ -2,7 +2,7 @@
 
 A restart of ours would put all of them in force. So each such value is reported, and the playbook must accept those
 that no setting asks for. The values of the running process are known from ``/configz`` or from our last transaction;
-otherwise they are *unknown*.
+otherwise they are *unknown*. What differs from the last known bytes of the files then comes first: that is the edit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ from rollout.kubelet.node.sources import Found
 
 LOADED = "loaded."
 """The prefix of the agent's facts that name the transaction which started a unit's process."""
+
+
+COMPARED_WITH = "compared with"
+"""The fact that names what the values of the files are compared with. It has a space, so no fact of a node has its name."""
+
+LAST_KNOWN = "last known"
+"""The fact with the outcome of the last known bytes, canonical JSON. They are no proof of what the kubelet has loaded."""
 
 
 _OF_KUBEADM: Mapping[str, Value] = {
@@ -84,8 +91,8 @@ class Unloaded:
 def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
     """Fields of the kubelet's ``--config`` and drop-ins with another value in force, or an unknown one.
 
-    If nothing shows what is in force, values come first that differ from the defaults of the kubelet and of kubeadm: an edit
-    is among them, unless it restores a default.
+    If nothing shows what is in force, values come first that differ from the last known bytes of the files, then those that
+    differ from the defaults of the kubelet and of kubeadm.
     """
     stale = {entry.path: entry for entry in found.snapshot.stale if entry.unit == UNIT}
     files = [file.path for file in files_of(found.sources) if file.path in stale]
@@ -93,21 +100,40 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
         return ()
     written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
     if not found.snapshot.running:
+        edits = tuple(_differ(found, found.snapshot.facts.get(LAST_KNOWN, ""), files, UNKNOWN))
+        told = {each.field for each in edits}
         usual: tuple[Value, ...] = (_defaults(found), dict(_OF_KUBEADM))
         ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
-        return tuple(
+        others = (
             _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
             for path, value in ranked
-            if found.outcome.origins[path[0]].where in files
+            if path not in told and found.outcome.origins[path[0]].where in files
         )
+        return (*edits, *others)
+    return tuple(_differ(found, found.snapshot.running, files))
+
+
+def compared_with(found: Found) -> str:
+    """What the values of ``of_kubelet`` are compared with, as a sentence."""
+    known = found.snapshot.facts.get(COMPARED_WITH, "")
+    if found.snapshot.running:
+        return f"Compared with {known or 'the running kubelet'}"
+    first = f"the last known bytes ({known})" if known else "the defaults of the kubelet and of kubeadm"
+    return f"What the running kubelet has loaded is unknown; what differs from {first} comes first"
+
+
+def _differ(found: Found, outcome: str, files: list[str], hedge: str = "") -> Iterator[Unloaded]:
+    """The values that differ from an ``outcome`` (canonical JSON; ``""``: none is known)."""
+    if not outcome:
+        return
     effective: Value = dict(found.outcome.effective)
-    running = dict(_leaves(json_text.parse(found.snapshot.running)))
+    running = dict(_leaves(json_text.parse(outcome)))
     every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(found, path)}
-    return tuple(
-        _unloaded(path, _origin(found, path, files), values.shown(old), values.shown(new))
-        for path in sorted(every)
-        if not _same(path, old := running.get(path), new := _at(effective, path))
-    )
+    for path in sorted(every):
+        old, new = running.get(path), _at(effective, path)
+        if not _same(path, old, new):
+            shown = f"{hedge}, last known {values.shown(old)}" if hedge else values.shown(old)
+            yield _unloaded(path, _origin(found, path, files), shown, values.shown(new))
 
 
 def _defaults(found: Found) -> dict[str, Value]:

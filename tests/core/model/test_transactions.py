@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,9 +12,12 @@ from rollout.core.model.transactions import (
     Expected,
     FileVersions,
     NodeTransaction,
+    expected_by_receipts,
     expected_files,
     in_force,
     on_top_of,
+    undone_at,
+    undone_in_part,
 )
 
 PATHS = ("/a", "/b", "/c")
@@ -25,6 +29,8 @@ class Played:
     def __init__(self, dice: Random) -> None:
         self.dice = dice
         self.files = dict.fromkeys(PATHS, "")
+        self.under: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.stacks: dict[str, tuple[str, ...]] = dict.fromkeys(PATHS, ())
         self.transactions: list[NodeTransaction] = []
         self.place = 0
 
@@ -35,10 +41,13 @@ class Played:
         files = tuple(FileVersions(path, self.files[path], f"{tx}{path}") for path in paths)
         self.transactions.append(NodeTransaction(tx, ReceiptState.CONFIRMED, self.place, files))
         self.files |= {file.path: file.after for file in files}
+        self.under[tx] = {path: self.stacks[path] for path in paths}
+        self.stacks |= {path: (*self.stacks[path], tx) for path in paths}
 
     def revert(self, found: NodeTransaction, *, noted: bool = True) -> None:
-        self.place += 1
+        self.place += noted  # no number of an earlier version's revert
         self.files |= {file.path: file.before for file in found.files}
+        self.stacks |= self.under[found.tx]
         at = self.transactions.index(found)
         place = self.place if noted else 0
         self.transactions[at] = NodeTransaction(found.tx, ReceiptState.REVERTED, found.applied_at, found.files, place)
@@ -46,8 +55,11 @@ class Played:
     def check(self) -> None:
         touched = {file.path for each in self.transactions for file in each.files}
         shuffled = self.dice.sample(self.transactions, len(self.transactions))
+        assert expected_by_receipts(shuffled) == expected_files(shuffled), "no number is missing"
         found = {each.path: each.digest for each in expected_files(shuffled)}
         assert found == {path: self.files[path] for path in touched}, self.transactions
+        for path, stack in self.stacks.items():
+            assert tuple(each.tx for each in reversed(in_force(shuffled, path))) == stack, self.transactions
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -56,7 +68,7 @@ def test_applies_and_reverts_in_any_order(seed: int) -> None:
     dice = Random(seed)  # noqa: S311 - reproducible
     played = Played(dice)
     for _ in range(8):
-        on = in_force(played.transactions)
+        on = [each for each in in_force(played.transactions) if each.state is ReceiptState.CONFIRMED]
         if on and dice.random() < 0.5:
             played.revert(dice.choice(on))
         else:
@@ -76,6 +88,29 @@ def test_without_places_the_bytes_show_that_the_newest_was_reverted_first(seed: 
         else:
             played.apply()
         played.check()
+
+
+def test_a_forced_revert_below_a_newer_transaction_leaves_that_one_in_force_on_its_other_files_only() -> None:
+    below = NodeTransaction("t1", ReceiptState.REVERTED, 1, (FileVersions("/a", "", "1"),), 3)
+    whole = NodeTransaction("t2", ReceiptState.CONFIRMED, 2, (FileVersions("/a", "1", "2"),))
+    assert in_force((below, whole)) == ()
+    assert undone_at((below, whole)) == {"t2": 3}
+    assert not undone_in_part("t2", (below, whole))
+    half = replace(whole, files=(*whole.files, FileVersions("/b", "", "2")))
+    assert in_force((below, half)) == in_force((below, half), "/b") == (half,)
+    assert in_force((below, half), "/a") == ()
+    assert undone_at((below, half)) == {}
+    assert undone_in_part("t2", (below, half))
+
+
+def test_nothing_is_expected_of_a_path_that_a_removed_transaction_may_have_changed_since() -> None:
+    """A node keeps a transaction with foreign bytes, and removes newer ones: their numbers are missing."""
+    kept = NodeTransaction("t1", ReceiptState.REVERTED, 1, (FileVersions("/a", "", "1"),), 2)
+    newest = NodeTransaction("t9", ReceiptState.CONFIRMED, 4, (FileVersions("/b", "8", "9"),))
+    assert [each.path for each in expected_by_receipts((newest, kept))] == ["/b"], "number 3 is missing"
+    assert [each.path for each in expected_by_receipts((replace(newest, applied_at=3), kept))] == ["/b", "/a"]
+    far = replace(newest, applied_at=10**30)
+    assert [each.path for each in expected_by_receipts((far, kept))] == ["/b"], "a false number costs nothing"
 
 
 def test_nothing_is_expected_of_a_file_in_progress() -> None:

@@ -55,6 +55,15 @@ def test_a_node_as_it_was_left_has_none() -> None:
     assert found(REVERTED_TO_NONE, ABSENT) == []
 
 
+def test_a_path_that_a_removed_receipt_may_have_changed_is_no_drift() -> None:
+    """A node keeps a receipt with foreign bytes for ever. Number 3 is missing: that transaction may have written the file."""
+    kept = replace(of(replace(CONFIRMED, state=ReceiptState.REVERTED)), reverted_at=2)
+    newest = NodeTransaction("t9", ReceiptState.CONFIRMED, 4, (FileVersions("/b", OTHER, LEFT),))
+    files = {PATH: replace(AS_LEFT, digest=OTHER), "/b": replace(AS_LEFT, path="/b", mode="", owner="")}
+    assert drifts(replace(NODE, transactions=(newest, kept), files=files)) == ()
+    assert drifts(replace(NODE, transactions=(replace(newest, applied_at=3), kept), files=files)) != ()
+
+
 @pytest.mark.parametrize(
     ("expected", "state", "references"),
     [

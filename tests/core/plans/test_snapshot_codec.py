@@ -41,18 +41,26 @@ def test_everything_a_node_can_report_survives() -> None:
     assert snapshot_codec.decode(snapshot_codec.encode(empty), "s.json") == empty
 
 
-def test_the_ways_to_nodes_are_stored_and_a_snapshot_of_before_has_none() -> None:
+def test_the_ways_to_nodes_are_stored_and_snapshots_of_before_have_none() -> None:
     ways = {name: ("bastion-a", "bastion-b")[: at % 3] for at, name in enumerate(FOUND.nodes)}
-    snapshot = replace(mixed(FOUND), jumps=ways)
+    snapshot = replace(
+        mixed(FOUND), jumps=ways, addresses={name: node.reached_at for name, node in FOUND.nodes.items()}
+    )
     found = snapshot_codec.encode(snapshot)
     assert snapshot_codec.decode(found, "s.json") == snapshot
     document = json.loads(found)
-    document.pop("jumps")
-    assert snapshot_codec.decode(json.dumps({**document, "version": 5}).encode(), "s.json") == mixed(FOUND)
-    wrong: list[tuple[int, dict[str, Any]]] = [(6, {}), (5, {"jumps": {}})]
-    for version, key in wrong:
+    addresses = document.pop("addresses")
+
+    def of(version: int, **keys: Any) -> bytes:
+        return json.dumps({**document, "version": version, **keys}).encode()
+
+    assert snapshot_codec.decode(of(6), "s.json") == replace(snapshot, addresses={})
+    jumps = document.pop("jumps")
+    assert snapshot_codec.decode(of(5), "s.json") == mixed(FOUND)
+    wrong = (of(6), of(5, jumps={}), of(6, jumps=jumps, addresses={}), of(7, jumps=jumps), of(7, addresses=addresses))
+    for document_of_another in wrong:
         with pytest.raises(InputError, match="snapshot-unreadable"):
-            snapshot_codec.decode(json.dumps({**document, "version": version, **key}).encode(), "s.json")
+            snapshot_codec.decode(document_of_another, "s.json")
 
 
 def test_contents_and_kinds_are_held_once() -> None:

@@ -55,6 +55,7 @@ def test_without_known_values_in_force_every_value_is_reported_and_those_that_ar
     assert reason.startswith(f"{CONFIG} was edited and not loaded. Undo the edit, or allow it in the playbook with ")
     assert f"`accept: [{{setting: {CONFIG}, reason: …}}]`" in reason
     assert "with a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet" in reason
+    assert "; what differs from the defaults of the kubelet and of kubeadm comes first." in reason
     told = reason.partition(" This restart would put into force: ")[2].split("; ")
     first = [each.partition(":")[0] for each in told[:2]]
     assert first == ["clusterDNS", "evictionHard.memory.available"], (
@@ -69,12 +70,37 @@ def test_without_known_values_in_force_every_value_is_reported_and_those_that_ar
     assert any(note.endswith('clusterDomain: unknown → "cluster.local" (accepted: reviewed)') for note in change.notes)
 
 
+@pytest.mark.parametrize("held", [CONFIG_TEXT, FOREIGN.replace("maxPods: 1", "maxPods: 60")])
+def test_what_differs_from_the_last_known_bytes_comes_first(held: str) -> None:
+    """They are no proof of what the kubelet has loaded: the value in force stays unknown, and all others are listed too."""
+    node = edited(FOREIGN, None)
+    then = shown(kubeadm(config=held, version="1.31.4", runtime="containerd"), "1.31.4")
+    known = {"last known": then, "compared with": f"{CONFIG}: run r1 wrote them"}
+    _, reason = refused(replace(node, facts={**node.facts, **known}), PULLS)
+    first = f"; what differs from the last known bytes ({CONFIG}: run r1 wrote them) comes first. This restart"
+    assert first in reason
+    told = reason.partition(" This restart would put into force: ")[2].split("; ")
+    before = "60" if "60" in held else "110"
+    assert told[0] == f"maxPods: unknown, last known {before} → 1"
+    assert all(": unknown → " in each for each in told[1:])
+    assert len(told) > 8
+
+
+def test_a_value_that_an_edit_removed_is_known_by_the_last_known_bytes() -> None:
+    without = CONFIG_TEXT.replace("evictionHard:\n  memory.available: 200Mi   # more than the default\n", "")
+    node = edited(without, None)
+    then = shown(kubeadm(config=CONFIG_TEXT, version="1.31.4", runtime="containerd"), "1.31.4")
+    _, reason = refused(replace(node, facts={**node.facts, "last known": then, "compared with": "x"}), PULLS)
+    assert 'evictionHard.memory.available: unknown, last known "200Mi" → "100Mi"; ' in reason
+
+
 def test_an_edit_of_others_that_a_restart_would_put_in_force_is_refused() -> None:
     reference, reason = refused(edited(FOREIGN), PULLS)
     assert reference == "edited-not-loaded"
     assert reason == (
         f"{CONFIG} was edited and not loaded. Undo the edit, or allow it in the playbook with"
         " `accept: [{setting: maxPods, reason: …}]` (single values can be named, too)."
+        " Compared with the running kubelet."
         " This restart would put into force: maxPods: 110 → 1"
     )
 
