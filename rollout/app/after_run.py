@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rollout.app.following import attendance, late_of, rolled_back_directly, silences_left
+from collections.abc import Mapping
+
+from rollout.app.following import attendance, followed_by, late_of, rolled_back_directly, silences_left
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
 from rollout.core.presentation.summary_text import Afterwards
@@ -22,12 +24,14 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     run, has_ended = state.order.run, state.phase is Phase.ENDED
     controller = attendance(journal, state.order.cluster, run)
     left = silences_left(journal, run, now) if not has_ended and not controller.alive else ()
-    back, on_top = rolled_back_directly(journal, run), {}
+    back = rolled_back_directly(journal, run)
+    on_top: Mapping[str, tuple[str, ...]] = {}
     if has_ended and state.order.goal is Goal.APPLY:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
+        followed_by=followed_by(journal, run),
         is_rolled_back=_is_rolled_back(state, {name for names in back.values() for name in names}),
     )  # fmt: skip
 

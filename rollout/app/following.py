@@ -21,7 +21,7 @@ from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
 from rollout.core.run.machine import opening, replayed
 from rollout.core.run.order import measured
-from rollout.core.run.state import RULES, Goal, NodeState, Order, Phase, RunState, Verb
+from rollout.core.run.state import RULES, Ending, Goal, NodeState, Order, Phase, RunState, Verb
 from rollout.core.run.transitions import IllegalMoveError
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError, StateError
@@ -141,6 +141,35 @@ def has_acted(journal: PastRuns, run: str) -> bool:
             unanswered.append(before)  # its controller died: what was asked then will not be answered
     unanswered.append(follower.state)
     return any(record.asked in _ACTS for state in unanswered for record in state.nodes.values())
+
+
+TURNED_AWAY = frozenset({Ending.CLAIMED, Ending.PREFLIGHT})
+"""Ends of runs that were refused before they touched a node, unless they acted before they were resumed."""
+
+
+def last_that_acted(journal: PastRuns, cluster: str, *, or_else: str) -> RunState:
+    """The newest run of a cluster that was not refused before it touched a node. The search ends at ``or_else``."""
+    for header in headers_of(journal, cluster):
+        state = replay(journal, header.run)
+        if header.run == or_else or not _was_turned_away(journal, state):
+            return state
+    return replay(journal, or_else)
+
+
+def followed_by(journal: PastRuns, run: str) -> str:
+    """The newest later run of the same cluster that may have acted: ``run`` cannot be resumed any more. Empty: there is none."""
+    for header in headers_of(journal, journal.header(run).cluster):
+        if header.run == run:
+            break
+        state = replay_if_readable(journal, header.run)
+        if state is None or not _was_turned_away(journal, state):
+            return header.run
+    return ""
+
+
+def _was_turned_away(journal: PastRuns, state: RunState) -> bool:
+    """Whether it has touched nothing. A run that was resumed or taken over may have acted before it ended like this."""
+    return state.ending in TURNED_AWAY and not has_acted(journal, state.order.run)
 
 
 def follow(journal: PastRuns, run: str, wait: Callable[[float], None]) -> Iterator[Sequence[Step]]:

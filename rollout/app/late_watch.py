@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from rollout.app.following import late_findings, plan_of, replay
+from rollout.app.following import last_that_acted, late_findings, plan_of, replay
 from rollout.app.journal_away import AWAY
 from rollout.app.node_gates import AGAIN_READY, NodeGates
 from rollout.app.ports import Clock, Journal, Note, Zones
-from rollout.app.runs import last_that_acted
 from rollout.app.wave_gates import WaveGates, worst
 from rollout.core.model.gates import ApiCheck
 from rollout.core.model.plan import Plan

@@ -10,7 +10,7 @@ from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.change_windows import ChangeWindows, NoZones
 from rollout.app.driver import Driver
-from rollout.app.following import EndedRuns, has_acted, headers_of, replay, replay_if_readable
+from rollout.app.following import TURNED_AWAY, EndedRuns, headers_of, last_that_acted, replay_if_readable
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
@@ -104,10 +104,8 @@ def check_not_held(journal: Journal, cluster: str, run: str) -> None:
 
 def _ended_after_acting(summary: RunSummary | None) -> bool:
     """Told without a replay. A run that was turned away may have acted before, so its events must be read."""
-    return summary is not None and summary.ending not in _TURNED_AWAY
+    return summary is not None and summary.ending not in TURNED_AWAY
 
-
-_TURNED_AWAY = (Ending.CLAIMED, Ending.PREFLIGHT)
 
 _UNTOLD = frozenset({"another-version", "journal-unreadable"})
 """References of runs that this version cannot replay."""
@@ -251,22 +249,12 @@ def _newest(journal: Journal, run: str) -> RunState:
     newest = last_that_acted(journal, journal.header(run).cluster, or_else=run)
     if newest.order.run != run:
         other = newest.order.run
-        raise StateError("superseded", f"run {run} was followed by {other}", hint=f"`rollout resume {other}`")
+        ended = newest.ending is Ending.DONE
+        hint = f"plan again: rollout plan --cluster {newest.order.cluster}" if ended else f"`rollout resume {other}`"
+        raise StateError(
+            "superseded", f"run {run} was followed by {other}{', which is done' if ended else ''}", hint=hint
+        )
     return newest
-
-
-def last_that_acted(journal: Journal, cluster: str, *, or_else: str) -> RunState:
-    """The newest run of a cluster that was not refused before it touched a node. The search ends at ``or_else``."""
-    for header in headers_of(journal, cluster):
-        state = replay(journal, header.run)
-        if header.run == or_else or not _was_turned_away(journal, state):
-            return state
-    return replay(journal, or_else)
-
-
-def _was_turned_away(journal: Journal, state: RunState) -> bool:
-    """Whether it has touched nothing. A run that was resumed or taken over may have acted before it ended like this."""
-    return state.ending in _TURNED_AWAY and not has_acted(journal, state.order.run)
 
 
 def resume(

@@ -13,6 +13,7 @@ import click
 
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.keyboard import TerminalKeys, ended_by_signals, has_keys
+from rollout.app.after_run import afterwards
 from rollout.app.control import ask
 from rollout.app.following import attendance, follow, replay
 from rollout.app.ports import Journal, Observer
@@ -77,8 +78,8 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
         click.echo(documents.line(no_controller_document(journal, state, SystemClock().now())))
         return
     summary = summarize(state)
-    found = attendance(journal, summary.cluster, summary.run)
-    click.echo("\n".join((*summary_lines(summary), *attendance_lines(summary, found))), err=True)
+    after = afterwards(journal, state, SystemClock().now())
+    click.echo("\n".join((*summary_lines(summary, after), *attendance_lines(summary, after))), err=True)
 
 
 # The keys.

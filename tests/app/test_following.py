@@ -12,6 +12,7 @@ import pytest
 
 from rollout import __version__
 from rollout.adapters.journal import SqlJournal
+from rollout.app.after_run import afterwards
 from rollout.app.control import ask
 from rollout.app.following import AWAY_SECONDS, EndedRuns, attendance, follow, replay
 from rollout.app.maintenance import held_by, set_free
@@ -19,8 +20,15 @@ from rollout.app.ports import Holder, Target
 from rollout.app.reading import read_receipts
 from rollout.app.runs import highest_counter, leased
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
+from rollout.core.presentation.pages.sections import next_steps
 from rollout.core.presentation.summary import RunSummary, run_summary, summarize
-from rollout.core.presentation.summary_text import attendance_lines
+from rollout.core.presentation.summary_text import (
+    Afterwards,
+    afterwards_lines,
+    attendance_lines,
+    since_then,
+    summary_lines,
+)
 from rollout.core.run.events import RequestWord, asked
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import RULES, Ending, NodeState, Phase, Verb
@@ -166,8 +174,26 @@ def test_a_request_to_a_dead_controller_reports_its_last_heartbeat(journal: SqlJ
     assert raised.value.reference == "no-controller"
     found = attendance(journal, SMALL.cluster, "r1")
     assert not found.alive
-    lines = list(attendance_lines(summarize(state), found))
+    lines = list(attendance_lines(summarize(state), Afterwards(controller=found)))
     assert lines[-1] == "  To continue: rollout resume r1"
+
+
+@pytest.mark.parametrize("is_reverted", [True, False])
+def test_no_text_proposes_to_resume_a_run_that_another_one_followed(journal: SqlJournal, is_reverted: bool) -> None:
+    """Its controller was killed, and its nodes were rolled back, or some of them: a resume is refused."""
+    site = Site(journal)
+    site.killed("n2", Verb.CONFIRM)
+    later = site.roll_back("r1", NAMES if is_reverted else NAMES[2:]).order.run
+    with pytest.raises(StateError) as refused:
+        site.resume("r1")
+    assert refused.value.reference == "superseded"
+    state, after = replay(journal, "r1"), afterwards(journal, replay(journal, "r1"), 0.0)
+    lines = [*summary_lines(summarize(state), after), *afterwards_lines(summarize(state), after)]
+    assert f"  It cannot be continued: run {later} followed it" in lines
+    steps = [command for command, _ in next_steps(state, after)]
+    assert not any("rollout resume" in each or "rollout watch" in each for each in (*lines, *steps))
+    assert any("rollout rollback r1" in each for each in lines) is not is_reverted
+    assert since_then(summarize(state), after).followed_by == later
 
 
 # A claim of a run that has ended, according to this journal, is taken over. Every other claim stays.

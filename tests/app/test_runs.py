@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.runs import Tools, begin, go_on, highest_counter, last_that_acted, with_pending_recovery
+from rollout.app.following import last_that_acted
+from rollout.app.runs import Tools, begin, go_on, highest_counter, with_pending_recovery
 from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.run.state import Ending, NodeState, RunState
 from rollout.errors import StateError

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rollout.app.following import replay
+from rollout.app.following import last_that_acted, replay
 from rollout.app.ports import Journal
-from rollout.app.runs import last_that_acted
 from rollout.composition.wiring import Session
 from rollout.core.run.state import RunState
 from tests.bed.bed import Bed

@@ -44,7 +44,8 @@ class Afterwards:
     """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report.
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
-    force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change.
+    force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``followed_by``: the newest later
+    run of the cluster; empty if there is none.
     """
 
     now: float = 0.0
@@ -55,11 +56,12 @@ class Afterwards:
     frozen: FreezeNoted | None = None
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_rolled_back: bool = False
+    followed_by: str = ""
 
     @property
     def is_superseded(self) -> bool:
-        """Whether a later run acted on its nodes: it cannot be resumed."""
-        return bool(self.rolled_back or self.on_top)
+        """Whether a later run of its cluster has acted: it cannot be resumed."""
+        return bool(self.followed_by or self.rolled_back or self.on_top)
 
 
 NOTHING_SINCE = Afterwards()
@@ -91,15 +93,25 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield from _not_done(summary)
 
 
-def attendance_lines(summary: Summary, attendance: Attendance) -> Iterator[str]:
+def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
     """The regions of the controller of a run. Without one: that none works on it, with the command that continues it."""
+    attendance = after.controller
     if summary.phase is Phase.ENDED:
         return
     if attendance.alive:
         yield from (f"  {line}" for line in region_lines(attendance.regions))
         return
     yield f"  no controller is at work on this run{last_heartbeat(attendance)}"
-    yield f"  To continue: rollout resume {summary.run}"
+    if not after.is_superseded:
+        yield f"  To continue: rollout resume {summary.run}"
+        return
+    yield (
+        f"  It cannot be continued: run {after.followed_by} followed it"
+        if after.followed_by
+        else "  It cannot be continued"
+    )
+    if summary.goal is not Goal.REVERT and not after.is_rolled_back:
+        yield f"  To undo: rollout rollback {summary.run}"
 
 
 def region_lines(regions: Sequence[RegionStanding]) -> Iterator[str]:
@@ -219,7 +231,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def afterwards_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
     """For people, on a terminal and on the page."""
-    yield from attendance_lines(summary, after.controller)
+    yield from attendance_lines(summary, after)
     yield from left_silences_lines(after.silences, summary.run, after.now)
     yield from late_lines(after.late, summary.run, after.now)
     yield from since_lines(after.rolled_back)
@@ -292,18 +304,29 @@ class NewerRun:
 
 @dataclass(frozen=True, slots=True)
 class SinceThen:
-    """What a run's own events do not show. ``controller`` is ``None`` once the run has ended."""
+    """What a run's own events do not show. ``controller`` is ``None`` once the run has ended.
+
+    ``followed_by``: the newest later run of the cluster that acted; ``None``: there is none, so it may be resumed.
+    """
 
     controller: ControllerPart | None
     silences: tuple[LeftSilence, ...]
     rolled_back: tuple[RolledBack, ...]
     on_top: tuple[NewerRun, ...]
     late: LateStatus | None
+    followed_by: str | None
 
 
 def since_then(summary: Summary, after: Afterwards) -> SinceThen:
     controller = controller_of(summary, after.controller, after.now)
-    return SinceThen(controller, after.silences, rolled_back(after.rolled_back), newer_runs(after.on_top), after.late)
+    return SinceThen(
+        controller,
+        after.silences,
+        rolled_back(after.rolled_back),
+        newer_runs(after.on_top),
+        after.late,
+        after.followed_by or None,
+    )
 
 
 def controller_of(summary: Summary, found: Attendance, now: float) -> ControllerPart | None:

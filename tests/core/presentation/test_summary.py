@@ -9,7 +9,13 @@ import pytest
 from rollout.core.model.playbook import Cause, Limits, RevertScope, Share
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import exit_code, summarize
-from rollout.core.presentation.summary_text import Attendance, SummaryDocument, attendance_lines, summary_lines
+from rollout.core.presentation.summary_text import (
+    Afterwards,
+    Attendance,
+    SummaryDocument,
+    attendance_lines,
+    summary_lines,
+)
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.documents import instant
 from tests.documents import as_printed
@@ -130,7 +136,7 @@ def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
 def test_a_run_in_progress_shows_the_regions_of_its_controller() -> None:
     regions = (RegionStanding("eu", ("eu-1", "eu-2"), 3, 40, 0.0204), RegionStanding("us", (), 0, 0))
     state = Play(make_order({"a": 1})).run(until=lambda _: True)
-    assert list(attendance_lines(summarize(state), Attendance(alive=True, regions=regions))) == [
+    assert list(attendance_lines(summarize(state), Afterwards(controller=Attendance(alive=True, regions=regions)))) == [
         "  region eu: 2 workers (eu-1, eu-2), 3 calls in progress, 40 nodes connected, round trip 20 ms",
         "  region us: 0 workers, 0 calls in progress, 0 nodes connected",
     ]

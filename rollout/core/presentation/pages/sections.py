@@ -33,7 +33,7 @@ from rollout.core.text.terminal import counted, printable, seconds_text, wall
 def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[tuple[str, str]]:
     """``(command, what it does)``, the most useful first. No command that ``after`` makes useless."""
     run, cluster = state.order.run, state.order.cluster
-    if state.phase is not Phase.ENDED:
+    if state.phase is not Phase.ENDED and not after.is_superseded:
         yield f"rollout watch {run}", "watch it, if a controller is at work"
         yield f"rollout resume {run}", "continue it, if its controller has died"
     if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and not after.is_superseded:
