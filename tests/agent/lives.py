@@ -84,7 +84,7 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     assert node.files() == OLD
     apply("t3")
     node.standin("killed", "*/tx/t3")
-    verb("confirm", tx="t3", keep=1, **token)
+    verb("confirm", tx="t3", keep=0, **token)  # all others go
     assert node.files() == NEW
     verb("forget", **token)
     for counter, name in enumerate(("freeze", "unfreeze"), 2):  # the first one makes the state anew
