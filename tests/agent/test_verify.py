@@ -130,12 +130,15 @@ def test_bytes_that_others_restored_are_no_sign_that_a_reverted_transaction_is_i
 
 
 def test_the_order_of_reverts_outlives_the_removal_of_older_transactions(node: Node) -> None:
-    """Of three transactions one is removed: that with the oldest last event, not the oldest apply."""
+    """Of six transactions one is removed: that with the oldest last event, not the oldest apply."""
     applied_twice(node).revert("t2")
+    for rehearsed in ("t3", "t4", "t5"):
+        node.apply(order(rehearsed, old=NEW, new={FLAGS: b"T3=1\n"}))
+        node.revert(rehearsed)
     node.revert("t1")
-    node.apply(order("t3", new={FLAGS: b"T3=1\n"}))
-    node.confirm("t3", keep=2)
-    assert not node.tx("t2").exists()
+    node.apply(order("t6", new={FLAGS: b"T3=1\n"}))
+    node.confirm("t6", keep=1)
+    assert [tx for tx in ("t1", "t2", "t3", "t4", "t5", "t6") if not node.tx(tx).exists()] == ["t2"]
     assert references(node) == {}
 
 
