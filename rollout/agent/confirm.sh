@@ -1,12 +1,12 @@
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
-prune() { # remove all but the newest `keep`, the newest confirmed and those under way; the receipt first
+prune() { # remove all but the newest `keep`, the newest confirmed and those under way, by what the disk may still have; the receipt first
   transactions last # what a kept one left on a path is what the path holds, only if none after it was removed
   count=0 confirmed=''
   for name in $all_tx; do
     load_known "$name"
     count=$((count + 1))
-    ! keeps_foreign || continue
+    { keeps_foreign || is_unsettled; } && continue
     case $r_state in
       armed | reverting) continue ;;
       confirmed) [ -n "$confirmed" ] || { confirmed=$name && continue; } ;;

@@ -96,21 +96,37 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { drop "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
-remove_boot_unit() { # FOLDER…: and these folders of ours
-  gone=''
-  own=$SYSTEM/$BOOT_UNIT.d
+remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if it serves no other transaction
+  gone='' ours=''
+  is_needed_by_others || ours="$WANTED $WANTED_ONCE $SYSTEM/$BOOT_UNIT $SYSTEM/$BOOT_UNIT.d"
   set +f
-  for entry in "$own"/* "$own"/.[!.]*; do
-    case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) own=$own/$SHIELD && break ;; esac # others have files there
+  for entry in "$SYSTEM/$BOOT_UNIT.d"/* "$SYSTEM/$BOOT_UNIT.d"/.[!.]*; do
+    case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) ours=${ours:+$ours/$SHIELD} && break ;; esac # others have files there
   done
   set -f
-  for entry in "$@" "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT" "$own"; do
+  for entry in "$@" $ours; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then gone="$gone $entry"; fi
   done
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$gone" ] || rm -rf $gone
   [ ! -e "$HIDDEN" ] || show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
+}
+
+is_needed_by_others() { # the boot unit, by a transaction other than the loaded one: the disk has it as armed or reverting, or may have
+  mine=$tx needed=1
+  set +f
+  set -- "$S"/tx/*/receipt
+  set -f
+  for entry in "$@"; do
+    entry=${entry%/receipt}
+    here "${entry##*/}"
+    { [ "$tx" != "$mine" ] && [ -f "$T/receipt" ] && [ ! -L "$T" ]; } || continue
+    while IFS='=' read -r key value && [ "$key" != state ]; do :; done <"$T/receipt"
+    case $value in armed | reverting) needed=0 ;; *) ! is_unsettled || needed=0 ;; esac
+  done
+  here "$mine"
+  return "$needed"
 }
 
 disarm() { # what is already gone is no error; a watch does not stop itself
