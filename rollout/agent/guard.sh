@@ -9,7 +9,7 @@ RUNTIME=$R/run/systemd/system
 TRANSIENT=$R/run/systemd/transient
 SHIELD='~~~~~~~~-rollout.conf'
 
-shield() { # RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a service that runs COMMAND, with so many seconds to start
+shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a service that runs COMMAND, with so many seconds to start
   defaults=yes # dependencies of its own has only the boot unit
   [ "$2" = simple ] || defaults=no
   set -- '[Unit]' "DefaultDependencies=$defaults" ConditionPathExists= AssertPathExists= \
@@ -18,7 +18,8 @@ shield() { # RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a service tha
     RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Service]' "Type=$2" "Restart=$1" RestartSec=5 \
     RemainAfterExit=no ExitType=main PIDFile= RestartPreventExitStatus= RestartForceExitStatus= SuccessExitStatus= "TimeoutStartSec=$3" \
     TimeoutStartFailureMode=terminate RuntimeMaxSec=infinity RuntimeRandomizedExtraSec=0 WatchdogSec=0 ExecCondition= ExecStartPre= \
-    ${5:+"ExecStartPre=-$5"} ExecStart= "ExecStart=$4" ExecStartPost= ExecStop= ExecStopPost= RootDirectoryStartOnly=no \
+    ${5:+"ExecStartPre=-$5"} ExecStart= "ExecStart=$4" ExecStartPost= ExecStop= ExecStopPost= \
+    ${6:+"ExecStopPost=-$6"} TimeoutStopSec=30 RootDirectoryStartOnly=no \
     KillMode=control-group KillSignal=SIGTERM SendSIGKILL=yes SendSIGHUP=no OOMPolicy=continue OOMScoreAdjust=0 \
     User= Group= SupplementaryGroups= DynamicUser=no PAMName= WorkingDirectory= RootDirectory= RootImage= RootHash= RootVerity= \
     MountAPIVFS=no BindPaths= BindReadOnlyPaths= MountImages= ExtensionImages= ExtensionDirectories= TemporaryFileSystem= \
@@ -84,7 +85,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
   # no default dependencies: they would order it after the target that wants it
-  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield no oneshot 60 "/bin/sh $T/agent boot" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
+  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield no oneshot 60 "/bin/sh $T/agent boot" '' "/bin/sh $T/agent after" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
     printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
       "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
       "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \

@@ -494,6 +494,16 @@ MUTANTS = (
         ("tests/agent/test_two_transactions.py::test_the_boot_unit_stays_while_another_transaction_needs_it",),
     ),
     Mutant(
+        "killed-boot-leaves-nothing",
+        "rollout/agent/guard.sh",
+        """    ${6:+"ExecStopPost=-$6"} """,
+        """    """,
+        "a boot verb that is killed leaves a node that nothing in this boot reverts",
+        (
+            "tests/agent/test_killed_at_every_line.py::test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot",
+        ),
+    ),
+    Mutant(
         "forgotten-file-of-a-guard",
         "rollout/agent/cleanup.sh",
         """  [ -z "$files_of_idle" ] || rm -rf $files_of_idle
