@@ -1,6 +1,6 @@
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
-prune() { # remove all but the newest `keep` confirmed ones, what is newer than these, and those under way; the receipt first
+prune() { # remove all but the newest `keep` confirmed ones, what is newer than these, and those under way, by what the disk may still have; the receipt first
   transactions last # what a kept one left on a path is what the path holds, only if none after it was removed
   count=0 reverted=0
   for name in $all_tx; do
@@ -10,7 +10,8 @@ prune() { # remove all but the newest `keep` confirmed ones, what is newer than 
       reverted) reverted=$((reverted + 1)) ;;
     esac
     case $r_state,$count in armed,* | reverting,* | confirmed,1) continue ;; esac
-    keeps_foreign || { [ "$count" -le "$keep" ] && [ "$reverted" -le $((4 * keep)) ]; } || { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
+    { [ "$count" -le "$keep" ] && [ "$reverted" -le $((4 * keep)) ]; } || keeps_foreign || is_unsettled ||
+      { unstage && flush_near && withdraw_receipt && rm -rf "$T"; }
   done
 }
 

@@ -105,7 +105,7 @@ renew() { # the same for the old files that an earlier revert restored. Their ne
 }
 
 keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
-  { [ "$r_state" = reverting ] || is_unsettled; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
+  { [ "$r_state" = reverting ] || is_unsettled || { [ "$r_state" = armed ] && boot_id && [ "$r_boot" != "$boot" ]; }; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
   read_stuck
   [ "$stuck" != not-durable ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0

@@ -3,20 +3,23 @@
 # A drop-in for all services may take from ours what a revert needs. So each unit of a guard has a drop-in of its own, which sorts last and
 # resets what others can set. It is there before systemd first loads the unit: no reload is needed. A key that a systemd does not know is
 # skipped with a warning. Nothing resets a dependency: guard_is_proven looks at those.
+# Its last line is the unit's description: a unit that systemd shows with it has read all lines before it. A full /run leaves an empty file.
+# A text has the same length each time, so that it is written again in place: that needs no room.
 RUNTIME=$R/run/systemd/system
 TRANSIENT=$R/run/systemd/transient
 SHIELD='~~~~~~~~-rollout.conf'
 
-shield() { # FOLDER RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a service that runs COMMAND, with so many seconds to start
+shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a service that runs COMMAND, with so many seconds to start
   defaults=yes # dependencies of its own has only the boot unit
-  [ "$3" = simple ] || defaults=no
-  printf '%s\n' '[Unit]' "DefaultDependencies=$defaults" ConditionPathExists= AssertPathExists= \
+  [ "$2" = simple ] || defaults=no
+  set -- '[Unit]' "DefaultDependencies=$defaults" ConditionPathExists= AssertPathExists= \
     StartLimitIntervalSec=0 StartLimitAction=none FailureAction=none \
     SuccessAction=none JobTimeoutSec=infinity JobRunningTimeoutSec=infinity JobTimeoutAction=none StopWhenUnneeded=no \
-    RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Service]' "Type=$3" "Restart=$2" RestartSec=5 \
-    RemainAfterExit=no ExitType=main PIDFile= RestartPreventExitStatus= RestartForceExitStatus= SuccessExitStatus= "TimeoutStartSec=$4" \
+    RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Service]' "Type=$2" "Restart=$1" RestartSec=5 \
+    RemainAfterExit=no ExitType=main PIDFile= RestartPreventExitStatus= RestartForceExitStatus= SuccessExitStatus= "TimeoutStartSec=$3" \
     TimeoutStartFailureMode=terminate RuntimeMaxSec=infinity RuntimeRandomizedExtraSec=0 WatchdogSec=0 ExecCondition= ExecStartPre= \
-    ${6:+"ExecStartPre=-$6"} ExecStart= "ExecStart=$5" ExecStartPost= ExecStop= ExecStopPost= RootDirectoryStartOnly=no \
+    ${5:+"ExecStartPre=-$5"} ExecStart= "ExecStart=$4" ExecStartPost= ExecStop= ExecStopPost= \
+    ${6:+"ExecStopPost=-$6"} TimeoutStopSec=30 RootDirectoryStartOnly=no \
     KillMode=control-group KillSignal=SIGTERM SendSIGKILL=yes SendSIGHUP=no OOMPolicy=continue OOMScoreAdjust=0 \
     User= Group= SupplementaryGroups= DynamicUser=no PAMName= WorkingDirectory= RootDirectory= RootImage= RootHash= RootVerity= \
     MountAPIVFS=no BindPaths= BindReadOnlyPaths= MountImages= ExtensionImages= ExtensionDirectories= TemporaryFileSystem= \
@@ -36,22 +39,42 @@ shield() { # FOLDER RESTART TYPE SECONDS COMMAND [BEFORE]: the drop-in of a serv
     TasksMax=infinity CPUQuota= CPUWeight= AllowedCPUs= AllowedMemoryNodes= \
     IOWeight= IODeviceWeight= IOReadBandwidthMax= IOWriteBandwidthMax= IOReadIOPSMax= IOWriteIOPSMax= DevicePolicy=auto DeviceAllow= \
     IPAddressAllow= IPAddressDeny= IPIngressFilterPath= IPEgressFilterPath= BPFProgram= SocketBindAllow= SocketBindDeny= \
-    RestrictNetworkInterfaces= ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto >"$1/$SHIELD"
+    RestrictNetworkInterfaces= ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto
+  write_lines 8192 "$@"
 }
 
-shield_strings() { # SECONDS: of the timer, which fires after so many, of its service and of the watch
+write_lines() { # SIZE LINE…: and the description; filled up to so many bytes
+  size=$1
+  shift
+  describe
+  IFS=$NL
+  lines="$*"
+  unset IFS
+  printf "%-$((size - 1))s\n" "$lines${NL}[Unit]${NL}Description=$described$NL"
+}
+
+describe() { described="rollout: the guard of $tx, with all settings of its own"; }
+
+shield_strings() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
   umask 022
   runtime_folders
+  watch_command="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
   # shellcheck disable=SC2086 # a list of paths
-  { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $runtime_folders 2>/dev/null; } &&
-    shield "$RUNTIME/rollout-guard-$tx.service.d" on-failure simple infinity "/bin/sh $T/agent guard $tx" &&
-    shield "$RUNTIME/rollout-watch-$tx.service.d" on-failure simple 25 "$watch_command" "/bin/sh $T/agent try $tx" &&
-    printf '%s\n' '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
+  { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $runtime_folders; } &&
+    shield on-failure simple infinity "/bin/sh $T/agent guard $tx" 1<>"$RUNTIME/rollout-guard-$tx.service.d/$SHIELD" &&
+    shield on-failure simple 25 "$watch_command" "/bin/sh $T/agent try $tx" 1<>"$RUNTIME/rollout-watch-$tx.service.d/$SHIELD" &&
+    write_lines 1024 '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
       RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Timer]' OnActiveSec= "OnActiveSec=$1" AccuracySec=100ms \
       RandomizedDelaySec=0 FixedRandomDelay=no OnClockChange=no OnTimezoneChange=no WakeSystem=no Persistent=no RemainAfterElapse=no \
-      >"$RUNTIME/rollout-guard-$tx.timer.d/$SHIELD"
+      1<>"$RUNTIME/rollout-guard-$tx.timer.d/$SHIELD" && keep_room
+  shielded=$?
   umask 077
+  return "$shielded"
 }
+
+keep_room() { printf %32768s . >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } # in /run, which may be full when the guard is started again
+
+give_room() { true >"$RUNTIME/rollout-guard-$tx.timer.d/room"; }
 
 runtime_folders() { # of the loaded transaction's drop-ins
   runtime_folders="$RUNTIME/rollout-guard-$tx.timer.d $RUNTIME/rollout-guard-$tx.service.d $RUNTIME/rollout-watch-$tx.service.d"
@@ -62,7 +85,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
   umask 022
   # no default dependencies: they would order it after the target that wants it
-  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield "$SYSTEM/$BOOT_UNIT.d" no oneshot 60 "/bin/sh $T/agent boot" &&
+  { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield no oneshot 60 "/bin/sh $T/agent boot" '' "/bin/sh $T/agent after" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
     printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
       "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
       "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
@@ -74,21 +97,37 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
   { [ -L "$WANTED" ] && [ "$WANTED" -ef "$SYSTEM/$BOOT_UNIT" ]; } || { drop "$WANTED" && ln -s "../$BOOT_UNIT" "$WANTED"; }
 }
 
-remove_boot_unit() { # FOLDER…: and these folders of ours
-  gone=''
-  own=$SYSTEM/$BOOT_UNIT.d
+remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if it serves no other transaction
+  gone='' ours=''
+  is_needed_by_others || ours="$WANTED $WANTED_ONCE $SYSTEM/$BOOT_UNIT $SYSTEM/$BOOT_UNIT.d"
   set +f
-  for entry in "$own"/* "$own"/.[!.]*; do
-    case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) own=$own/$SHIELD && break ;; esac # others have files there
+  for entry in "$SYSTEM/$BOOT_UNIT.d"/* "$SYSTEM/$BOOT_UNIT.d"/.[!.]*; do
+    case $entry in "$SYSTEM/$BOOT_UNIT.d/$SHIELD" | *'/*' | *'/.[!.]*') ;; *) ours=${ours:+$ours/$SHIELD} && break ;; esac # others have files there
   done
   set -f
-  for entry in "$@" "$WANTED" "$WANTED_ONCE" "$SYSTEM/$BOOT_UNIT" "$own"; do
+  for entry in "$@" $ours; do
     if [ -e "$entry" ] || [ -L "$entry" ]; then gone="$gone $entry"; fi
   done
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$gone" ] || rm -rf $gone
   [ ! -e "$HIDDEN" ] || show_boot_unit
   [ ! -e "$T/made-wants" ] || [ ! -d "${WANTED%/*}" ] || rmdir "${WANTED%/*}" 2>/dev/null || :
+}
+
+is_needed_by_others() { # the boot unit, by a transaction other than the loaded one: the disk has it as armed or reverting, or may have
+  mine=$tx needed=1
+  set +f
+  set -- "$S"/tx/*/receipt
+  set -f
+  for entry in "$@"; do
+    entry=${entry%/receipt}
+    here "${entry##*/}"
+    { [ "$tx" != "$mine" ] && [ -f "$T/receipt" ] && [ ! -L "$T" ]; } || continue
+    while IFS='=' read -r key value && [ "$key" != state ]; do :; done <"$T/receipt"
+    case $value in armed | reverting) needed=0 ;; *) ! is_unsettled || needed=0 ;; esac
+  done
+  here "$mine"
+  return "$needed"
 }
 
 disarm() { # what is already gone is no error; a watch does not stop itself
@@ -104,8 +143,9 @@ disarm() { # what is already gone is no error; a watch does not stop itself
 start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
   delay=$1
   shift
-  watch_command="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
-  shield_strings "$delay"
+  # Those of the staging are there, and guard_is_proven looks at what systemd has read
+  { shield_strings "$delay" || :; } 2>/dev/null
+  { give_room || :; } 2>/dev/null
   # `systemctl isolate rescue.target` stops timers and services in the same boot
   bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
     --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --timer-property=IgnoreOnIsolate=yes --collect \
@@ -122,6 +162,7 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
   # shellcheck disable=SC2086 # split into words
   bounded 25 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
     --property=Restart=on-failure --property=RestartSec=5 $watch_command >/dev/null 2>&1
+  { keep_room || :; } 2>/dev/null
 }
 
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
@@ -135,7 +176,7 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
   strings="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
   asked_units="$strings default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(lastly 10 systemctl show -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
+  blocks=$(lastly 10 systemctl show -p Description -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
     -p Requires -p Requisite -p BindsTo -p PartOf -p StopPropagatedFrom -p Conflicts -p Wants -p RuntimeMaxUSec -p TimeoutStartUSec -p WatchdogUSec \
     -p MemoryMax -p MemoryHigh -p MemoryLimit -p TasksMax -p LimitCPU -p LimitFSIZE -p LimitAS -p LimitDATA -p CPUQuotaPerSecUSec \
     $asked_units 2>/dev/null)$NL
@@ -163,7 +204,8 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
 has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
   # `why`, which names the drop-ins of others, as `foreign` does
   find_block "$1"
-  foreign='' last='' odd=''
+  describe
+  foreign='' last='' odd='' whole=0
   IFS=$NL
   for line in $block; do
     unset IFS
@@ -175,6 +217,7 @@ has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing 
           case $path in *"/$SHIELD") ;; *) foreign="$foreign $path" ;; esac
         done
         ;;
+      "Description=$described") whole=1 ;;
       Unit=*) [ "$value" = "rollout-guard-$tx.service" ] || odd=$line ;;
       Requires=*) for needed in $value; do
         case $needed in sysinit.target | system.slice | *.mount) ;; *) odd=Requires=$needed ;; esac
@@ -192,6 +235,7 @@ has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing 
   unset IFS
   foreign="${foreign:+; drop-ins of others:$foreign}"
   case $last in *"/$SHIELD") ;; *) why="$1 does not have our drop-in last$foreign" && return 1 ;; esac
+  [ "$whole" = 1 ] || { why="systemd has not read all of our drop-in of $1" && return 1; }
   [ -z "$odd" ] || { why="$1 has $odd$foreign" && return 1; }
 }
 

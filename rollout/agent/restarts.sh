@@ -4,11 +4,16 @@ hang_up() { # UNIT: make its main process read its configuration again
 
 restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
 
-restart_surely() { # UNIT: a second attempt if the first one failed or hung; systemd merges two restarts that are requested at once
+restart_surely() { # UNIT: a second attempt if the first one had no success; else `ended`. systemd merges two restarts that are requested at once
   restart_unit "$1" && return
-  case $? in 124 | 137) ;; *) bounded 5 systemctl reset-failed "$1" >/dev/null 2>&1 ;; esac # a crash loop's start limit blocks the old files too
+  end=$?
+  tell_end "$end"
+  case $end in 124 | 137) ;; *) bounded 5 systemctl reset-failed "$1" >/dev/null 2>&1 ;; esac # a crash loop's start limit blocks the old files too
   clock
-  [ $((now + 3000)) -lt "$until" ] && restart_unit "$1"
+  [ $((now + 3000)) -lt "$until" ] || return 1
+  restart_unit "$1" && return
+  tell_end $?
+  return 1
 }
 
 restart_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
@@ -20,7 +25,7 @@ restart_running() { # at boot the units start after us; one that runs already re
 
 restart_units() { # in order, after the SIGHUPs; `why`, if one fails
   for name in $r_hangups; do
-    hang_up "$name" || { why="$name has no process that takes a SIGHUP" && return 1; }
+    hang_up "$name" || { tell_end $? && why="systemctl kill --signal=HUP $name $ended" && return 1; }
   done
   for name in $r_units; do
     restart_unit "$name" || { tell_end $? && why="systemctl restart $name $ended" && return 1; }
@@ -32,11 +37,11 @@ restart_again() { # with the old files: every unit, even if others fail; those n
   given_at=$now
   remember_units # now: a crash loop went on while the files were restored: its restarts do not count against the units
   for name in $r_hangups; do # a process that died of a SIGHUP is started
-    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name has no process and does not start"
+    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name took no SIGHUP, and systemctl restart $name $ended"
   done
   [ -n "$r_units" ] || return 0
   for name in $r_units; do
-    restart_surely "$name" || say "say restart-failed systemctl restart $name failed or hung"
+    restart_surely "$name" || say "say restart-failed systemctl restart $name $ended"
   done
   # shellcheck disable=SC2086 # a list of units
   ask_units $r_units
@@ -65,13 +70,14 @@ started_at() { # PID: when it started, in milliseconds since boot
   started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 
-reload_units() { # without the boot unit: once systemd has it in memory, only another reload removes it. An empty file in a folder that comes
+reload_units() { # else `why`. Without the boot unit: once systemd has it in memory, only another reload removes it. An empty file in a folder that comes
   # first in its search hides the link (since systemd 234); it is gone before the next boot, as all of /run is
   [ "$r_reload" != 0 ] || return 0
   mkdir -p "${HIDDEN%/*}" 2>/dev/null && true 2>/dev/null >"$HIDDEN"
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   reloaded=$?
   show_boot_unit
+  [ "$reloaded" -eq 0 ] || { tell_end "$reloaded" && why="systemctl daemon-reload $ended"; }
   return "$reloaded"
 }
 
@@ -80,5 +86,5 @@ show_boot_unit() { rm -fd "$HIDDEN" "${HIDDEN%/*}" 2>/dev/null || rm -f "$HIDDEN
 reload_surely() { # a second attempt if systemd refused (little room in /run); if it hung, it reloads before the restart, as soon as it can
   reload_units && return
   case $? in 124 | 137) ;; *) nap && reload_units && return ;; esac
-  say "say reload-failed systemctl daemon-reload failed or hung"
+  say "say reload-failed $why"
 }

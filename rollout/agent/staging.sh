@@ -230,9 +230,11 @@ stage() { # everything that is needed later, and the boot unit; durable when thi
 failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
   reference=staging-failed why=${why##*"$NL"}
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
-  if [ -z "$why" ] && [ -d "$T/next" ]; then # a disk that takes nothing takes no error either
-    why=$({ printf . >"$T/next/why"; } 2>&1) || reference=no-room
-  fi
+  case $why in
+    '' | *'I/O error') # a full disk takes no error either, and most shells do not name the error of a write: a program does
+      ! why=$(printf . | cat 2>&1 >"$T/next/why") || ! why=$(printf . | cat 2>&1 >"$RUNTIME/rollout-guard-$tx.timer.d/why") || why=''
+      ;;
+  esac
   case $why in
     *'o space left'* | *uota*xceeded* | *'ile too large'*) reference=no-room ;;
     *'ead-only file system'*) reference=read-only ;;
@@ -255,7 +257,7 @@ stage_all() {
 units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program${NL}proof=tried"
   lay_receipts || return 1
   folders
-  true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" || return 1
+  true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" && shield_strings "$guard" || return 1
   set +f # of `next`, the receipts to come: `next/why` is for this apply only
   # shellcheck disable=SC2086 # a list of paths
   flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"

@@ -35,6 +35,10 @@
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
+if [ "${1-}" = after ]; then # the boot unit has ended: by itself, out of time, killed, without a process. systemd ends this after 30 s
+  until command eval 'sh "$0" leave'; do command eval 'sleep 1'; done # without `command`, a fork that fails would end dash
+  exit 0
+fi
 unset -v NL # else one of the environment stays exported, and goes with the others
 NL='
 '

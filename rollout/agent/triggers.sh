@@ -106,22 +106,18 @@ boot_locked() {
 
 verb_boot() { # before the units start: only files and unit definitions; nothing here waits for a unit
   allow 50
-  trap give_up TERM # the unit's time is over
-  if seize && boot_locked 9>&-; then return; fi
-  give_up
+  seize && boot_locked 9>&- || exit 1
 }
 
-give_up() {
-  leave_to_guards 9>&-
-  exit 1
-}
-
-leave_to_guards() { # timer and watch ended with the previous boot, and nothing starts the boot unit again. Nothing here waits for systemd
-  allow 5
+verb_leave() { # after the boot unit: timer and watch ended with the previous boot, and nothing starts the boot unit again. So what it has not
+  # ended is left to guards. Nothing here waits for systemd
+  allow 25
   transactions
   for name in $all_tx; do
     load "$name"
     seconds_left # this boot's own timer is still to come
-    case $left/$r_state in 0/armed | 0/reverting) start_timer 5 --no-block ;; esac
+    case $left/$r_state in
+      0/armed | 0/reverting) start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1 ;;
+    esac
   done
 }

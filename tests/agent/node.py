@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import re
 import shutil
 import signal
 import subprocess
@@ -332,6 +333,7 @@ class Node:
         agent = self.tx(tx) / "agent"
         if not agent.exists():
             return 0
+        after = self.after_boot() if what == "boot" else []
         words = {"guard": tx, "watch": f"{tx} {self.watched_until(tx)}", "boot": ""}[what]
         line = f"{'ulimit -S -f 0; ' if full_disk else ''}exec sh {agent} {what} {words}"
         done = subprocess.run(
@@ -343,7 +345,20 @@ class Node:
             check=False,
             restore_signals=not full_disk,
         )
+        self.ends(after)
         return done.returncode
+
+    def after_boot(self) -> list[str]:
+        """The command that systemd runs when the boot unit has ended, however it ended: what it has read in the unit's drop-in."""
+        drop_in = self.at("/etc/systemd/system/rollout-guard-boot.service.d/~~~~~~~~-rollout.conf")
+        text = drop_in.read_text() if drop_in.exists() else ""
+        found = re.findall(r"(?m)^ExecStopPost=-/bin/sh \S*(/var/lib/rollout/.+)$", text)[-1:]
+        return [f"{self.root}{words}" for words in found]
+
+    def ends(self, after: list[str]) -> None:
+        for words in after:
+            command = [str(self.bin / "sh"), *words.split()]
+            subprocess.run(command, env=self.env(), capture_output=True, timeout=PATIENCE, check=False)
 
     def watched_until(self, tx: str) -> str:
         """The second since boot until which the process beside the timer waits, from the command with which it was started."""
@@ -354,9 +369,13 @@ class Node:
     def at_work(self, what: str) -> Iterator[subprocess.Popen[bytes]]:
         """The trigger of t1 in the background, in a session of its own."""
         words = [str(self.bin / "sh"), str(self.tx() / "agent"), what, "" if what == "boot" else "t1"]
+        after = self.after_boot() if what == "boot" else []
         process = subprocess.Popen(words, env=self.env(), start_new_session=True)
         try:
             yield process
+            if after:
+                process.wait(PATIENCE)
+                self.ends(after)
         finally:
             process.kill()
             process.wait()

@@ -133,6 +133,14 @@ def test_a_drop_in_that_sorts_after_ours_is_named(node: Node) -> None:
     refused(node, f"does not have our drop-in last; drop-ins of others: {LATE}")
 
 
+@pytest.mark.parametrize("unit", [TIMER, GUARD, BOOT, WATCH])
+def test_a_drop_in_that_systemd_has_not_read_to_its_end_is_refused(node: Node, unit: str) -> None:
+    """Its name is there, as after a write without room; what it sets is not in force."""
+    path = node.bin / "systemctl"
+    path.write_text(path.read_text().replace('\n  printf %s "$found"', f'\n  [ $1 = {unit} ] || printf %s "$found"', 1))
+    refused(node, f"has not read all of our drop-in of {unit}")
+
+
 @pytest.mark.parametrize("unit", [GUARD, BOOT, WATCH])
 def test_a_drop_in_for_one_unit_alone_is_refused_since_the_watch_tried_without_it(node: Node, unit: str) -> None:
     path = f"/etc/systemd/system/{unit}.d/hard.conf"

@@ -6,6 +6,7 @@ runs it again if it fails) or the power comes back (the boot unit runs).
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from rollout.core.model.report import Outcome, RemoteCommand
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet.agent import agent_call
 from tests.agent.instrument import instrumented
-from tests.agent.node import NEW, OLD, PROGRAM, Node, killed, order
+from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, killed, order
 from tests.sampling import sample
 
 pytestmark = pytest.mark.process
@@ -151,6 +152,35 @@ def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
     assert len(counts) > 50
     for count in sample(f"killed in {scene} under {node.shell}", counts, STRIKES):
         strike(node, tmp_path, scene, count)
+
+
+def test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot(node: Node, tmp_path: Path) -> None:
+    """systemd then runs what the unit has for that, and the guard that this leaves. No controller is needed, and no other boot."""
+    node.program = KILLABLE
+    _armed(node)
+    node.reboot()
+
+    def boot(one: Node, **extra: str) -> int:
+        after = one.after_boot()
+        words = [str(one.bin / "sh"), str(one.tx() / "agent"), "boot"]
+        status = subprocess.run(
+            words, env=one.env(extra), capture_output=True, timeout=PATIENCE, check=False
+        ).returncode
+        one.ends(after)
+        return status
+
+    traced = node.copy(tmp_path / "traced")
+    assert boot(traced, ROLLOUT_TRACE=str(tmp_path / "trace")) == 0
+    assert not traced.at("/run/standin/rollout-guard-t1.timer").exists()
+    lines = len((tmp_path / "trace").read_text().split())
+    assert lines > 100
+    for count in [1, lines - 1, *sample(f"killed in boot under {node.shell}", range(2, lines), STRIKES)]:
+        one = node.copy(tmp_path / str(count))
+        status = boot(one, ROLLOUT_KILL_AT=str(count))
+        if one.at("/run/standin/rollout-guard-t1.timer").exists():
+            assert one.trigger("guard") == 0, count
+        assert (one.receipt()["state"], one.files()) == ("reverted", OLD), (count, status)
+        assert (one.cleanup().leftovers, one.strays()) == ((), []), count
 
 
 def test_the_killable_program_is_the_program(node: Node) -> None:

@@ -174,6 +174,36 @@ def test_a_timeout_that_reports_its_end_as_125_is_one(node: Node) -> None:
     assert node.files() == OLD
 
 
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("exit 5", "failed with status 5"),
+        ("exit 127", "could not be started"),
+        ("kill -9 $$", "was killed"),
+        ("exec hangs", "has not ended in time"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call", ["restart kubelet.service", "daemon-reload", "kill -s HUP --kill-who=main docker.service"]
+)
+def test_a_report_of_a_change_and_of_its_revert_name_the_end_of_the_program(
+    node: Node, call: str, does: str, words: str
+) -> None:
+    node.serve("docker.service", "dockerd", pid=400)
+    tool = node.bin / "systemctl"
+    tool.rename(node.bin / "systemctl.real")
+    tool.write_text(f'#!/bin/sh\ncase "$*" in "{call}") {does} ;; esac\nexec {tool}.real "$@"\n')
+    tool.chmod(0o755)
+    change = order(hangups=("docker.service",))
+    answer = node.run(agent_call.apply(node.program, change, sudo=False, deadline=60)).stdout.decode()
+    named = call.replace("-s HUP --kill-who=main", "--signal=HUP")
+    assert f"healthy no systemctl {named} {words}\n" in answer
+    if "HUP" not in call:
+        assert f"-failed systemctl {named} {words}\n" in answer, "the revert's"
+    assert "or hung" not in answer
+    assert node.files() == OLD
+
+
 def _hanging() -> ApplyOrder:
     return order(new={CONFIG: b"HANGING\n"}, guard=6)
 
@@ -200,15 +230,21 @@ def forks(trace: Path) -> int:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="NOT TESTED: strace is missing (apt-get install strace)")
 @pytest.mark.parametrize("shell", ["dash", "busybox"])  # bash itself waits 15 s for a process
-@pytest.mark.parametrize("verb", ["guard", "confirm", "revert"])
+@pytest.mark.parametrize("verb", ["guard", "boot", "confirm", "revert"])
 def test_a_fork_that_fails_is_never_a_lost_write(tmp_path: Path, verb: str, shell: str) -> None:
     """At each fork of the verb's own shell, EAGAIN for it and the next two. Then there are processes again."""
     begin = Node.make(tmp_path / "begin", shell)
     assert begin.apply().healthy
+    if verb == "boot":
+        begin.reboot()
 
     def strike(node: Node, trace: Path, *options: str) -> None:
-        if verb == "guard":
-            traced(node, [str(node.bin / "sh"), str(node.tx() / "agent"), "guard", "t1"], b"", trace, *options)
+        if verb in ("guard", "boot"):
+            after = node.after_boot() if verb == "boot" else []
+            traced(node, [str(node.bin / "sh"), str(node.tx() / "agent"), verb, "t1"], b"", trace, *options)
+            node.ends(
+                after
+            )  # strace counts the forks of each process anew: with those of its children, no attempt would succeed
             return
         call = getattr(agent_call, verb)
         words = {
@@ -226,6 +262,8 @@ def test_a_fork_that_fails_is_never_a_lost_write(tmp_path: Path, verb: str, shel
     for at in sample(f"forks of {verb} in {shell}", range(1, forks(tmp_path / "trace") + 40), STARTS):
         node = begin.copy(tmp_path / str(at))
         strike(node, tmp_path / "struck", "-e", f"inject={FORKS}:error=EAGAIN:when={at}..{at + 2}")
+        if verb == "boot" and node.receipt()["state"] != "reverted":
+            assert node.at("/run/standin/rollout-guard-t1.timer").exists(), (at, "a trigger of this boot")
         found = node.status("t1")
         assert found.reference in ("", "not-restarted"), (at, found)  # its systemctl was not started either
         for _ in range(3):

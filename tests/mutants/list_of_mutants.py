@@ -469,6 +469,41 @@ MUTANTS = (
         ("tests/agent/test_guard_proof.py::test_what_no_drop_in_of_ours_can_reset_is_refused",),
     ),
     Mutant(
+        "half-a-drop-in",
+        "rollout/agent/guard.sh",
+        """  [ "$whole" = 1 ] || {""",
+        """  true || {""",
+        "a full /run leaves an empty drop-in, and the guard is armed under what others set for it",
+        ("tests/agent/test_guard_proof.py::test_a_drop_in_that_systemd_has_not_read_to_its_end_is_refused",),
+    ),
+    Mutant(
+        "no-room-kept-in-run",
+        "rollout/agent/guard.sh",
+        """  { give_room || :; } 2>/dev/null
+""",
+        "",
+        "a guard that was stopped is not started again while /run is full",
+        ("tests/agent/test_full_run.py::test_a_stopped_guard_is_started_again_though_run_is_full",),
+    ),
+    Mutant(
+        "boot-unit-of-one",
+        "rollout/agent/guard.sh",
+        """  is_needed_by_others || ours=""",
+        """  ours=""",
+        "a verb for one transaction removes the boot unit that another one still needs",
+        ("tests/agent/test_two_transactions.py::test_the_boot_unit_stays_while_another_transaction_needs_it",),
+    ),
+    Mutant(
+        "killed-boot-leaves-nothing",
+        "rollout/agent/guard.sh",
+        """    ${6:+"ExecStopPost=-$6"} """,
+        """    """,
+        "a boot verb that is killed leaves a node that nothing in this boot reverts",
+        (
+            "tests/agent/test_killed_at_every_line.py::test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot",
+        ),
+    ),
+    Mutant(
         "forgotten-file-of-a-guard",
         "rollout/agent/cleanup.sh",
         """  [ -z "$files_of_idle" ] || rm -rf $files_of_idle

@@ -71,6 +71,16 @@ def test_a_boot_unit_that_fails_leaves_a_timer_of_this_boot_which_reverts_the_ch
     assert on_node.cleanup().leftovers == ()
 
 
+def test_a_boot_unit_that_is_killed_leaves_a_timer_of_this_boot_which_reverts_the_change(on_node: OnNode) -> None:
+    assert on_node.apply("tx-killed", {CONFIG_PATH: NEW_CONFIG}, guard=120).healthy
+    with _booted_with(on_node, "ExecStart=\nExecStart=/bin/sh -c 'kill -9 $$$$'"):
+        eventually(lambda: _shown(on_node, "Result") == {"signal"})
+        eventually(lambda: on_node.read(CONFIG_PATH) == CONFIG)
+        eventually(lambda: receipt(on_node, "tx-killed").state is ReceiptState.REVERTED)
+        eventually(lambda: kubelets(on_node) == 2)
+    assert on_node.cleanup().leftovers == ()
+
+
 def _started_it_is_old(hand: OnNode) -> bool:
     hand.node.exec(
         "systemctl", "start", BOOT_UNIT, check=False
