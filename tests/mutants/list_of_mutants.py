@@ -678,6 +678,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "memory-of-one-node",
+        "rollout/app/isolation.py",
+        "    except (RolloutError, OSError):\n",
+        "    except (RolloutError, OSError, MemoryError):\n",
+        "one number in one node's file ends the plan of the fleet",
+        ("tests/app/test_isolation.py::test_no_error_that_a_text_can_cause_ends_the_plan",),
+    ),
+    Mutant(
         "estimate-before-rescue",
         "rollout/app/isolation.py",
         "        return found.get(timeout=seconds)\n",
