@@ -678,6 +678,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "ssh-config-of-anybody",
+        "rollout/adapters/ssh/ssh_config.py",
+        "            if not private and (why := others_hold(path)):\n",
+        "            if False and (why := others_hold(path)):\n",
+        "another user's ssh_config decides which host gets the sudo password",
+        ("tests/adapters/ssh/test_ssh_config.py::test_a_given_file_that_everybody_can_write_is_refused",),
+    ),
+    Mutant(
         "memory-of-one-node",
         "rollout/app/isolation.py",
         "    except (RolloutError, OSError):\n",
