@@ -77,7 +77,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "nodesFrom": ("node_sources._is_script", lambda path: InventoryScripts().ansible(str(path))),
     "ssh_config": ("ssh/ssh_config.Reader._lines", lambda path: SshConfig.read(path, private=True)),
-    "ssh_config of --ssh-config": ("ssh/ssh_config.Reader._lines", lambda path: Resolver.reading(path)),
+    "ssh_config of --ssh-config": ("ssh/ssh_config.Reader._lines", Resolver.reading),
     "private key": ("ssh/identities._load", ssh_key),
     "known_hosts": ("ssh/known_hosts._read", lambda path: KnownHostsFiles().of((path,))),
     "signers": ("", lambda path: SshSignatures().people("", str(path))),
