@@ -632,6 +632,24 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "approval-at-the-claim",
+        "rollout/app/node_worker.py",
+        " or self._not_approved(report, trigger)",
+        "",
+        "a node that did not answer before is changed, although another run has changed it since people approved",
+        (
+            "tests/app/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
+        ),
+    ),
+    Mutant(
+        "approval-of-unread-nodes",
+        "rollout/app/approvals.py",
+        "    later |= _later_in(journal, plan, unread)\n",
+        "",
+        "a plan is applied by a used approval while the nodes that would show it do not answer",
+        ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
+    ),
+    Mutant(
         "two-certificates-two-people",
         "rollout/core/plans/approving.py",
         "_fingerprint(plain), names",
