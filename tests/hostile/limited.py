@@ -40,6 +40,11 @@ EXPECTED = {
 }
 """Parser → the error that its callers handle."""
 
+GROWS = {
+    "rollout.kubelet.runtimes.toml_edit:_new_table": "tomlkit's escapes in a value, which is a duration or a number of ours",
+}
+"""Parser → why its growth does no harm."""
+
 MOST_PATTERN_TEXTS = 150
 MOST_PARTS = 40
 """Of a parser, and of a reader; drawn, if there are more. At night there are ten times as many parts."""
@@ -110,7 +115,7 @@ def parts(target: Target) -> Iterator[tuple[str, Make]]:
 
 def _inflated(seed: bytes, start: int, end: int, length: int) -> str:
     part = seed[start:end]
-    return (seed[:start] + part * max(1, (length - len(seed)) // max(1, len(part))) + seed[end:]).decode("latin-1")
+    return (seed[:start] + part * max(1, length // len(part)) + seed[end:]).decode("latin-1")
 
 
 def callable_ones() -> tuple[str, ...]:
@@ -170,7 +175,7 @@ def child(names: Sequence[str]) -> None:
             within_limits(tried.seconds)
             with contextlib.redirect_stderr(None):
                 broken = _broken(tried, text, name)
-                grown = "" if broken else _grown(tried, make)
+                grown = "" if broken or name in GROWS else _grown(tried, make)
             if broken or grown:
                 sys.stdout.write(f"error\t{case}\t{broken or grown}\n")
             if grown:

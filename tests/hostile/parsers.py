@@ -109,7 +109,7 @@ def direct(parser: Parser) -> Callable[[str], object] | None:
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        make = _maker(hints.get(name))
+        make = _file_name if name in _NAMES_OF_FILES else _maker(hints.get(name))
         if make is None and parameter.default is parameter.empty:
             return None
         if make is not None and (parameter.default is parameter.empty or hints.get(name) in (str, bytes)):
@@ -122,6 +122,14 @@ def direct(parser: Parser) -> Callable[[str], object] | None:
         return list(result) if isinstance(result, Iterator) else result
 
     return call
+
+
+_NAMES_OF_FILES = ("file", "where")
+"""Parameters that only name what is read, in a message."""
+
+
+def _file_name(_text: str) -> str:
+    return "file.yaml"
 
 
 _PLAIN: Mapping[object, Callable[[str], object]] = {

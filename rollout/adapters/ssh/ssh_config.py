@@ -231,7 +231,10 @@ class Reader:
             if "%" in word or "${" in word:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
             pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
-            found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+            try:
+                found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+            except RecursionError:
+                raise ValueError("names a folder that is nested too deeply") from None
             files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
         return files
 
