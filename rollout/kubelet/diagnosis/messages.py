@@ -210,7 +210,7 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
 
 
-_CONTAINER = re.compile(r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),")
+_FAILED_CONTAINER = re.compile(r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),")
 _START_FAILED = "start failed in pod "
 _IN_POD = re.compile(r"(?P<name>[^_ ]+)_(?P<namespace>[^_(]+)\([^)]*\): ErrImagePull: (?P<error>.*)")
 
@@ -219,7 +219,7 @@ def _container_failed(message: str, keys: Fields) -> Iterator[BareFact]:
     """From 1.31 on it is the error of another message."""
     text = keys.get("err", "") or message
     at = text.find("container &Container{")
-    container = _CONTAINER.match(text, at) if at >= 0 else None
+    container = _FAILED_CONTAINER.match(text, at) if at >= 0 else None
     behind = text.rfind(_START_FAILED)
     pod = _IN_POD.match(text, behind + len(_START_FAILED)) if container and behind >= container.end() else None
     if container and pod:
