@@ -704,6 +704,14 @@ MUTANTS = (
         ("tests/adapters/ssh/test_ssh_config.py::test_a_given_file_that_everybody_can_write_is_refused",),
     ),
     Mutant(
+        "strangers-for-ever",
+        "rollout/web/lobby.py",
+        "        self.loop.call_later(STRANGER_SECONDS, self.lobby.dismiss, self)\n",
+        "",
+        "strangers that show no secret keep their connections to the page",
+        ("tests/web/test_lobby.py::test_a_stranger_that_shows_no_secret_is_ended_when_its_time_is_over",),
+    ),
+    Mutant(
         "memory-of-one-node",
         "rollout/app/isolation.py",
         "    except (RolloutError, OSError):\n",
