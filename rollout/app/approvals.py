@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rollout.app.following import has_acted
+from rollout.app.following import acted_on, has_acted, headers_of, highest_seen
 from rollout.app.ports import Files, PastRuns, Signatures
 from rollout.core.model.approvals import Approval, ApprovalRule, parts_of, statement
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.model.report import Report
+from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
-from rollout.core.plans.approving import Examined, all_good, form_of, names_of, refusals, why_not_now
+from rollout.core.plans.approving import USED, Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
@@ -101,7 +101,8 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
     """An approval carries one run with its resumes. ``InputError`` ``approval-used``: a run has followed it, or came after it.
 
     People approved what the plan does to the nodes that it has read. ``reports``: what the nodes say now. A run that
-    changed one of them since has a token above the plan's; a run of this plan may be in the journal only.
+    changed one of them since has a token above the plan's; a run of this plan may be in the journal only. What a node
+    would say that cannot be read is taken from the journal; its claim by the run looks at its receipts (``newer_run``).
     """
     digest = plan_codec.digest(plan)
     same = [each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest]
@@ -109,17 +110,25 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
     if used is not None:
         said = f"run {used} has applied this plan already"
         raise _used(plan, said, f"`rollout resume {used}`, or ")
-    later = {
-        name: max(newer, key=lambda receipt: receipt.counter).run
-        for name, report in reports.items()
-        if name in plan.nodes and (newer := [each for each in report.receipts if each.counter > plan.counter])
-    }
+    of_plan = {name: report for name, report in reports.items() if name in plan.nodes}
+    later = {name: run for name, report in of_plan.items() if (run := newer_run(plan, report))}
+    unread = {name for name, report in of_plan.items() if report.outcome is not Outcome.DONE}
+    later |= _later_in(journal, plan, unread)
     if later:
         runs = ", ".join(sorted(set(later.values()))[:3])
         said = f"{printable(runs, 200)} changed {printable(fold(later), 300)} since this plan was made"
         raise _used(plan, said, "")
 
 
+def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[str, str]:
+    """Node → the newest run that changed it since the plan was made, by the journal."""
+    found: dict[str, str] = {}
+    for header in headers_of(journal, plan.cluster) if names else ():
+        if max(header.counter, highest_seen(journal, header.run)) > plan.counter:
+            found = {**dict.fromkeys(set(acted_on(journal, header.run)) & set(names), header.run), **found}
+    return found
+
+
 def _used(plan: Plan, said: str, hint: str) -> InputError:
     hint = f"{hint}plan again and have it approved: `rollout plan --cluster {plan.cluster}`"
-    return InputError((Problem("approval-used", f"nothing was touched: {said}; its approvals are used up", hint=hint),))
+    return InputError((Problem(USED, f"nothing was touched: {said}; its approvals are used up", hint=hint),))

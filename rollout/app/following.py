@@ -126,21 +126,36 @@ def replay_if_readable(journal: PastRuns, run: str) -> RunState | None:
         return None
 
 
+def highest_seen(journal: PastRuns, run: str) -> int:
+    """The highest token of a run, its resumes included; 0: it is broken or of another version."""
+    summary = journal.summary(run)
+    if summary is not None:
+        return summary.counter
+    state = replay_if_readable(journal, run)
+    return max(state.counter, state.highest) if state else 0
+
+
 _ACTS = frozenset({Verb.DRAIN, Verb.APPLY, Verb.CONFIRM, Verb.REVERT})
 """Verbs that may change something on a node."""
 
 
 def has_acted(journal: PastRuns, run: str) -> bool:
     """Whether a run has sent any node a verb that may change it, answered or not."""
+    return any(True for _ in acted_on(journal, run))
+
+
+def acted_on(journal: PastRuns, run: str) -> Iterator[str]:
+    """The nodes that a run has sent such a verb, some of them several times. ``StateError``: its events cannot be followed."""
     follower = Follower(journal, run)
     unanswered: list[RunState] = []
     for event, before, _ in follower.steps():
         if isinstance(event, Answered) and event.verb in _ACTS:
-            return True
+            yield event.node
         if isinstance(event, Resumed):
             unanswered.append(before)  # its controller died: what was asked then will not be answered
     unanswered.append(follower.state)
-    return any(record.asked in _ACTS for state in unanswered for record in state.nodes.values())
+    for state in unanswered:
+        yield from (name for name, record in state.nodes.items() if record.asked in _ACTS)
 
 
 TURNED_AWAY = frozenset({Ending.CLAIMED, Ending.PREFLIGHT})

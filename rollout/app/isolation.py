@@ -3,8 +3,10 @@
 Three kinds of error do not belong to a node and are raised unchanged:
 
 * errors in a person's input (``RolloutError``: a playbook, a template);
-* errors of this machine (``OSError``, ``MemoryError``);
+* errors of this machine (``OSError``: a full disk);
 * exceptions that end a program.
+
+``MemoryError`` belongs to the node: one number in its text can ask for all memory of this machine.
 
 Answers of nodes are made into values in the same way.
 """
@@ -39,7 +41,7 @@ def attempt(node: str, work: Callable[[], T], on_failure: Callable[[str], T], ke
     """The result of ``work`` for one node, or of ``on_failure`` with the place where ``work`` failed."""
     try:
         return work()
-    except (RolloutError, OSError, MemoryError):
+    except (RolloutError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - one node's content must not stop the others
         return on_failure(_told(node, error, keep))

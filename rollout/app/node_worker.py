@@ -28,10 +28,12 @@ from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
+from rollout.core.plans.approving import USED, newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
 from rollout.core.run.state import Verb
+from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand, PullsFound
 
@@ -82,6 +84,7 @@ class NodeWorker:
     force: bool = False  # revert over bytes that others wrote since (the operator's --force)
     backends: Backends = field(default_factory=Backends)
     who: str = ""
+    approved: bool = False  # it carries approvals: a node that another run has changed since the plan is refused
     has_ended: HasEnded = none_has_ended  # whether a run that a node names has ended: its claim is void then
     keep: Keep = keep_nothing
     lists: Callable[[str], bool] = lists_all  # whether the inventory, read now, lists a node
@@ -243,8 +246,8 @@ class NodeWorker:
                 pulls_done = self._pulls_done(ask.node)
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
-        elif falsehood := self._falsehood(ask, report, reference):
-            trigger, (reference, message) = Trigger.REFUSED, falsehood
+        elif untenable := self._falsehood(ask, report, reference) or self._not_approved(report, trigger):
+            trigger, (reference, message) = Trigger.REFUSED, untenable
         told = report.token.counter if report.token else 0
         counter = 0 if is_beyond_belief(told, ask.counter) else told
         left = report.leftovers
@@ -285,6 +288,14 @@ class NodeWorker:
         if self.take_over and report.outcome is Outcome.REFUSED and reference == "claimed":
             return "false-claim", "it refuses because of a claim, although this run takes over claims"
         return None
+
+    def _not_approved(self, report: Report, trigger: Trigger) -> tuple[str, str] | None:
+        """For a node without a change of this run: why its approvals do not count for it as it is now."""
+        if not self.approved or trigger not in (Trigger.UNTOUCHED, Trigger.VOIDED):
+            return None
+        run = newer_run(self._plan, report, self.run)
+        said = f"run {printable(run, 80)} changed it since the plan was made: plan it again and have it approved"
+        return (USED, said) if run else None
 
     def _ask(self, ask: Ask, *, take_over: bool = False) -> Report:
         started = self.clock.now()

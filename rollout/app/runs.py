@@ -10,7 +10,14 @@ from rollout import __version__
 from rollout.app.backends import Backends
 from rollout.app.change_windows import ChangeWindows, NoZones
 from rollout.app.driver import Driver
-from rollout.app.following import TURNED_AWAY, EndedRuns, headers_of, last_that_acted, replay_if_readable
+from rollout.app.following import (
+    TURNED_AWAY,
+    EndedRuns,
+    headers_of,
+    highest_seen,
+    last_that_acted,
+    replay,
+)
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
@@ -128,7 +135,7 @@ def start_apply(
     counter = max(plan.counter, highest_counter(tools.journal, plan.cluster)) + 1
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, backends=tools.backends, who=tools.who,
-        has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
+        approved=bool(approvals), has_ended=EndedRuns(tools.journal, order.cluster), keep=tools.keep, lists=tools.lists,
     )  # fmt: skip
     calendars = _with_todays(plan.calendars, calendar)
     return begin(order, counter, plan_codec.encode(plan), worker, tools, calendars, approvals)
@@ -203,16 +210,8 @@ def _driver(worker: Worker, tools: Tools, calendars: Sequence[ChangeCalendar]) -
 
 def highest_counter(journal: Journal, cluster: str) -> int:
     """The highest token of the newest runs, also if a resume or a second claim raised it. Nodes may know higher."""
-    newest = (_highest_seen(journal, header.run) for header in headers_of(journal, cluster)[:3])
+    newest = (highest_seen(journal, header.run) for header in headers_of(journal, cluster)[:3])
     return max(journal.highest_counter(cluster), *newest, 0)
-
-
-def _highest_seen(journal: Journal, run: str) -> int:
-    summary = journal.summary(run)
-    if summary is not None:
-        return summary.counter
-    state = replay_if_readable(journal, run)
-    return max(state.counter, state.highest) if state else 0
 
 
 def resumable(journal: Journal, run: str) -> RunState:
@@ -274,7 +273,7 @@ def resume(
     take_over = order.goal is Goal.REVERT
     worker = NodeWorker(
         order.run, access, tools.nodes, tools.local, tools.clock, plan, take_over, order.force, tools.backends, tools.who,
-        EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
+        bool(state.approved), EndedRuns(tools.journal, order.cluster), tools.keep, tools.lists,
     )  # fmt: skip
     calendars = _with_todays(plan.calendars if plan is not None else (), calendar)
     return go_on(order, worker, tools, calendars, changes)

@@ -155,6 +155,7 @@ def fault(
     sick-in-soak        the same, but only --after seconds after a confirm
     deaf-in-soak        the same, but /healthz stops answering and the kubelet stays up
     flapping-kubelet    the kubelet exits --after seconds after each start, with any configuration
+    health-port-taken   a process of another user answers on the kubelet's health port
     reboot              a power cut; the node is back after --after seconds
     dies-and-returns    the same; it is back after --for seconds (5), and may happen --at a moment
     slow-disk           each sync and rename takes --for seconds (1)

@@ -18,6 +18,7 @@ from rollout.lab.loop import Loop
 from rollout.lab.node import LabNode
 
 REFUSE, HANG, DROP, STRANGER = "refuse", "hang-before-banner", "drop-mid-apply", "host-key-change"
+PORT_TAKEN = "health-port-taken"
 REBOOT, DIES, CLOCK = known_faults.REBOOT.name, "dies-and-returns", known_faults.CLOCK_STEP.name
 NOW, APPLY = "now", "apply"
 MOMENTS = (NOW, APPLY, *disk.MOMENTS)
@@ -179,6 +180,15 @@ def _recover(ward: Ward) -> None:
     ward.node.machine.ailments.clear()
 
 
+def _take_port(ward: Ward, _fault: LabFault) -> None:
+    for service in ward.node.machine.kubelets():
+        ward.node.take_port(service.start.healthz_port)
+
+
+def _free_port(ward: Ward) -> None:
+    ward.node.take_port(0)
+
+
 def _cut_power(ward: Ward, fault: LabFault) -> None:
     """The node boots ``lasting`` (``reboot``: ``after``) seconds later; after a second cut the later time counts."""
     away = fault.after if fault.kind == REBOOT else 5.0 if fault.lasting is None else fault.lasting
@@ -260,6 +270,7 @@ KINDS: Mapping[str, LabFaultKind] = {
     kubelet_faults.SICK_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
     kubelet_faults.DEAF_IN_SOAK: LabFaultKind("kubelet", _ail, _recover, 2.0, delays=False),
     kubelet_faults.FLAPPING: LabFaultKind("kubelet", _flap, _recover, 3.0, delays=False),
+    PORT_TAKEN: LabFaultKind("port", _take_port, _free_port),
     REBOOT: LabFaultKind("power", _cut_power, _nothing, 0.3, delays=False),
     DIES: LabFaultKind("power", _cut_power, _nothing),
     disk.SLOW: LabFaultKind("disk", _break_disk, _repair_disk),

@@ -86,6 +86,7 @@ class LabMachine:
     booting: set[str] = field(default_factory=set)
     runtime_version: str = ""
     pulling: bool = False
+    taken: int = 0  # the kubelet's health port, while a process of another user listens on it
     pulled: int = 0  # images, by the kubelet that runs
 
     def advance(self, now: float) -> None:

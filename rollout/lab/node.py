@@ -28,6 +28,10 @@ _PIDS = itertools.count(5_000_001)
 """Simulated processes: above the kernel's highest process id (2**22), so that a ``kill`` can never hit a real one."""
 
 
+_OF_ANOTHER_USER = 1
+"""The number of a socket that belongs to no process of the node's units."""
+
+
 class LabNode:
     """A node that serves. ``mark`` is in the environment of every process of the node and of no other."""
 
@@ -88,12 +92,21 @@ class LabNode:
 
     def _show_sockets(self) -> None:
         """The kernel's table of TCP sockets; the number of a socket is that of its process."""
+        taken = self.machine.taken
+        listens = {pid: port for pid, port in self._listens.items() if port != taken}
+        if taken:
+            listens[_OF_ANOTHER_USER] = taken
         rows = [
-            f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 {pid} 1 0 100 0 0 10 0\n"
-            for pid, port in self._listens.items()
+            f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 {number} 1 0 100 0 0 10 0\n"
+            for number, port in listens.items()
         ]
         os.makedirs(f"{self.root}/proc/net", exist_ok=True)  # noqa: PTH103
         _write(f"{self.root}/proc/net/tcp", "".join(("  sl  local_address rem_address   st\n", *rows)).encode())
+
+    def take_port(self, port: int) -> None:
+        """A process of another user listens on ``port``, and the kubelet does not; 0: no longer."""
+        self.machine.taken = port
+        self._show_sockets()
 
     def run(self, unit: str, arguments: tuple[str, ...], variables: Mapping[str, str]) -> None:
         try:

@@ -11,14 +11,18 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.following import replay
-from rollout.app.runs import start_apply
+from rollout.app.runs import resumable, resume, start_apply
 from rollout.core.model.approvals import Approval, ApprovalRule
+from rollout.core.model.plan import Wave
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.run.events import Approved
 from rollout.core.run.journal_codec import decode_event
+from rollout.core.run.state import NodeState, Verb
 from rollout.errors import InputError, Place
-from tests.app.site import ACCESS, SMALL, Site, fleet
+from tests.app.agents import Agents, answer, well
+from tests.app.agents import receipt as said_receipt
+from tests.app.site import ACCESS, SMALL, KilledError, Site, fleet
 from tests.app.test_load import FakeFiles
 from tests.core.plans.test_approving import KEY, MADE_BY_OPENSSH
 
@@ -96,3 +100,53 @@ def test_an_approval_carries_one_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run r1 has applied this plan already.*rollout resume r1"):
         check_not_used(SMALL, site.journal, {})
     check_not_used(replace(SMALL, limit="n1"), site.journal, {})
+
+
+UNREAD = Report("", "status", Outcome.UNREACHED, "connect-timeout", "it did not answer")
+
+
+def test_a_node_that_cannot_be_read_is_asked_of_the_journal(tmp_path: Path) -> None:
+    """Its receipts may name a newer run. Only what this journal knows of it can be said now."""
+    site = Site(SqlJournal(tmp_path))
+    other = replace(
+        SMALL,
+        limit="n1,n2",
+        nodes={name: SMALL.nodes[name] for name in ("n1", "n2")},
+        waves=(Wave("all", ("n1", "n2"), 1.0),),
+    )
+    start_apply(other, ACCESS, site.tools())
+    check_not_used(SMALL, site.journal, {"n3": UNREAD, "n1": receipt(SMALL.counter)})
+    with pytest.raises(InputError, match=r"r1 changed n\[1-2\] since this plan was made.*\[approval-used\]"):
+        check_not_used(SMALL, site.journal, dict.fromkeys(SMALL.nodes, UNREAD))
+    check_not_used(replace(SMALL, counter=SMALL.counter + 9), site.journal, dict.fromkeys(SMALL.nodes, UNREAD))
+
+
+NEWER = said_receipt("r9-1", "reverted").replace("counter=1", f"counter={SMALL.counter + 1}")
+
+
+def test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since(tmp_path: Path) -> None:
+    """It did not answer before. The run leaves it as it is, and takes back its claim."""
+    said = answer("status", f"token {SMALL.counter + 1} r9 ended", *well(), NEWER)
+    site = Site(SqlJournal(tmp_path), Agents({("n2", "status"): said}))
+    end = start_apply(SMALL, ACCESS, site.tools(), (ALICE,))
+    found = {name: (record.state, record.reference) for name, record in end.nodes.items()}
+    assert found["n2"] == (NodeState.REFUSED, "approval-used")
+    assert [found[name][0] for name in ("n1", "n3")] == [NodeState.CONFIRMED] * 2
+    assert site.nodes.verbs("n2")[-1] == "cleanup"
+    assert "apply" not in site.nodes.verbs("n2")
+
+
+def test_without_approvals_a_newer_run_is_no_reason_to_refuse_a_node(tmp_path: Path) -> None:
+    said = answer("status", f"token {SMALL.counter + 1} r9 ended", *well(), NEWER)
+    site = Site(SqlJournal(tmp_path), Agents({("n2", "status"): said}))
+    assert start_apply(SMALL, ACCESS, site.tools()).nodes["n2"].reference != "approval-used"
+
+
+def test_a_resumed_run_refuses_such_a_node_too(tmp_path: Path) -> None:
+    site = Site(SqlJournal(tmp_path), dies_at=("n1", Verb.APPLY))
+    with pytest.raises(KilledError):
+        start_apply(SMALL, ACCESS, site.tools(), (ALICE,))
+    site.dies_at = None
+    site.nodes.says[("n2", "status")] = answer("status", f"token {SMALL.counter + 1} r9 ended", *well(), NEWER)
+    end = resume(resumable(site.journal, "r1"), ACCESS, site.tools())
+    assert (end.nodes["n2"].state, end.nodes["n2"].reference) == (NodeState.REFUSED, "approval-used")

@@ -128,7 +128,21 @@ def test_a_skipped_node_that_also_fails_keeps_its_first_reason(
     assert POISON in kept.traces[poisoned]
 
 
-@pytest.mark.parametrize("error", [MemoryError, OSError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, OverflowError, AssertionError])
+@pytest.mark.parametrize("place", ["finding its files", "the load on its registry"])
+def test_no_error_that_a_text_can_cause_ends_the_plan(
+    monkeypatch: pytest.MonkeyPatch, place: str, error: type[BaseException]
+) -> None:
+    """A text causes an error of memory with one number: "0-9999999999" as a list of CPUs."""
+    known, poisoned, nodes = poisoned_fleet()
+    poison(monkeypatch, *PLACES[place], error)
+    made = planned(known, nodes, Kept())
+    assert [(left.name, left.reference) for left in made.left] == [(poisoned, "planning-failed")]
+    assert f"({error.__name__} in test_isolation.py" in made.left[0].reason
+    assert len(made.nodes) == len(known.nodes) - 1
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
 def test_errors_of_this_machine_and_exits_pass(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
     known, _, nodes = poisoned_fleet()
     poison(monkeypatch, sources, "find", error)
@@ -167,9 +181,12 @@ def answering(verb: str) -> Agents:
     return Agents({("n1", verb): answer(verb, *SAID)})
 
 
-def test_an_answer_that_rollout_fails_on_affects_only_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ValueError, MemoryError, RecursionError])
+def test_an_answer_that_rollout_fails_on_affects_only_its_node(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
     """For the readings of a plan, a run, an emergency and a verification."""
-    poison(monkeypatch, agent_answer, "read")
+    poison(monkeypatch, agent_answer, "read", error)
     kept = Kept()
     nodes = snapshot_fleet(inventory(2), access_to(*NODES), answering("snapshot"), Wall(), kept).nodes
     assert isinstance(nodes["n2"], Snapshot)
@@ -191,8 +208,9 @@ def test_an_answer_that_rollout_fails_on_affects_only_its_node(monkeypatch: pyte
     assert POISON in kept.traces["n1"]
 
 
-def test_in_a_run_such_an_answer_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    poison(monkeypatch, agent_answer, "read")
+@pytest.mark.parametrize("error", [ValueError, MemoryError])
+def test_in_a_run_such_an_answer_is_an_event(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    poison(monkeypatch, agent_answer, "read", error)
     outside = Outside([answer("status", *SAID)])
     event = worker(outside)(ask(Verb.READ))
     assert isinstance(event, Answered)

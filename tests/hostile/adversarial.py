@@ -11,72 +11,83 @@ from typing import Any
 LENGTH = 1 << 16
 """Characters of a long text: what a node's line or a field of a file may have."""
 
-GENERAL: dict[str, str] = {
-    "empty": "",
-    "NUL": "\0",
-    "a surrogate": "\ud800",
-    "26 digits and a letter": "9" * 26 + "x",
-    "400 nines": "9" * 400,
-    "5,000 nines": "9" * 5000,
-    "many digits": "1" * LENGTH,
-    "many digits and a letter": "1" * LENGTH + "x",
-    "digits of other scripts": "٣" * 400,
-    "a large exponent": "1e999999999",
-    "a large exponent of a quantity": "1E99999999",
-    "a small exponent": "1e-999999999",
-    "a large power": "9" * 400 + "%",
-    "infinity": "inf",
-    "no number": "nan",
-    "a range": "0-9999999999",
-    "a range of long numbers": f"0-{'9' * 400}",
-    "many ranges": ",".join(f"{at}00000-{at}99999" for at in range(4000)),
-    "ranges in brackets": "n[1-9][1-999999999][1-999999999]",
-    "many brackets": "[" * LENGTH,
-    "brackets that close": "[" * 5000 + "]" * 5000,
-    "braces": '{"a":' * 10_000,
-    "parentheses": "(" * LENGTH,
-    "newlines": "\n" * LENGTH,
-    "blanks": " " * LENGTH,
-    "blanks and a letter": " " * LENGTH + "x",
-    "commas": "," * LENGTH,
-    "colons": ":" * LENGTH,
-    "dashes": "-" * LENGTH,
-    "dots": "." * LENGTH,
-    "slashes": "/" * LENGTH,
-    "backslashes": "\\" * LENGTH,
-    "quotes": '"' * LENGTH,
-    "apostrophes": "'" * LENGTH,
-    "equal signs": "=" * LENGTH,
-    "assignments": "a=b," * (LENGTH // 4),
-    "flags": "--a=b " * (LENGTH // 6),
-    "pairs": "a: b\n" * (LENGTH // 5),
-    "lines of quotes": "'\\\n" * (LENGTH // 3),
-    "escapes": "\x1b[" * (LENGTH // 2),
-    "dollars": "${" * (LENGTH // 2),
-    "templates": "{{" * (LENGTH // 2),
-    "a year": "9999-99-99T99:99:99Z",
-    "base64": "A" * LENGTH,
-    "one long word": "a" * LENGTH,
-    "upper and lower": "aA" * (LENGTH // 2),
-    "durations": "1h" * (LENGTH // 2),
-    "a percent": "%" * LENGTH,
-}
+
+def texts(length: int = LENGTH) -> Iterator[tuple[str, str]]:
+    """The name and text of each general case; those that have no harm of their own in a few characters are this long."""
+    yield from {
+        "empty": "",
+        "NUL": "\0",
+        "a surrogate": "\ud800",
+        "26 digits and a letter": "9" * 26 + "x",
+        "400 nines": "9" * 400,
+        "5,000 nines": "9" * 5000,
+        "many digits": "1" * length,
+        "many digits and a letter": "1" * length + "x",
+        "digits of other scripts": "٣" * 400,
+        "a large exponent": "1e999999999",
+        "a large exponent of a quantity": "1E99999999",
+        "a small exponent": "1e-999999999",
+        "a large power": "9" * 400 + "%",
+        "infinity": "inf",
+        "no number": "nan",
+        "a range": "0-9999999999",
+        "a range of long numbers": f"0-{'9' * 400}",
+        "many ranges": ",".join(f"{at}00000-{at}99999" for at in range(length // 16)),
+        "ranges in brackets": "n[1-9][1-999999999][1-999999999]",
+        "many brackets": "[" * length,
+        "brackets that close": "[" * (length // 13) + "]" * (length // 13),
+        "braces": '{"a":' * (length // 6),
+        "parentheses": "(" * length,
+        "newlines": "\n" * length,
+        "blanks": " " * length,
+        "blanks and a letter": " " * length + "x",
+        "commas": "," * length,
+        "colons": ":" * length,
+        "dashes": "-" * length,
+        "dots": "." * length,
+        "slashes": "/" * length,
+        "backslashes": "\\" * length,
+        "quotes": '"' * length,
+        "apostrophes": "'" * length,
+        "equal signs": "=" * length,
+        "assignments": "a=b," * (length // 4),
+        "flags": "--a=b " * (length // 6),
+        "pairs": "a: b\n" * (length // 5),
+        "lines of quotes": "'\\\n" * (length // 3),
+        "escapes": "\x1b[" * (length // 2),
+        "dollars": "${" * (length // 2),
+        "templates": "{{" * (length // 2),
+        "a year": "9999-99-99T99:99:99Z",
+        "base64": "A" * length,
+        "one long word": "a" * length,
+        "upper and lower": "aA" * (length // 2),
+        "durations": "1h" * (length // 2),
+        "a percent": "%" * length,
+        "words": "a " * (length // 2),
+        "lines": "a\n" * (length // 2),
+        "different words": " ".join(f"w{at}" for at in range(length // 7)),
+        "different lines": "\n".join(f"k{at}: {at}" for at in range(length // 14)),
+        "different assignments": "\n".join(f"k{at}={at}" for at in range(length // 14)),
+        "different fields": "{" + ",".join(f'"k{at}":{at}' for at in range(length // 16)) + "}",
+        "different flags": " ".join(f"--k{at}={at}" for at in range(length // 16)),
+    }.items()
+
+
+NAMES = tuple(name for name, _ in texts(1))
 _BREAKERS = ("", "!", "\n", "\0", "x")
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    yield from GENERAL.items()
-
-
-def of_pattern(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]:
+def of_pattern(pattern: re.Pattern[str] | re.Pattern[bytes], length: int = LENGTH) -> Iterator[str]:
     """For each repetition without an end: what comes before it, very often what it repeats, and then something else."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     tree = reading.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     for ahead, repeated in _repetitions(tree, ""):
-        for each in {repeated, repeated[:1]} - {""}:
+        for each in dict.fromkeys((repeated, repeated[:1])):
             for breaker in _BREAKERS:
-                yield ahead + each * (LENGTH // len(each)) + breaker
-        yield (ahead + repeated) * (LENGTH // max(1, len(ahead + repeated)))
+                yield ahead + each * (length // len(each)) + breaker
+        yield (ahead + repeated) * (length // max(1, len(ahead + repeated)))
+        if ahead:
+            yield ahead * (length // len(ahead))
 
 
 def _repetitions(items: Any, ahead: str) -> Iterator[tuple[str, str]]:
@@ -88,6 +99,8 @@ def _repetitions(items: Any, ahead: str) -> Iterator[tuple[str, str]]:
             yield from _repetitions(inner, ahead)
         elif kind is sre.SUBPATTERN:
             yield from _repetitions(value[3], ahead)
+        elif kind is sre.ATOMIC_GROUP:
+            yield from _repetitions(value, ahead)
         elif kind is sre.BRANCH:
             for branch in value[1]:
                 yield from _repetitions(branch, ahead)

@@ -7,13 +7,15 @@ plain values. The others must be reached by a reader of ``targets``.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
 import re
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 
@@ -107,7 +109,7 @@ def direct(parser: Parser) -> Callable[[str], object] | None:
     for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        make = _maker(hints.get(name))
+        make = _file_name if name in _NAMES_OF_FILES else _maker(hints.get(name))
         if make is None and parameter.default is parameter.empty:
             return None
         if make is not None and (parameter.default is parameter.empty or hints.get(name) in (str, bytes)):
@@ -120,6 +122,14 @@ def direct(parser: Parser) -> Callable[[str], object] | None:
         return list(result) if isinstance(result, Iterator) else result
 
     return call
+
+
+_NAMES_OF_FILES = ("file", "where")
+"""Parameters that only name what is read, in a message."""
+
+
+def _file_name(_text: str) -> str:
+    return "file.yaml"
 
 
 _PLAIN: Mapping[object, Callable[[str], object]] = {
@@ -164,11 +174,16 @@ def _maker(hint: object) -> Callable[[str], object] | None:
 
 @cache
 def patterns(module: str) -> tuple[re.Pattern[str] | re.Pattern[bytes], ...]:
-    """The patterns of a module: its own values, and texts that it hands to ``re`` where they stand."""
+    """The patterns of a module: its own values, those inside its tables, and texts that it hands to ``re`` where they stand.
+
+    A text of a table counts as a pattern if it is one that repeats something: a function may hand it to ``re``.
+    """
     made = importlib.import_module(module)
-    kept: dict[object, re.Pattern[str] | re.Pattern[bytes]] = {
-        (each.pattern, each.flags): each for each in vars(made).values() if isinstance(each, re.Pattern)
-    }
+    kept: dict[object, re.Pattern[str] | re.Pattern[bytes]] = {}
+    for name, value in vars(made).items():
+        if not name.startswith("__"):
+            for each in _patterns_in(value, 0):
+                kept.setdefault((each.pattern, each.flags), each)
     for node in ast.walk(ast.parse(Path(made.__file__ or "").read_text(encoding="utf-8"))):
         match node:
             case ast.Call(
@@ -177,3 +192,31 @@ def patterns(module: str) -> tuple[re.Pattern[str] | re.Pattern[bytes], ...]:
                 if method != "escape" and isinstance(text, str | bytes):
                     kept.setdefault((text, 0), re.compile(text))
     return tuple(kept.values())
+
+
+def _patterns_in(value: object, depth: int) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, str | bytes) and depth:
+        yield from _repeats(value)
+    elif isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, inner in value.items():
+            yield from _patterns_in((key, inner), depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset) and depth < _DEEPEST:
+        for inner in value:
+            yield from _patterns_in(inner, depth + 1)
+    elif is_dataclass(value) and not isinstance(value, type) and depth < _DEEPEST:
+        for entry in fields(value):
+            yield from _patterns_in(getattr(value, entry.name, None), depth + 1)
+
+
+_DEEPEST = 4
+_REPEATED = re.compile(r"(?<!\\)[*+]|,\}")
+
+
+def _repeats(text: str | bytes) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]:
+    """``text`` as a pattern, if it is one with a repetition."""
+    if len(text) < 500 and _REPEATED.search(text if isinstance(text, str) else text.decode("latin-1")):
+        with contextlib.suppress(re.error), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield re.compile(text)

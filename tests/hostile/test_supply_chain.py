@@ -117,3 +117,39 @@ def test_commit_hooks_are_local() -> None:
         assert (hook["language"], command) == ("system", "make")
         assert target in targets
         assert "additional_dependencies" not in hook
+
+
+_PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+_PINNED_IMAGE = re.compile(r"docker://\S+@sha256:[0-9a-f]{64}")
+
+
+def loose(text: str) -> list[str]:
+    """What a workflow uses by a name that somebody can move to other code: a tag or a branch."""
+    used = re.findall(r"^\s*(?:-\s*)?[\"']?uses[\"']?\s*:\s*(.*?)\s*$", text, re.MULTILINE)
+    return [each for each in used if not (_PINNED.fullmatch(each) or _PINNED_IMAGE.fullmatch(each) or each[:2] == "./")]
+
+
+def test_every_action_is_pinned_by_the_hash_of_a_named_version() -> None:
+    """In every file of the project that has any, and each action in one version."""
+    files = [
+        path
+        for suffix in ("yml", "yaml", "md")
+        for path in ROOT.rglob(f"*.{suffix}")
+        if not {".git", ".venv", ".cache", "node_modules"} & set(path.relative_to(ROOT).parts)
+    ]
+    texts = {path: path.read_text(errors="replace") for path in files}
+    workflows = [path for path, text in texts.items() if re.search(r"^\s*(- )?uses:", text, re.MULTILINE)]
+    assert {ROOT / ".github/workflows/release.yml", ROOT / "examples/github-actions.yml"} <= set(workflows)
+    assert {str(path.relative_to(ROOT)): found for path in workflows if (found := loose(texts[path]))} == {}
+    pins = {pin for path in workflows for pin in re.findall(r"uses:\s*(\S+)@(\S+)", texts[path])}
+    assert len({action for action, _ in pins}) == len(pins), "one version of each action"
+
+
+@pytest.mark.parametrize(
+    "used",
+    ["actions/checkout@v4", "actions/checkout@v4 # v4.2.2", "a/b@main", "a/b@11bd719 # v4.2.2", "docker://alpine:3",
+     "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683"],
+)  # fmt: skip
+def test_an_action_that_is_not_pinned_is_found(used: str) -> None:
+    assert loose(f"    steps:\n      - uses: {used}\n        with: {{}}\n") == [used]
+    assert loose(f"      - name: x\n        uses: {used}\n") == [used]

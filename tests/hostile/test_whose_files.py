@@ -27,6 +27,7 @@ from rollout.adapters.regions.certificates import CertificateFiles
 from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.adapters.ssh.identities import _load
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
+from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.errors import RolloutError
@@ -76,6 +77,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "nodesFrom": ("node_sources._is_script", lambda path: InventoryScripts().ansible(str(path))),
     "ssh_config": ("ssh/ssh_config.Reader._lines", lambda path: SshConfig.read(path, private=True)),
+    "ssh_config of --ssh-config": ("ssh/ssh_config.Reader._lines", Resolver.reading),
     "private key": ("ssh/identities._load", ssh_key),
     "known_hosts": ("ssh/known_hosts._read", lambda path: KnownHostsFiles().of((path,))),
     "signers": ("", lambda path: SshSignatures().people("", str(path))),

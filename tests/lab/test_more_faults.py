@@ -10,15 +10,20 @@ from click.testing import CliRunner, Result
 
 from rollout.cli.lab import lab as lab_command
 from rollout.core.model.report import RemoteCommand
+from rollout.kubelet.agent import agent_call
 from rollout.lab import control, disk, faults, kubelet_faults, listener
 from tests.controllers import until
 from tests.lab.labs import Lab
-from tests.lab.test_faults import NEW, apply, confirm, extra, receipt
+from tests.lab.test_faults import NEW, PROGRAM, apply, confirm, extra, receipt
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.drawn(6)]
 
 NODE = "lab-01"
+
+
+def measure() -> RemoteCommand:
+    return agent_call.status(PROGRAM, measure=agent_call.Measure(healthz_port=10248), sudo=True, deadline=60)
 
 
 def prints(lab: Lab, command: RemoteCommand) -> bytes:
@@ -105,6 +110,17 @@ def test_a_kubelet_that_flaps_is_active_now_and_then(small: Lab) -> None:
     )
     small.clear(NODE)
     small.until_state(NODE, "running")
+
+
+def test_a_stranger_on_the_health_port_answers_and_is_not_taken_for_the_kubelet(small: Lab) -> None:
+    small.fault(NODE, faults.PORT_TAKEN)
+    assert small.ssh(NODE, "curl -s http://127.0.0.1:10248/healthz").stdout == b"ok"
+    assert "healthz not-its-own" in small.verb(NODE, measure())
+    small.ssh(NODE, "sudo -n systemctl restart kubelet")
+    small.until_state(NODE, "running")
+    assert "healthz not-its-own" in small.verb(NODE, measure()), "the kubelet finds its port taken at each start"
+    small.clear(NODE)
+    until(lambda: "healthz ok" in small.verb(NODE, measure()), 60, "the kubelet has its port again")
 
 
 def test_faults_of_several_parts_at_once_and_one_in_place_of_another(small: Lab) -> None:

@@ -667,6 +667,24 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "approval-at-the-claim",
+        "rollout/app/node_worker.py",
+        " or self._not_approved(report, trigger)",
+        "",
+        "a node that did not answer before is changed, although another run has changed it since people approved",
+        (
+            "tests/app/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
+        ),
+    ),
+    Mutant(
+        "approval-of-unread-nodes",
+        "rollout/app/approvals.py",
+        "    later |= _later_in(journal, plan, unread)\n",
+        "",
+        "a plan is applied by a used approval while the nodes that would show it do not answer",
+        ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
+    ),
+    Mutant(
         "two-certificates-two-people",
         "rollout/core/plans/approving.py",
         "_fingerprint(plain), names",
@@ -711,6 +729,30 @@ MUTANTS = (
         (
             "tests/adapters/journal/test_failover.py::test_a_command_uses_few_connections_however_many_threads_and_parts_it_has",
         ),
+    ),
+    Mutant(
+        "ssh-config-of-anybody",
+        "rollout/adapters/ssh/ssh_config.py",
+        "            if not private and (why := others_hold(path)):\n",
+        "            if False and (why := others_hold(path)):\n",
+        "another user's ssh_config decides which host gets the sudo password",
+        ("tests/adapters/ssh/test_ssh_config.py::test_a_given_file_that_everybody_can_write_is_refused",),
+    ),
+    Mutant(
+        "strangers-for-ever",
+        "rollout/web/lobby.py",
+        "        self.loop.call_later(STRANGER_SECONDS, self.lobby.dismiss, self)\n",
+        "",
+        "strangers that show no secret keep their connections to the page",
+        ("tests/web/test_lobby.py::test_a_stranger_that_shows_no_secret_is_ended_when_its_time_is_over",),
+    ),
+    Mutant(
+        "memory-of-one-node",
+        "rollout/app/isolation.py",
+        "    except (RolloutError, OSError):\n",
+        "    except (RolloutError, OSError, MemoryError):\n",
+        "one number in one node's file ends the plan of the fleet",
+        ("tests/app/test_isolation.py::test_no_error_that_a_text_can_cause_ends_the_plan",),
     ),
     Mutant(
         "estimate-before-rescue",

@@ -6,6 +6,7 @@ lists the faults.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -142,6 +143,27 @@ def test_kubelets_that_flap_are_seen_in_the_soak_and_halt_the_run(few: Site) -> 
         "its wave is reverted with them"
     )
     taken_back(few, before)
+
+
+def test_a_stranger_on_the_health_port_is_no_healthy_kubelet(few: Site) -> None:
+    """It answers `ok`. A plan refuses the node and names the reason."""
+    few.fault("small-001", "health-port-taken")
+    done = few.rollout("plan", "--cluster", "small", "--limit", "small-001", "-o", "json")
+    assert "healthz-not-its-own" in done.out, done.out + done.err
+    few.fault("small-001", "--clear")
+    assert len(plan(few, "small-001")["nodes"]) == 1
+
+
+@pytest.mark.night
+def test_a_stranger_that_takes_the_health_port_during_an_apply_has_it_reverted(few: Site) -> None:
+    before = few.everything(*FEW)
+    planned(few)
+    few.fault("small-001", "health-port-taken", "--at", "apply")
+    done = carried_out(few)
+    assert done.code in (3, 4), done.out + done.err
+    assert "another process than" in json.dumps(where(few)["troubles"])
+    assert few.everything(*FEW) == before
+    nothing_left(few, *FEW)
 
 
 LIARS = [

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
-from rollout.web.lobby import ACCEPTED_AT_ONCE, MOST_KNOWN, MOST_STRANGERS, Lobby, Visitor
+import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from rollout.web.lobby import ACCEPTED_AT_ONCE, MOST_KNOWN, MOST_STRANGERS, STRANGER_SECONDS, Lobby, Visitor
 
 
 @dataclass(eq=False)
@@ -52,3 +60,90 @@ def test_those_that_were_let_in_are_bounded_too_and_leave_room() -> None:
     assert lobby.let_in(cast("Visitor", known[0])), "its next request"
     lobby.leave(cast("Visitor", known[0]))
     assert lobby.let_in(cast("Visitor", known[-1]))
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop with a clock that only the test moves."""
+
+    at = 0.0
+
+    def time(self) -> float:
+        return self.at
+
+    def spend(self, seconds: float) -> None:
+        """Time passes, and what is due by then is done."""
+        self.at += seconds
+        for _ in range(3):
+            self.call_soon(self.stop)
+            self.run_forever()
+
+
+@contextmanager
+def connected(lobby: Lobby, loop: VirtualLoop) -> Iterator[tuple[socket.socket, Visitor]]:
+    """A browser's end of a real connection, and the server's protocol on the other end."""
+    browser, server = socket.socketpair()
+    browser.settimeout(0)
+    made: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        made.append(scope["state"]["let_in"]())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    config = Config(app, http="h11", ws="none", lifespan="off", log_config=None)
+    config.load()
+
+    def protocol() -> asyncio.Protocol:
+        return lobby.protocol()(config=config, server_state=ServerState(), app_state={}, _loop=loop)  # type: ignore[call-arg]
+
+    _, visitor = loop.run_until_complete(loop.create_connection(protocol, sock=server))
+    with browser:
+        yield browser, cast("Visitor", visitor)
+
+
+def is_open(browser: socket.socket) -> bool:
+    """Whether the other end has not ended the connection, after what it has sent."""
+    try:
+        while browser.recv(4096):
+            pass
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+    return False
+
+
+@pytest.fixture
+def loop() -> Iterator[VirtualLoop]:
+    made = VirtualLoop()
+    yield made
+    made.spend(3600)
+    made.close()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
+def test_a_stranger_that_shows_no_secret_is_ended_when_its_time_is_over(loop: VirtualLoop, sent: bytes) -> None:
+    """Also when it goes on sending: its time counts from the beginning."""
+    lobby = Lobby()
+    with connected(lobby, loop) as (browser, _):
+        browser.send(sent)
+        for _ in range(9):
+            loop.spend(STRANGER_SECONDS / 10)
+            browser.send(b"y" if sent else b"")
+        assert is_open(browser)
+        loop.spend(STRANGER_SECONDS / 10 + 0.01)
+        assert not is_open(browser)
+        assert not lobby.strangers
+
+
+@pytest.mark.process
+def test_a_browser_that_was_let_in_may_stay(loop: VirtualLoop) -> None:
+    lobby = Lobby()
+    with connected(lobby, loop) as (browser, visitor):
+        browser.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        loop.spend(0.1)
+        assert visitor in lobby.known
+        visitor.timeout_keep_alive_task.cancel()  # type: ignore[union-attr]  # uvicorn's own limit between two requests
+        loop.spend(10 * STRANGER_SECONDS)
+        assert is_open(browser)

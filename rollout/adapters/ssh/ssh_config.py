@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rollout.adapters.owners import others_hold
+from rollout.adapters.owners import REMEDY, others_hold
 from rollout.adapters.ssh.patterns import listed
 from rollout.adapters.ssh.ssh_conditions import (
     Condition,
@@ -177,6 +177,9 @@ class Reader:
                 self._problem("ssh-config-not-supported", f"more than {MOST_FILES} files are included")
             return []
         try:
+            if not private and (why := others_hold(path)):
+                self._problem("file-not-yours", f"{path}: {why}", hint=REMEDY)
+                return []
             with path.open("rb") as file:
                 if private and (why := _not_private(path, os.fstat(file.fileno()))):
                     self._problem("ssh-config-not-private", why)
@@ -228,7 +231,10 @@ class Reader:
             if "%" in word or "${" in word:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
             pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
-            found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+            try:
+                found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+            except RecursionError:
+                raise ValueError("names a folder that is nested too deeply") from None
             files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
         return files
 
@@ -239,8 +245,8 @@ class Reader:
             )
         self._ignored = self._ignored or tuple(values[0].lower().split(","))
 
-    def _problem(self, reference: str, message: str, place: Place | None = None) -> None:
-        self.problems.append(Problem(reference, printable(message, 300), place))
+    def _problem(self, reference: str, message: str, place: Place | None = None, hint: str = "") -> None:
+        self.problems.append(Problem(reference, printable(message, 300), place, hint))
 
 
 def _not_private(path: Path, found: os.stat_result) -> str:
@@ -272,7 +278,8 @@ class SshConfig:
     def read(cls, path: Path | None, *, private: bool = False) -> SshConfig:
         """From a file; ``None`` is the empty configuration. Every mistake found is in the ``InputError``.
 
-        ``private``: refuse it if others can write it, like every included file.
+        It decides which host gets a password and whose key is trusted: refused if another user controls it, a link to
+        it or a folder above it. ``private``: also if its group can write it, like every included file.
         """
         reader = Reader()
         file = SshConfigFile() if path is None else reader.file(path, depth=0, always=True, private=private)

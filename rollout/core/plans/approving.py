@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, is_by, seconds_of
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import Plan
+from rollout.core.model.report import Report
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import Problem
 
@@ -212,3 +214,15 @@ def all_good(
         if each.approval is not None and not (rule.besides_applier and each.is_by(appliers))
     )
     return tuple(dict.fromkeys(good))
+
+
+USED = "approval-used"
+
+
+def newer_run(plan: Plan, report: Report, but: str = "") -> str:
+    """The newest run that changed a node since the plan was made, by the node's receipts; ``""``: none.
+
+    People approved the plan for the node as it was read. ``but``: the run of the plan itself.
+    """
+    newer = [each for each in report.receipts if each.counter > plan.counter and each.run != but]
+    return max(newer, key=lambda receipt: receipt.counter).run if newer else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
@@ -109,9 +110,20 @@ def _filled(shown: Mapping[str, Value], written: Mapping[str, Value]) -> dict[st
     return found
 
 
+_LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_MOST_DEPTH = 100
+"""A kubelet's own fields need five. PyYAML's work for a value grows with its depth."""
+
+
 def _document(content: bytes) -> Mapping[str, Value]:
+    """What a file of a node contains; nothing if it is no map, or too deep."""
+    depth = 0
     try:
-        found = yaml.safe_load(content)
+        for event in yaml.parse(content, _LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MOST_DEPTH:
+                return {}
+        found = yaml.load(content, _LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

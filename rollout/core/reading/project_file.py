@@ -101,7 +101,9 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
         raise InputError((_syntax(str(error), text, file),)) from None
     except RecursionError:
         raise InputError((Problem("not-toml", "it is nested too deeply", Place(file, 1, 1)),)) from None
-    places = {key: Place(file, line, column) for key, line, column in _places(text)}
+    places: dict[str, Place] = {}
+    for key, line, column in _places(text):
+        places.setdefault(key, Place(file, line, column))
     found = {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
     problems = tuple(problem for key, (value, place) in found.items() if (problem := _problem(key, value, place)))
     if problems:
@@ -130,18 +132,14 @@ def _problem(key: str, value: object, place: Place) -> Problem | None:
     return None
 
 
+_KEY = re.compile(r"([ \t]*)(?:\[{1,2}[ \t]*)?(?:([A-Za-z0-9_-]+)|\"([^\"\\]*)\"|'([^']*)')")
+"""The beginning of a statement. A key with an escape is not read."""
+
+
 def _places(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each key of the first level, with line and column: a statement is the fewest lines that are TOML by themselves."""
-    lines: list[str] = []
-    start = 1
+    """Line and column of what may be a key of the first level; a key may have several, and its first one counts."""
     for number, line in enumerate(text.split("\n"), 1):
-        lines.append(line)
-        try:
-            keys = tomllib.loads("\n".join(lines))
-        except tomllib.TOMLDecodeError:
-            continue
-        indent = len(lines[0]) - len(lines[0].lstrip()) + 1
-        yield from ((key, start, indent) for key in keys)
-        lines, start = [], number + 1
+        if found := _KEY.match(line):
+            yield found[2] or found[3] or found[4] or "", number, len(found[1]) + 1
         if line.lstrip().startswith("["):  # a table: what follows belongs to it
             return

@@ -153,4 +153,4 @@ def _evidence(answer: RemoteAnswer) -> str:
 def _kubelet_version(text: str) -> str:
     """``Kubernetes v1.20.15`` → ``1.20.15``."""
     last = text.rsplit(" ", maxsplit=1)[-1]
-    return last.removeprefix("v") if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", last) else ""
+    return last.removeprefix("v") if re.fullmatch(r"v[0-9]+\.[0-9]+\.[0-9][0-9A-Za-z.+-]*", last) else ""

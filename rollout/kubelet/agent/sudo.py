@@ -24,7 +24,11 @@ _FORBIDDEN = (
         "sudo-not-allowed",
         "sudo does not allow this user to run the command",
     ),
-    (rb"account .*(?:locked|expired)|account validation", "sudo-not-allowed", "the account is locked or expired"),
+    (
+        rb"(?m)^(?>.*?account ).*?(?:locked|expired)|account validation",
+        "sudo-not-allowed",
+        "the account is locked or expired",
+    ),
     (rb"no new privileges", "sudo-not-allowed", "the node's sshd or login lets no program gain privileges"),
 )
 """What sudo, sudo-rs and doas print in the locale C when they refuse, before they ask or after: it only refines what their end shows."""

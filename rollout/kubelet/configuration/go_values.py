@@ -92,21 +92,18 @@ def duration(text: str) -> int:
 def _duration_mistake(text: str) -> str:
     """Which of its three errors Go gives; it reads from left to right."""
     invalid = f"invalid duration {quoted(text)}"
-    rest = text[1:] if text[:1] in {"-", "+"} else text
-    if not rest:
-        return invalid
-    while rest:
-        number = _NUMBER.match(rest)
+    at = 1 if text[:1] in {"-", "+"} else 0
+    while at < len(text):
+        number = _NUMBER.match(text, at)
         if number is None:
             return invalid
-        rest = rest[number.end() :]
-        unit = _UNIT.match(rest)
+        unit = _UNIT.match(text, number.end())
         name = unit.group() if unit else ""
         if not name:
             return f"missing unit in duration {quoted(text)}"
         if name not in _UNITS:
             return f"unknown unit {quoted(name)} in duration {quoted(text)}"
-        rest = rest[len(name) :]
+        at = number.end() + len(name)
     return invalid
 
 

@@ -210,16 +210,21 @@ def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
         yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
 
 
-_CONTAINER_FAILED = re.compile(
-    r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),.* ?start failed in pod "
-    r"(?P<name>[^_ ]+)_(?P<namespace>[^_(]+)\([^)]*\): ErrImagePull: (?P<error>.*)"
-)
+_FAILED_CONTAINER = re.compile(r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),")
+_START_FAILED = "start failed in pod "
+_IN_POD = re.compile(r"(?P<name>[^_ ]+)_(?P<namespace>[^_(]+)\([^)]*\): ErrImagePull: (?P<error>.*)")
 
 
 def _container_failed(message: str, keys: Fields) -> Iterator[BareFact]:
     """From 1.31 on it is the error of another message."""
-    if match := _CONTAINER_FAILED.search(keys.get("err", "") or message):
-        yield BareFact(Kind.PULL_FAILED, _plain(Kind.PULL_FAILED, match))
+    text = keys.get("err", "") or message
+    at = text.find("container &Container{")
+    container = _FAILED_CONTAINER.match(text, at) if at >= 0 else None
+    behind = text.rfind(_START_FAILED)
+    pod = _IN_POD.match(text, behind + len(_START_FAILED)) if container and behind >= container.end() else None
+    if container and pod:
+        named = {"pod": f"{pod['namespace']}/{pod['name']}", "error": pod["error"]}
+        yield BareFact(Kind.PULL_FAILED, {**container.groupdict(), **named})
 
 
 def _arrived(_message: str, keys: Fields) -> Iterator[BareFact]:

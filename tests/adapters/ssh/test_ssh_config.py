@@ -160,13 +160,23 @@ def test_an_included_file_that_others_can_write_is_refused(tmp_path: Path, home:
     assert caught.value.problems[0].reference == "ssh-config-not-private"
 
 
-def test_our_own_file_too_must_be_private_and_a_given_one_need_not(home: Path) -> None:
+def test_our_own_file_too_must_be_private_and_a_team_may_share_a_given_one(home: Path) -> None:
     own = home / ".ssh" / "config"
     own.write_text("Port 23\n", encoding="utf-8")
-    own.chmod(0o666)
+    own.chmod(0o660)
     assert endpoint(Resolver.reading(own), "n1").port == 23
     with pytest.raises(InputError, match="must belong to you"):
         Resolver.reading(None)
+
+
+def test_a_given_file_that_everybody_can_write_is_refused(home: Path) -> None:
+    """It decides which host gets the sudo password, and which key a host must have."""
+    given = home / "given"
+    given.write_text("Port 23\n", encoding="utf-8")
+    given.chmod(0o606)
+    with pytest.raises(InputError, match="is writable by everybody") as caught:
+        Resolver.reading(given)
+    assert caught.value.problems[0].reference == "file-not-yours"
 
 
 @pytest.mark.parametrize(

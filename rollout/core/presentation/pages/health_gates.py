@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.pages.markup import LEFT, RIGHT, WIDTH, Axis, Html, Idle, clock, picture, raw, tag
@@ -16,7 +17,7 @@ from rollout.core.text.terminal import counted, printable
 
 
 _NUMBER = r"([-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?)(?![\w.])"
-_COMPARED = re.compile(rf"(?:^|[ ,]){_NUMBER} \(median of \d+.*?{_NUMBER} \(median of")
+_MEDIAN = re.compile(rf"(?:^|[ ,]){_NUMBER} \(median of \d")
 _RANGE = re.compile(rf"{_NUMBER} to {_NUMBER}; (?:at (most|least) {_NUMBER})?")
 _BEYOND = re.compile(rf"beyond: (?:\{{[^}}]*\}} )?{_NUMBER}.*at (?:most|least) {_NUMBER}")
 
@@ -35,8 +36,9 @@ class Number:
 def number_in(evidence: str) -> Number | None:
     """The number that a query measured; ``None`` if its evidence has none."""
     evidence = evidence[:_MOST]
-    if found := _COMPARED.search(evidence):
-        return Number(float(found[1]), float(found[2]))
+    medians = [float(found[1]) for found in islice(_MEDIAN.finditer(evidence), 2)]
+    if len(medians) == 2:
+        return Number(*medians)
     if found := _BEYOND.search(evidence):
         return Number(float(found[1]), float(found[2]))
     if found := _RANGE.search(evidence):
