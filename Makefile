@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 SEEDS ?= 100000
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # each of some thousand interpreters would compile everything anew
 CACHE := $(HOME)/.cache/rollout-tests
 
 # Tests that stay inside the interpreter, and those that start processes or open sockets: see the markers in pyproject.toml.
@@ -57,7 +58,7 @@ test-inside: setup ## the first half of make test: no process; core, kubelet and
 	@for package in core kubelet app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
 test-outside: setup ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 -m '$(OUTSIDE)'
+	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 --outside -m '$(OUTSIDE)'
 
 real: setup ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
