@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick lint demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -57,10 +57,13 @@ test-inside: setup ## the first half of make test: no process; core, kubelet and
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE)' --cov --cov-report=
 	@for package in core kubelet app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
-test-outside: setup ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
+test-outside: setup image ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
 	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 --outside -m '$(OUTSIDE)'
 
-real: setup ## only the tests on real systemd nodes (root)
+image: setup ## build what the real systemd nodes of the tests boot from, if it is not there (root; `test-outside` and `real` do it)
+	@$(BIN)/python -m tests.bed
+
+real: setup image ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
 
 house: setup ## how the source is built, as counts: modules, names that stand twice, the rooms that two values visit
@@ -89,7 +92,7 @@ rollback-model: setup ## SEQUENCES random sequences of apply, rollback, emergenc
 simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
 	$(BIN)/python -m benchmarks.regions --write docs/scale.md
 
-chaos: setup ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
+chaos: setup image ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
 	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) --engine $(or $(ENGINE),embedded) $(if $(SEED),--seed $(SEED))
 
 power: setup ## CUTS power cuts of a QEMU machine under software emulation (the first time it fetches a kernel; CUTS=10)
