@@ -12,15 +12,13 @@ from tests.bed.shell import BedError
 def main() -> int:
     """0 also where no bed is possible: the tests say what they do not test. 1 if the build fails, with one message."""
     if reason := why_not():
-        print(reason, file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{reason}\n")
         return 0
     try:
         image()
     except BedError as error:
-        print(
-            f"The image of the test nodes was not built; `make image` tries again.\n{str(error).strip()}",
-            file=sys.stderr,
-        )  # noqa: T201
+        said = str(error).strip()
+        sys.stderr.write(f"The image of the test nodes was not built; `make image` tries again.\n{said}\n")
         return 1
     return 0
 
