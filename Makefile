@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick lint lint-types lint-rest demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -33,10 +33,14 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that needs no process, socket or root
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
-lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
+lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
+
+lint-types: setup
+	$(BIN)/mypy
+
+lint-rest: setup
 	$(BIN)/ruff check rollout tests benchmarks docs/site
 	$(BIN)/ruff format --check rollout tests benchmarks docs/site
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
@@ -50,8 +54,9 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: lint ## what CI runs, at most 15 minutes on 2 cores: all that a change can break; long traces are sampled
-	@$(MAKE) --no-print-directory test-inside test-outside
+test: setup ## what CI runs, at most 15 minutes on 2 cores: all that a change can break; long traces are sampled
+	@$(MAKE) --no-print-directory --jobs 2 lint test-inside # mypy has one core, the tests the other
+	@$(MAKE) --no-print-directory test-outside
 
 test-inside: setup ## the first half of make test: no process; core, kubelet and app are each covered to 95 % of their branches
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE)' --cov --cov-report=
