@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 SEEDS ?= 100000
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # each of some thousand interpreters would compile everything anew
 CACHE := $(HOME)/.cache/rollout-tests
 
 # Tests that stay inside the interpreter, and those that start processes or open sockets: see the markers in pyproject.toml.
@@ -11,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint demo clean test test-inside test-outside real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick lint lint-types lint-rest demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -32,10 +33,14 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that needs no process, socket or root
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
-lint: setup ## format, ruff, mypy --strict, import-linter, shellcheck
+lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
+
+lint-types: setup
+	$(BIN)/mypy
+
+lint-rest: setup
 	$(BIN)/ruff check rollout tests benchmarks docs/site
 	$(BIN)/ruff format --check rollout tests benchmarks docs/site
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
@@ -49,17 +54,21 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: lint ## what CI runs, at most 15 minutes on 2 cores: all that a change can break; long traces are sampled
-	@$(MAKE) --no-print-directory test-inside test-outside
+test: setup ## what CI runs, at most 15 minutes on 2 cores: all that a change can break; long traces are sampled
+	@$(MAKE) --no-print-directory --jobs 2 lint test-inside # mypy has one core, the tests the other
+	@$(MAKE) --no-print-directory test-outside
 
 test-inside: setup ## the first half of make test: no process; core, kubelet and app are each covered to 95 % of their branches
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE)' --cov --cov-report=
 	@for package in core kubelet app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
-test-outside: setup ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 -m '$(OUTSIDE)'
+test-outside: setup image ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
+	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 --outside -m '$(OUTSIDE)'
 
-real: setup ## only the tests on real systemd nodes (root)
+image: setup ## build what the real systemd nodes of the tests boot from, if it is not there (root; `test-outside` and `real` do it)
+	@$(BIN)/python -m tests.bed
+
+real: setup image ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
 
 house: setup ## how the source is built, as counts: modules, names that stand twice, the rooms that two values visit
@@ -88,7 +97,7 @@ rollback-model: setup ## SEQUENCES random sequences of apply, rollback, emergenc
 simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
 	$(BIN)/python -m benchmarks.regions --write docs/scale.md
 
-chaos: setup ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
+chaos: setup image ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
 	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) --engine $(or $(ENGINE),embedded) $(if $(SEED),--seed $(SEED))
 
 power: setup ## CUTS power cuts of a QEMU machine under software emulation (the first time it fetches a kernel; CUTS=10)

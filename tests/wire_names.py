@@ -177,6 +177,7 @@ def _word(node: ast.AST) -> Iterator[str]:
         yield node.value
 
 
+@cache
 def words() -> set[str]:
     """Every text that the code holds: a reference that moved within it is not gone."""
     return {word for tree in _code() for node in ast.walk(tree) for word in _word(node)} | _of_agent(r"([a-z0-9-]+)")

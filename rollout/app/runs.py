@@ -16,7 +16,6 @@ from rollout.app.following import (
     headers_of,
     highest_seen,
     last_that_acted,
-    replay,
 )
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY

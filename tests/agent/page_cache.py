@@ -8,6 +8,7 @@ order, and each file its old bytes, its new bytes, or none. A renamed file may h
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,12 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A folder gives a name to a thing, or removes it. ``first``: the naming that must be on the disk no later."""
+    """A folder gives a name to a thing, or removes it. ``first``: the naming that must be on the disk no later.
 
+    ``number`` grows with time.
+    """
+
+    number: int
     folder: int
     name: str
     thing: int | None
@@ -38,12 +43,16 @@ class Naming:
 
 @dataclass(slots=True)
 class Disk:
-    """``names`` and ``safe_names``: folder → name → thing, now and on the disk. ``pending`` is the difference."""
+    """``names`` and ``safe_names``: folder → name → thing, now and on the disk.
+
+    ``pending`` is the difference: folder → what was named since, in its order.
+    """
 
     things: dict[int, Thing] = field(default_factory=lambda: {ROOT: Thing("folder")})
     names: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT: {}})
     safe_names: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT: {}})
-    pending: list[Naming] = field(default_factory=list)
+    pending: dict[int, deque[Naming]] = field(default_factory=dict)
+    named: int = 0
 
     @classmethod
     def of(cls, top: Path, *parts: str) -> Disk:
@@ -141,27 +150,28 @@ class Disk:
 
     def _sync(self, path: str) -> None:
         if path == "/":
-            for naming in list(self.pending):
-                self._settle(naming)
+            for folder in list(self.pending):
+                self._settle_all(folder)
             for thing in self.things.values():
                 thing.safe = thing.now
             return
         found = self._known(path)
         self.things[found].safe = self.things[found].now
-        for naming in [naming for naming in self.pending if naming.folder == found]:
-            self._settle(naming)
+        self._settle_all(found)
+
+    def _settle_all(self, folder: int) -> None:
+        if folder in self.pending:
+            self._settle(self.pending[folder][-1])
 
     def _settle(self, naming: Naming) -> None:
         """Put it on the disk, with earlier changes of its folder, and with what must be there no later."""
-        if naming not in self.pending:
-            return
-        if naming.first is not None:
-            self._settle(naming.first)
-        for earlier in self.pending[: self.pending.index(naming)]:
-            if earlier.folder == naming.folder:
-                self._settle(earlier)
-        self.pending.remove(naming)
-        _put(self.safe_names, naming)
+        while (queue := self.pending.get(naming.folder)) and queue[0].number <= naming.number:
+            if (earliest := queue[0]).first is not None:
+                self._settle(earliest.first)
+            if queue and queue[0] is earliest:  # not yet settled with its first
+                _put(self.safe_names, queue.popleft())
+            if not queue:
+                self.pending.pop(naming.folder, None)
 
     def _new(self, kind: str, content: bytes = b"") -> int:
         number = len(self.things)
@@ -173,8 +183,9 @@ class Disk:
     def _name(self, path: str, thing: int | None, first: Naming | None = None) -> Naming:
         folder, _, name = path.rpartition("/")
         at = self._known(folder) if folder else ROOT
-        naming = Naming(at, name, thing, first)
-        self.pending.append(naming)
+        self.named += 1
+        naming = Naming(self.named, at, name, thing, first)
+        self.pending.setdefault(at, deque()).append(naming)
         _put(self.names, naming)
         return naming
 
@@ -190,10 +201,10 @@ class Disk:
 
     def cuts(self, chance: random.Random) -> Iterator[Cut]:
         """What may be on the disk: nothing, everything, each folder or file alone ahead or behind, and three at random."""
-        folders = sorted({naming.folder for naming in self.pending})
+        folders = sorted(self.pending)
         files = sorted(number for number, thing in self.things.items() if thing.safe != thing.now)
         new, old = dict.fromkeys(files, "now"), dict.fromkeys(files, "safe")
-        whole = {folder: len(self._of(folder)) for folder in folders}
+        whole = {folder: len(self.pending[folder]) for folder in folders}
         yield self._cut({}, old)
         yield self._cut(whole, new)
         yield self._cut(whole, old)
@@ -207,14 +218,12 @@ class Disk:
             some = {folder: chance.randint(0, count) for folder, count in whole.items()}
             yield self._cut(some, {file: chance.choice(("now", "safe", "empty")) for file in files})
 
-    def _of(self, folder: int) -> list[Naming]:
-        return [naming for naming in self.pending if naming.folder == folder]
-
     def _cut(self, kept: dict[int, int], bytes_of: dict[int, str]) -> Cut:
-        after = Disk(self.things, self.names, {f: dict(n) for f, n in self.safe_names.items()}, list(self.pending))
+        waiting = {folder: namings.copy() for folder, namings in self.pending.items()}
+        after = Disk(self.things, self.names, {f: dict(n) for f, n in self.safe_names.items()}, waiting)
         for folder, count in kept.items():
-            for naming in self._of(folder)[:count]:
-                after._settle(naming)
+            if count:
+                after._settle(self.pending[folder][count - 1])
         content = {n: _bytes(thing, bytes_of.get(n, "safe")) for n, thing in self.things.items()}
         return Cut(tuple(after._tree(ROOT, "", content)))
 

@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -120,15 +121,22 @@ RULES = (
 )
 
 
+@cache
+def asked(step: Step) -> tuple[tuple[Rule, dict[str, str]], ...]:
+    """The rules for this step, with the words that it fills into their paths."""
+    matches = [(rule, re.search(rule.when, str(step))) for rule in RULES]
+    return tuple(
+        (rule, {key.removesuffix("_beside"): word for key, word in found.groupdict().items() if word})
+        for rule, found in matches
+        if found
+    )
+
+
 def broken(before: Disk, steps: Sequence[Step]) -> Iterator[str]:
     """The rules that these steps break."""
     disk = before
     for step in steps:
-        for rule in RULES:
-            found = re.search(rule.when, str(step))
-            if found is None:
-                continue
-            words = {key.removesuffix("_beside"): word for key, word in found.groupdict().items() if word}
+        for rule, words in asked(step):
             for path in _matching(disk, [pattern.format(**words) for pattern in rule.safe]):
                 if not disk.is_safe(path):
                     yield f"{rule.name}: {path} at {str(step)[:100]}"

@@ -13,8 +13,13 @@ class BedError(Exception):
 
 
 def run(*words: str, check: bool = True, timeout: float = PATIENCE) -> str:
-    """Standard output of a tool; with ``check`` a failure is a ``BedError`` with the tool's output."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL)
+    """Standard output of a tool. A ``BedError`` says that it did not end in time, or with ``check`` that it failed, with its output."""
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BedError(f"{' '.join(words)}: not done after {timeout:.0f} s") from error
     if check and done.returncode:
         raise BedError(f"{' '.join(words)}: exit {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout

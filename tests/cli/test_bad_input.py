@@ -19,7 +19,7 @@ from tests.places import ROOT
 from tests.sampling import sample
 from tests.story.conftest import Site, served
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("bad input")]  # one fleet for all
 
 INVENTORY = "inventories/small.yaml"
 PLAYBOOK = "playbooks/pulls.yaml"

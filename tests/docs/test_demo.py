@@ -24,7 +24,8 @@ def test_the_demo_does_the_whole_job_and_leaves_every_file_as_it_was(tmp_path: P
         **{name: value for name, value in os.environ.items() if not name.startswith("ROLLOUT_")},
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "WORK": str(tmp_path / "demo"),
-        "NODES": "190",
+        "NODES": "48",
+        "ONLY": "tess-node-[0001-0012,0061-0072,0121-0132,0181-0192]",  # of four racks, with the one that fails
         "ENGINE": engine,
         "LIMIT_SECONDS": UNLIMITED,
     }

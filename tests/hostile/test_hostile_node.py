@@ -48,6 +48,9 @@ ANSWERS = {
 }  # fmt: skip
 
 
+pytestmark = pytest.mark.xdist_group("besieged")  # one fleet for all
+
+
 @dataclass
 class Besieged:
     """``enemy`` is the program that the hostile node runs instead of each command."""

@@ -18,7 +18,7 @@ from tests.adapters.kubernetes.drain_contract import CASES, RUN, SECONDS, TOKEN,
 from tests.controllers import until
 from tests.lab.labs import Lab, spec
 
-pytestmark = [pytest.mark.process, pytest.mark.drawn(12)]
+pytestmark = [pytest.mark.process, pytest.mark.drawn(12), pytest.mark.xdist_group("drains")]  # one fleet for all
 
 FIRST, SECOND = "lab-01", "lab-02"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from tests.bed.bed import Bed, sweep
 from tests.bed.node import CONFIG, Node
 from tests.bed.plugin import RealNodes
 from tests.controllers import until
+from tests.places import ROOT
 from tests.real.agent_calls import PATIENCE
 
 pytestmark = pytest.mark.root
@@ -181,3 +183,19 @@ def _named(prefix: str) -> list[Path]:
         for path in Path(place).iterdir()
         if path.name.startswith(prefix)
     ]
+
+
+def test_an_image_that_is_not_built_is_one_message_before_all_tests(tmp_path: Path) -> None:
+    broken = tmp_path / "bin/mmdebstrap"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'E: no mirror answers' >&2\nexit 25\n")
+    broken.chmod(0o755)
+    away = {**os.environ, "PATH": f"{broken.parent}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bed"], env=away, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    first, second = done.stderr.splitlines()
+    assert first == "The image of the test nodes was not built; `make image` tries again."
+    assert second.endswith("exit 25: E: no mirror answers")
+    assert list(tmp_path.rglob("*.zst")) == []

@@ -17,7 +17,7 @@ from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.web.serving import Serving, keep, serving
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("page")]  # a fleet of 2,000 nodes and a browser for all
 CHROMIUM = shutil.which("chromium")
 RUN = "r20261120-160000-ab12"
 

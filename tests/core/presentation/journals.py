@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from rollout.app.driver import _changed as changed
 from rollout.app.plan import build_plan
@@ -76,6 +77,7 @@ class Told(Drive):
         return WaveJudged(self.now, wave, worst.verdict, evidence, readings)
 
 
+@cache
 def plan_of(count: int, per_rack: int = 60) -> Plan:
     found = inventory(count, per_rack)
     policy = replace(
@@ -95,7 +97,13 @@ def story_of(play: Drive, plan: Plan | None = None, who: str = "ann@ops", reason
     return tell(Past(play.order, 1, play.began, who, reason, plan), play.journal)
 
 
+@cache
 def halted(count: int = 480) -> tuple[Plan, Told]:
+    """What ``halted_anew`` plays. All callers share it, and only read it."""
+    return halted_anew(count)
+
+
+def halted_anew(count: int) -> tuple[Plan, Told]:
     """A rack with kubelets that do not start with the new files, and a node elsewhere that does not answer."""
     plan = plan_of(count)
     play = play_of(plan)
@@ -107,8 +115,9 @@ def halted(count: int = 480) -> tuple[Plan, Told]:
     return plan, play
 
 
+@cache
 def gate_failed() -> tuple[Plan, Told]:
-    """A wave gate that fails in a round of the second wave's soak."""
+    """A wave gate that fails in a round of the second wave's soak. All callers share it, and only read it."""
     plan = plan_of(120)
     play = play_of(plan, on_failure=RevertScope.RUN)
     play.bad_round = 5
@@ -118,7 +127,9 @@ def gate_failed() -> tuple[Plan, Told]:
     return plan, play
 
 
+@cache
 def done(count: int = 120) -> tuple[Plan, Told]:
+    """All callers share it, and only read it."""
     plan = plan_of(count)
     play = play_of(plan)
     play.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 from rollout.core.model.playbook import Cause, OnLateHarm
 from rollout.core.model.report import LastLog
@@ -32,6 +33,7 @@ from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, stor
 from tests.core.presentation.test_page import Outline
 
 
+@cache
 def halted() -> Story:
     plan, play = journals.halted(240)
     return story_of(play, plan)

@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -37,16 +38,19 @@ CHROMIUM = shutil.which("chromium")
 WINDOW = (1200, 5200)
 
 
+@cache
 def halted() -> Story:
     plan, play = journals.halted()
     return story_of(play, plan)
 
 
+@cache
 def gate_failed() -> Story:
     plan, play = journals.gate_failed()
     return story_of(play, plan)
 
 
+@cache
 def gate_unknown() -> Story:
     plan = journals.plan_of(60)
     play = journals.play_of(plan)
@@ -55,16 +59,19 @@ def gate_unknown() -> Story:
     return story_of(play, plan)
 
 
+@cache
 def done() -> Story:
     plan, play = journals.done()
     return story_of(play, plan)
 
 
+@cache
 def under_way() -> Story:
     plan, play = journals.stopped(lambda state: state.wave == 2)
     return story_of(play, plan)
 
 
+@cache
 def an_hour_later() -> Story:
     """Its first controller died: its part of the time line is too narrow for text."""
     plan, play = journals.stopped(lambda state: state.wave == 1)
@@ -79,13 +86,23 @@ def not_begun() -> Story:
     return story_of(journals.play_of(plan), plan)
 
 
+@cache
 def rollback() -> Story:
     game = confirmed_before(make_order({"a": 20}, goal=Goal.REVERT, limits=Limits(per_rack=Share(percent=50.0))))
     game.run()
     return story_of(game)
 
 
-ALL = [halted, gate_failed, gate_unknown, done, under_way, an_hour_later, not_begun, rollback]
+ALL: list[Callable[[], Story]] = [
+    halted,
+    gate_failed,
+    gate_unknown,
+    done,
+    under_way,
+    an_hour_later,
+    not_begun,
+    rollback,
+]
 
 
 class Outline(HTMLParser):

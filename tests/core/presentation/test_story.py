@@ -89,7 +89,7 @@ def test_a_halted_run_has_sentences_from_its_beginning_to_its_halt_and_its_end(h
 
 
 def test_a_run_that_was_resumed_and_halted_again_shows_both_halts() -> None:
-    plan, play = journals.halted(240)
+    plan, play = journals.halted_anew(240)
     play.feed(Resumed(play.now + 60, 2))
     play.go_on()
     story = story_of(play, plan)

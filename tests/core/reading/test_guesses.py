@@ -66,6 +66,7 @@ def test_thousands_of_variables_are_dropped() -> None:
     )
 
 
+@pytest.mark.no_cover  # ten thousand of what a few count
 def test_ten_thousand_names_that_do_not_fold_fit_the_bounds_of_a_nodeset() -> None:
     names = [f"n{number:x}x{number * 7919 % 10007:x}" for number in range(10_000)]
     nodes = [replace(live("n1"), name=name, addresses=()) for name in names]

@@ -450,6 +450,7 @@ STRIKES: Mapping[str, Callable[[Play, str], None]] = {
 }
 
 
+@pytest.mark.no_cover  # three times as fast; the written tests count
 @settings(max_examples=examples(150))
 @given(data=st.data())
 def test_whatever_happens_no_pod_is_lost_and_no_cordon_is_left(data: st.DataObject) -> None:
