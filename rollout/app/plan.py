@@ -26,7 +26,6 @@ from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.managers import Said
 
 NOTHING_KNOWN = Around()
-ANOTHER_INVENTORY = "snapshot-of-another-inventory"
 _MOST_NAMED = 20
 _CONTROL_PLANE = "a node of the control plane; the playbook does not set `controlPlane: true`"
 _CORDONED = "cordoned by others; the playbook does not set `cordoned: true`"
@@ -191,22 +190,19 @@ def _check_fleet(inventory: Inventory, fleet: FleetSnapshot, selection: Sequence
         message = f"the snapshot is of cluster {fleet.cluster!r}, the inventory of {inventory.cluster!r}"
         raise InputError((Problem("snapshot-of-another-cluster", message),))
     hint = "read the nodes again: plan without --snapshot"
+    told = []
     if not fleet.addresses and fleet.inventory_digest != inventory.digest:
-        message = "the snapshot was taken with another inventory, and does not have the addresses of its nodes"
-        raise InputError((Problem(ANOTHER_INVENTORY, message, hint=hint),))
+        told = ["the snapshot was taken with another inventory, and does not have the addresses of its nodes"]
     moved: dict[tuple[str, str], list[str]] = {}
     for name in selection if fleet.addresses else ():
         read, now = fleet.addresses.get(name, "no address"), inventory.nodes[name].reached_at
         if name in fleet.nodes and read != now:
             moved.setdefault((read, now), []).append(name)
-    told = [
-        f"{printable(fold(names), 300)}: read at {read}; the inventory now has {now}"
-        for (read, now), names in moved.items()
-    ]
+    for (read, now), names in moved.items():
+        told.append(printable(f"{fold(names)}: read at {read}; the inventory now has {now}", 600))
     if told:
-        raise InputError(
-            tuple(Problem(ANOTHER_INVENTORY, printable(each, 600), hint=hint) for each in told[:_MOST_NAMED])
-        )
+        problems = (Problem("snapshot-of-another-inventory", each, hint=hint) for each in told[:_MOST_NAMED])
+        raise InputError(tuple(problems))
 
 
 def _check_settings(

@@ -55,6 +55,8 @@ def moments(state: RunState) -> Iterator[float]:
         yield record.busy_until
     for _, record in records.those(records.listed(NodeList.POSTPONED)):
         yield from (found.again for found in (record.pulling, record.unseen) if found is not None)
+    for _, record in records.those(records.listed(NodeList.TO_READ)):
+        yield record.retry_at
     for _, record in records.those(records.listed(NodeList.SUSPECT)):
         if record.state is NodeState.UNKNOWN:
             yield from _of_unknown(record, patience)

@@ -7,9 +7,17 @@ from collections.abc import Callable
 
 from rollout.adapters.progress import PlainProgress
 from rollout.core.model.playbook import Limits, Share
-from rollout.core.run.events import AbortAsked, ContinueAsked, Event, InterruptAsked, PauseAsked
+from rollout.core.run.events import (
+    AbortAsked,
+    Answered,
+    ContinueAsked,
+    Event,
+    InterruptAsked,
+    PauseAsked,
+    Trigger,
+)
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import NodeState, Phase, RunState
+from rollout.core.run.state import NodeState, Phase, RunState, Verb
 from rollout.core.text.terminal import seconds_text
 from tests.orders import make_order
 from tests.plays import Play
@@ -54,6 +62,21 @@ def test_a_successful_run_prints_a_few_lines_and_its_summary() -> None:
     assert lines[2] == "wave canary: passed"
     assert "cleaning up on every node" in lines
     assert lines[-1] == "  all: 20 confirmed"
+
+
+def test_only_nodes_that_accepted_the_claim_count_as_claimed() -> None:
+    """One does not answer, one refuses as another machine: the line counts neither of them."""
+    order = make_order({"a": 60, "b": 60}, WAVES, budgets=(), limits=Limits(preflight=Share(percent=50.0)))
+    before, _ = opening(order, 1, 0.0)
+    out = io.StringIO()
+    progress = PlainProgress(out)
+    wrong = {"a-5": (Trigger.UNREACHED, "ssh-timeout"), "b-7": (Trigger.REFUSED, "machine-id-changed")}
+    for name, record in before.nodes.items():
+        event = Answered(1.0, name, record.serial, Verb.READ, *wrong.get(name, (Trigger.UNTOUCHED, "")))
+        after, _ = step(before, event)
+        progress.on_event(event, before, after)
+        before = after
+    assert "claimed 118 nodes of test as r1, token 1; 2 not claimed" in out.getvalue().splitlines()
 
 
 def test_the_rehearsal_is_reported_once() -> None:

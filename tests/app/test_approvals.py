@@ -88,7 +88,10 @@ def test_an_approval_is_used_up_when_another_run_changed_a_node_since(tmp_path: 
     journal = SqlJournal(tmp_path)
     name = next(iter(SMALL.nodes))
     check_not_used(SMALL, journal, {name: receipt(SMALL.counter, state), "no-node-of-it": receipt(99)})
-    with pytest.raises(InputError, match=rf"r7 changed {name} since this plan was made.*\[approval-used\]"):
+    with pytest.raises(
+        InputError,
+        match=rf"r7 changed {name} since this plan was made.*; its approvals are used up .*\[approval-used\]",
+    ):
         check_not_used(SMALL, journal, {name: receipt(SMALL.counter + 1, state)})
 
 

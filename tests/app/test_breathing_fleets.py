@@ -349,6 +349,15 @@ def test_a_node_that_leaves_before_its_change_is_charged_to_nothing(tmp_path: Pa
     assert end.fewer.racks == {"r": 2}
 
 
+def test_a_wave_of_which_every_node_left_has_shown_nothing(tmp_path: Path) -> None:
+    site = at(tmp_path, n1_apply=SILENT, n2_apply=SILENT, n3_apply=SILENT)
+    end = start_apply(THREE, ACCESS, replace(site.tools(), lists=lambda _: False))
+    assert end.halt is not None
+    assert end.halt.message.endswith(
+        "1 node left unchanged (no longer in the fleet), and no other node of the same kind was changed"
+    )
+
+
 def test_a_node_that_does_not_answer_and_is_still_listed_is_charged(tmp_path: Path) -> None:
     end = start_apply(THREE, ACCESS, at(tmp_path, n3_apply=SILENT).tools())
     assert (end.ending, end.nodes["n3"].state) == (Ending.HALTED, NodeState.UNREACHABLE)

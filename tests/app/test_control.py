@@ -68,6 +68,7 @@ def test_a_request_to_a_closing_run_is_not_reported_as_done(tmp_path: Path, word
     with pytest.raises(StateError) as raised:
         at_work.word(word)
     assert raised.value.reference == "too-late"
+    assert raised.value.message.startswith("run r1 was already ending when it got the request: ")
 
 
 def test_a_run_that_ends_before_it_handles_a_request_is_not_waited_for(tmp_path: Path) -> None:
@@ -129,6 +130,8 @@ def test_of_two_requests_at_once_only_the_one_that_took_effect_is_reported_as_do
     with pytest.raises(StateError) as raised:
         ask(Raced(tmp_path), "r1", word, "me@here", "", "run" if word is RequestWord.ABORT else "", at_work.hears)
     assert raised.value.reference == reference
+    said = {"halting-already": "run r1 is already halting: ", "paused-already": "run r1 is already paused: "}
+    assert raised.value.message.startswith(said.get(reference, ""))
 
 
 def test_a_request_that_somebody_undoes_at_once_was_done(tmp_path: Path) -> None:

@@ -117,6 +117,23 @@ def test_a_node_with_a_cordon_of_others_is_not_drained(whose: Cordon) -> None:
     assert api.asked == []
 
 
+class Lifting(Api):
+    """Somebody lifts each cordon at once."""
+
+    def cordon(self, node: str, run: str, counter: int, timeout: float) -> Cordon:
+        super().cordon(node, run, counter, timeout)
+        self.whose = Cordon.NONE
+        return self.whose
+
+
+def test_a_node_with_a_cordon_that_others_lift_at_once_is_not_drained() -> None:
+    api = Lifting({WEB.uid: WEB})
+    drains = Drains(RUN, Drain(), over_others=False, cluster=api, clock=Clock(api))
+    said = drains.round(NODE, MINOR, TOKEN, 100.0, ours)
+    assert (said.trigger, said.message) == (Trigger.NOT_DRAINED, "its cordon was lifted at once, but not by this run")
+    assert api.asked == []
+
+
 def test_cordons_of_others_do_not_stop_a_drain_if_the_playbook_allows_it_but_those_of_another_run_do() -> None:
     api, go = given(WEB, over_others=True, whose=Cordon.OTHERS)
     assert go(100.0).trigger is Trigger.DRAINING

@@ -60,7 +60,9 @@ def test_the_newest_note_counts(journal: SqlJournal) -> None:
     write(journal, missed_note(YEAR_END, ["n2", "n1"], on=True))
     assert freeze_in(journal, "c") == FreezeNoted("f-1", 7, 1000.0, "ann@desk", "year end: no changes", "n[1-2]")
     assert freeze_in(journal, "other") is None
-    with pytest.raises(StateError, match=r"c is frozen: frozen by ann@desk since .*: year end: no changes") as error:
+    with pytest.raises(
+        StateError, match=r"nothing was touched: c is frozen: frozen by ann@desk since .*: year end: no changes"
+    ) as error:
         check_not_frozen(journal, "c")
     assert (error.value.reference, error.value.exit_code) == ("frozen", 5)
     over = NodeFreeze(8, "f-2", "bob@desk", "over")

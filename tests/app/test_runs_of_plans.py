@@ -18,7 +18,7 @@ from rollout.app.following import (
 from rollout.app.maintenance import Known, last_confirmed
 from rollout.app.node_histories import plans_in_force, rolled_back_since
 from rollout.app.ports import RunHeader
-from rollout.app.rollbacks import rollback_order, since_run
+from rollout.app.rollbacks import SinceRun, rollback_order, since_run
 from rollout.app.runs import (
     check_nothing_unfinished,
     check_plan,
@@ -390,6 +390,24 @@ def test_nodes_that_are_rolled_back_are_in_no_later_order(site: Site) -> None:
     assert ordered(site, "r1") == {"n2", "n3"}
     site.roll_back("r1", ("n2", "n3"))
     assert ordered(site, "r1") == set()
+
+
+def test_nodes_that_a_rollback_would_meet_otherwise_are_left_out_with_the_reason(site: Site) -> None:
+    site.apply()
+    state = replay(site.journal, "r1")
+    since = SinceRun(on_top={"r2": ("n1",)}, in_part=frozenset({"n1", "n2"}), restored=frozenset({"n3"}))
+
+    def left_out(*, force: bool) -> list[tuple[str, str, str]]:
+        order = rollback_order(state, "r9", None, fleet(), SMALL.limits, since, force=force)
+        assert set(order.nodes) == ({"n1", "n2"} if force else set())
+        return [(each.what, each.nodes, each.reason) for each in order.left_out]
+
+    written = "it is reverted there, but the forced revert of a newer run wrote its files again; only a new plan can change them"
+    below = "run r2 changed the same files since; first `rollout rollback r2`"
+    in_part = "an older run was reverted under run r1; --force writes the bytes that r1 met into these files too"
+    always = [("written again", "n3", written)]
+    assert left_out(force=True) == always
+    assert left_out(force=False) == [*always, ("below a newer run", "n1", below), ("reverted in part", "n2", in_part)]
 
 
 def test_nodes_that_a_rollback_found_untouched_are_not_claimed_again(site: Site) -> None:

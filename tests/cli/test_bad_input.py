@@ -126,7 +126,10 @@ CASES = {
         edits=((INVENTORY, "  a: small", "  elsewhere: small"),),
     ),
     "missing snapshot": Case((*PLAN, "--snapshot", "q.json"), ("q.json: No such file or directory [file-missing]",)),
-    "another plan than the digest names": Case(("apply", "p.json", "--digest", "0123456789ab", "--yes"), ("[plan-digest]",)),
+    "another plan than the digest names": Case(
+        ("apply", "p.json", "--digest", "0123456789ab", "--yes"),
+        (", not the plan 0123456789ab that --digest names",),
+    ),
     "a digest of too few digits": Case(("apply", "p.json", "--digest", "0123456789a", "--yes"), ("not '0123456789a' (`rollout plan` prints the digest) [digest-not-usable]",)),
     "an empty digest": Case(("apply", "p.json", "--digest", "", "--yes"), ("[digest-not-usable]",)),
     "a digest of no plan file": Case(("apply", *PLAN[1:], "--digest", "0123456789ab", "--yes"), ("[plan-is-made-now]",)),

@@ -1,7 +1,9 @@
 """The claims that rollout prints: sentences which say that something was observed. A claim without an observation is a false proof.
 
-A claim is a text of the program with one of ``WORDS``. Its row in ``claims.toml`` names what was observed before it is printed, and a
-test that fails when it is printed without that. ``python -m tests.house.claims`` prints the claims without a row.
+A claim is a text of the program with one of ``WORDS``. Its row in ``claims.toml`` names what was observed before it is printed, and
+tests that assert it. Each of them has words of the claim in its own texts, or in those of what it uses in its file; or its
+comments have ``is claim KEY`` with the ``key`` of the row. ``python -m tests.house.claims`` prints the claims without a row, and the
+tests that do not have the words.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.places import ROOT
@@ -55,6 +58,7 @@ class Row:
     text: str
     saw: str
     tests: tuple[str, ...]
+    key: str = ""
 
 
 def claims() -> tuple[Claim, ...]:
@@ -87,9 +91,10 @@ def texts(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
+@cache
 def rows() -> tuple[Row, ...]:
     table = tomllib.loads(TABLE.read_text())
-    said = [Row(row["text"], row["saw"], tuple(row["tests"])) for row in table["claim"]]
+    said = [Row(row["text"], row["saw"], tuple(row["tests"]), row.get("key", "")) for row in table["claim"]]
     return (*said, *(Row(text, why, ()) for why, every in table["none"].items() for text in every))
 
 
@@ -98,6 +103,69 @@ def without_a_row() -> tuple[Claim, ...]:
     return tuple(claim for claim in claims() if claim.text not in known)
 
 
+RUN_OF_WORDS = 4
+"""So many words of a claim, one after the other, show that a test means this claim. Of a shorter part: all its words."""
+
+
+def asserts(row: Row, test: str) -> bool:
+    """Whether a test, ``tests/x/test_y.py::test_z``, exists and has words that only this claim has, or the row's key."""
+    file, _, function = test.partition("::")
+    source = (ROOT / file).read_text()
+    tree = ast.parse(source)
+    defined = {name: node for node in tree.body for name in _names(node)}
+    if not function.startswith("test_") or not isinstance(defined.get(function), ast.FunctionDef):
+        return False
+    used = _used(defined, function)
+    if row.key and any(f"is claim {row.key}" in (ast.get_source_segment(source, node) or "") for node in used):
+        return True
+    written = [_plain(each) for node in used for each in texts(ast.Module([node], []))]
+    mine = set(runs_of_words(row.text))
+    told_apart = mine.difference(*(runs_of_words(each.text) for each in rows() if each.text != row.text))
+    return any(f" {run} " in f" {text} " for run in told_apart or mine for text in written)
+
+
+def runs_of_words(claim: str) -> Iterator[str]:
+    """The parts of a claim between its placeholders, in runs of ``RUN_OF_WORDS``. A part without a word of a claim counts too."""
+    parts = [_plain(part).split() for part in claim.split(PLACEHOLDER)]
+    longest = max(len(part) for part in parts)
+    for part in parts:
+        length = min(RUN_OF_WORDS, longest)
+        for at in range(len(part) - length + 1):
+            yield " ".join(part[at : at + length])
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[\w`-]+", text.replace(PLACEHOLDER, " ").lower()))
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    """What a statement of a module defines."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        yield node.name
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _used(defined: dict[str, ast.stmt], function: str) -> list[ast.stmt]:
+    """A test and everything that it uses in its file."""
+    found: dict[str, ast.stmt] = {}
+    names = [function]
+    while names:
+        name = names.pop()
+        if name not in found and name in defined:
+            found[name] = defined[name]
+            names += [node.id for node in ast.walk(defined[name]) if isinstance(node, ast.Name)]
+    return list(found.values())
+
+
+def without_the_words() -> tuple[tuple[Row, str], ...]:
+    return tuple((row, test) for row in rows() for test in row.tests if not asserts(row, test))
+
+
 if __name__ == "__main__":
     for claim in without_a_row():
         print(f"[[claim]]  # {claim.file}\ntext = {claim.text!r}\nsaw = ''\ntests = []\n")  # noqa: T201
+    for row, test in without_the_words():
+        print(f"# {test} does not have the words of\n#   {row.text}")  # noqa: T201

@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-import pytest
-
-from tests.house.claims import WORDS, Row, claims, rows, texts, without_a_row
-from tests.places import ROOT
+from tests.house.claims import WORDS, Row, asserts, claims, rows, texts, without_a_row, without_the_words
 
 
 def test_every_claim_has_a_row() -> None:
@@ -22,16 +19,20 @@ def test_every_row_is_of_a_claim_and_stands_once() -> None:
     assert [text for text, count in Counter(row.text for row in rows()).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.tests], ids=lambda row: row.text[:60])
-def test_the_tests_of_a_row_exist(row: Row) -> None:
-    assert row.saw
-    for test in row.tests:
-        file, _, function = test.partition("::")
-        defined = {
-            node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.FunctionDef)
-        }
-        assert any(name.startswith("test_") for name in defined)
-        assert not function or function in defined, test
+def test_every_row_names_tests_that_assert_its_claim() -> None:
+    assert all(row.saw and row.tests for row in rows() if row.tests or row.saw == "")
+    assert [(test, row.text) for row, test in without_the_words()] == []
+
+
+def test_a_test_asserts_a_claim_only_with_its_words_or_its_key() -> None:
+    here = "tests/house/test_claims.py"
+    mine = f"{here}::test_a_test_asserts_a_claim_only_with_its_words_or_its_key"
+    assert asserts(Row("{} nodes saw a green comet", "", ()), mine)
+    assert not asserts(Row("{} nodes have " + "found nothing at " + "sea", "", ()), mine)
+    assert not asserts(Row("{} nodes saw a green comet", "", ()), here), "a file is no test"
+    assert not asserts(Row("{} nodes saw a green comet", "", ()), f"{here}::test_that_is_not_there")
+    # this is claim of-the-sea
+    assert asserts(Row("{} nodes have " + "found nothing at " + "sea", "", (), "of-the-sea"), mine)
 
 
 def test_a_text_with_a_word_of_a_claim_is_found() -> None:

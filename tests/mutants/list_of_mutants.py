@@ -984,4 +984,60 @@ MUTANTS = (
             "tests/app/test_cluster_context.py::test_without_both_the_bytes_that_the_journals_runs_left_are_the_last_known_ones",
         ),
     ),
+    Mutant(
+        "another-bastion-applied",
+        "rollout/core/plans/fleet_comparison.py",
+        "    if planned.jumps is not None and jumps is not None:\n",
+        "    if False:\n",
+        "a run reaches a node of its plan through a bastion that nobody approved",
+        (
+            "tests/core/plans/test_fleet_comparison.py::test_another_bastion_and_another_setting_are_refused_with_their_name",
+        ),
+    ),
+    Mutant(
+        "another-setting-applied",
+        "rollout/core/plans/fleet_comparison.py",
+        "    if planned.settings is not None:\n",
+        "    if False:\n",
+        "a node gets the value of before, although the inventory has another one for it now",
+        (
+            "tests/core/plans/test_fleet_comparison.py::test_another_bastion_and_another_setting_are_refused_with_their_name",
+        ),
+    ),
+    Mutant(
+        "another-window-applied",
+        "rollout/core/plans/fleet_comparison.py",
+        "    if inventory.calendar is not None and inventory.calendar not in plan.calendars:\n",
+        "    if False:\n",
+        "a plan is applied without the change windows that the inventory has now",
+        (
+            "tests/core/plans/test_fleet_comparison.py::test_change_windows_of_the_inventory_that_are_not_those_of_the_plan_are_refused",
+        ),
+    ),
+    Mutant(
+        "snapshot-of-moved-nodes",
+        "rollout/app/plan.py",
+        "        if name in fleet.nodes and read != now:\n",
+        "        if False:\n",
+        "a plan for a node is made from what another machine has",
+        ("tests/app/test_plan.py::test_a_snapshot_is_refused_with_the_nodes_that_are_elsewhere_now",),
+    ),
+    Mutant(
+        "silent-nodes-claimed",
+        "rollout/core/presentation/event_log.py",
+        "            (self.claimed.discard if event.trigger in _NO_CLAIM else self.claimed.add)(event.node)\n",
+        "            self.claimed.add(event.node)\n",
+        "people read that a run holds nodes that never answered it",
+        ("tests/adapters/test_progress.py::test_only_nodes_that_accepted_the_claim_count_as_claimed",),
+    ),
+    Mutant(
+        "claims-without-the-engine",
+        "rollout/core/run/moving.py",
+        "    if is_waited_for and record.state is NodeState.PENDING:\n",
+        "    if False:\n",
+        "a run that is resumed while the scheduler restarts charges nodes that nobody asked",
+        (
+            "tests/core/run/test_engine_away.py::test_a_run_that_is_begun_or_resumed_while_the_engine_is_away_waits_and_charges_no_node",
+        ),
+    ),
 )

@@ -65,6 +65,7 @@ def test_the_second_ctrl_c_stops_at_once_and_nodes_revert_themselves_or_are_resu
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
     assert "rollout resume" in said(few)
+    assert "stopped at once; nothing is lost" in said(few)
     assert where(few)["ending"] is None, "it did not end by itself"
     few.fault("small-001", "--clear")
     resumed = few.rollout("resume", "--yes")

@@ -24,12 +24,15 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, WaveOrder
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb, WaveOrder
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 MOST_OF_A_KIND = 20
 """Failed nodes with the same state and reference that have a line each, in a log with ``details``."""
+
+_NO_CLAIM = frozenset({Trigger.UNREACHED, Trigger.AWAY, Trigger.LOST, Trigger.REFUSED, Trigger.GONE})
+"""Answers to a claim of nodes that have not accepted it, as far as is known."""
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
 
@@ -58,13 +61,17 @@ class EventLog:
     slow: set[str] = field(default_factory=set)
     judged: set[int] = field(default_factory=set)
     rehearsed: bool = False
+    claimed: set[str] = field(default_factory=set)
 
     def lines(self, event: Event, before: RunState, after: RunState) -> Iterator[LogLine]:
         """What is to be told of ``event``, which turned ``before`` into ``after``. In the order of the journal."""
+        if isinstance(event, Answered) and event.verb is Verb.READ and before.phase is Phase.OPENING:
+            (self.claimed.discard if event.trigger in _NO_CLAIM else self.claimed.add)(event.node)
         match event:
             case InterruptAsked():
                 yield LogLine("stopping: finishing nodes in flight first; interrupt again to stop at once")
             case Resumed():
+                self.claimed.clear()
                 yield LogLine(f"a new controller took over, token {after.counter}")
             case FleetRead() if event.left:
                 yield LogLine(f"no longer in the inventory: {printable(fold(event.left), 300)}")
@@ -91,7 +98,7 @@ class EventLog:
         most = MOST_OF_A_KIND if self.details else 1
         if self.kinds[kind] > most or (self.details and record.reference == WITH_OTHERS):
             return
-        why = printable(record.message, 200) or "reverted with the run"
+        why = printable(record.message, 200) or ("reverted with the run" if record.cause is None else "no message")
         more = " (more of this kind are in the summary)" if self.kinds[kind] == most else ""
         yield LogLine(f"  {name} {record.state}: {why} [{record.reference}]{more}", Tone.BAD)
 
@@ -128,8 +135,11 @@ class EventLog:
         if before.phase is Phase.OPENING:
             self.wave_began = after.now
         if before.phase is Phase.OPENING and not _is_turned_away(after):
+            others = (
+                f"; {len(after.nodes) - len(self.claimed)} not claimed" if len(self.claimed) < len(after.nodes) else ""
+            )
             yield LogLine(
-                f"claimed {counted(len(after.nodes), 'node')} of {order.cluster} as {order.run}, token {after.counter}"
+                f"claimed {counted(len(self.claimed), 'node')} of {order.cluster} as {order.run}, token {after.counter}{others}"
             )
         if after.phase is Phase.SOAKING and before.phase is not Phase.SOAKING:
             wave = order.waves[after.wave]

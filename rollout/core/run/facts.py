@@ -80,7 +80,7 @@ class NodeList(IntEnum):
     """Sets of nodes that a tick looks at, so that it need not look at every node."""
 
     TO_RELEASE = 0  # pending and not asked
-    TO_READ = 1  # unknown and not asked
+    TO_READ = 1  # unknown, or pending and not claimed because the engine is away; and not asked
     TO_REVERT = 2  # reverting and not asked
     TO_RETURN = 3  # confirmed, to be reverted, and not asked
     CORDONED = 4
@@ -131,6 +131,7 @@ _NOT_ASKED = {
     NodeState.REVERTING: NodeList.TO_REVERT,
 }
 _UNASKED = {state: _bits(listed) for state, listed in _NOT_ASKED.items()}
+_TO_READ = _bits(NodeList.TO_READ)
 _ASKED, _SHORT = _bits(Count.ASKED, Count.BUSY), _bits(Count.SHORT)
 _RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, NodeList.TO_RETURN)
 _UNAVAILABLE, _MENDING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.MENDING), _bits(Count.FENCED)
@@ -154,12 +155,20 @@ def marks(record: NodeRecord, passes: int, now: float) -> int:
 def _of_work(record: NodeRecord, passes: int) -> int:
     """Its state, and what is to be done with it."""
     found = _OF_STATE[record.state]
-    found |= _ASKED if record.asked is not None else _UNASKED.get(record.state, 0)
+    if record.asked is not None:
+        found |= _ASKED
+    else:
+        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.state, 0)
     if record.state is _CONFIRMED:
         found |= _SHORT * (record.passes < passes)
         if record.want_back:
             found |= _TO_RETURN if record.asked is None else _RETURNING
     return found
+
+
+def is_to_be_claimed(record: NodeRecord) -> bool:
+    """Whether the engine was away when the node was last asked, before anything was done to it."""
+    return record.state is NodeState.PENDING and record.away_at > 0
 
 
 def _of_waits(record: NodeRecord) -> int:

@@ -44,7 +44,11 @@ def transition(
 ) -> None:
     """Move a node by the table, record why, and send the next verb. Its last one is answered, or was given up."""
     record = builder.record(name)
+    away_at = (record.away_at or builder.now) if trigger is Trigger.AWAY else 0.0
+    is_waited_for = trigger is Trigger.AWAY and builder.now - away_at < ENGINE_PATIENCE
     resolved = _resolved(builder, record, trigger, reference)
+    if is_waited_for and record.state is NodeState.PENDING:
+        resolved = ResolvedTrigger.WAITED_FOR
     found = move(record.state, resolved)
     changes: dict[str, Any] = {
         "asked": None,
@@ -65,8 +69,7 @@ def transition(
         changes["touched"] = False
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
-    changes["away_at"] = (record.away_at or builder.now) if trigger is Trigger.AWAY else 0.0
-    is_waited_for = trigger is Trigger.AWAY and builder.now - changes["away_at"] < ENGINE_PATIENCE
+    changes["away_at"] = away_at
     if resolved in (Trigger.UNREACHED, Trigger.LOST) and record.state is NodeState.UNKNOWN and not is_waited_for:
         changes["reads"] = record.reads + 1
     builder.put(name, **changes)

@@ -10,7 +10,7 @@ from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
 from rollout.core.run.events import FENCES, Trigger
-from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList
+from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
@@ -30,7 +30,7 @@ def retries(builder: StateBuilder) -> None:
     for name, record in _listed(builder, NodeList.TO_READ):
         if record.reference in FENCES and builder.state.phase is Phase.OPENING:
             continue  # it did answer: all are claimed again with a higher token, once all have answered
-        if builder.now > record.since + patience(builder):
+        if record.state is NodeState.UNKNOWN and builder.now > record.since + patience(builder):
             transition(builder, name, ResolvedTrigger.GIVEN_UP, record.reference, record.message)
         elif builder.now >= record.retry_at:
             ask(builder, name, Verb.READ)
@@ -128,7 +128,7 @@ def _charge_budgets(builder: StateBuilder) -> None:
 
 
 def _opening(builder: StateBuilder) -> None:
-    if builder.is_asked():
+    if builder.is_asked() or any(is_to_be_claimed(record) for _, record in _listed(builder, NodeList.TO_READ)):
         return
     foreign = {name: r for name, r in builder.nodes.items() if r.reference in FENCES and r.state not in AT_REST}
     if foreign and not _goes_on_without(builder, foreign):

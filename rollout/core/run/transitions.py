@@ -12,7 +12,8 @@ Ten rules shape the table:
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
 * An apply that did not arrive is nobody's fault. The node is pending again, without a charge, once a read has found it untouched
   and has made the node refuse that apply (``voided``): it may still arrive. After ``MOST_ATTEMPTS`` the node is charged.
-* An engine that is away says nothing of its nodes: for ``ENGINE_PATIENCE`` seconds its answer charges none of them.
+* An engine that is away says nothing of its nodes: for ``ENGINE_PATIENCE`` seconds its answer charges none of them. A run that
+  opens or is resumed meanwhile goes on claiming them, and starts nothing.
 * No node stays armed: one that reports so long after its guard must have fired is ``failed`` with a pending recovery. So is
   a node that answers each revert as if nobody had asked for one.
 * A revert is always completed: if its controller dies, the next one continues it, for as long as the node is read.
@@ -83,6 +84,7 @@ class ResolvedTrigger(StrEnum):
     LEFT_TO_OTHERS = "left-to-others"  # a rollback continues without it: it reports that another run has it
     STILL_OWED = "still-owed"  # failed with an incomplete revert: its guard may have completed it since
     FROZEN = "frozen"  # an operator froze the node: not its fault, and it keeps its files
+    WAITED_FOR = "waited-for"  # the engine is away, and its patience is not over: nothing is known of the node
     LEFT = "left"  # gone, and nothing of ours was in flight on it: charged to nothing
     NOT_NOW = "not-now"  # nothing is released any more: a node being drained is left unchanged
 
@@ -105,6 +107,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.PENDING, On.REFUSED): Move(S.REFUSED, charge=_FAILED),
     (S.PENDING, On.UNREACHED): Move(S.UNREACHABLE, charge=_GONE, owed=True),
     (S.PENDING, On.LOST): Move(S.UNREACHABLE, charge=_GONE, owed=True),
+    (S.PENDING, ResolvedTrigger.WAITED_FOR): Move(S.PENDING, Next.READ_LATER),
     (S.PENDING, On.RELEASED): Move(S.APPLYING, Next.APPLY),
     (S.PENDING, ResolvedTrigger.TO_DRAIN): Move(S.APPLYING, Next.DRAIN),
     (S.PENDING, On.RESUMED): Move(S.PENDING, Next.READ),

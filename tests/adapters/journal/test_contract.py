@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import PostgresUrl, SqlJournal
+from rollout.adapters.journal.leases import Leases
 from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader
@@ -176,11 +177,20 @@ def test_a_write_that_fails_is_an_error_that_names_the_journal_and_leaves_nothin
     journal: SqlJournal, place: Place
 ) -> None:
     journal.begin(header())
-    with pytest.raises(StateError, match="nothing was done") as raised:
+    with pytest.raises(StateError, match="the run could not be recorded; nothing was done") as raised:
         journal.begin(header())
     assert raised.value.message.endswith(f"({place if isinstance(place, PostgresUrl) else place / 'journal.db'})")
     assert "free space" in raised.value.hint
     assert len(journal.runs()) == 1
+
+
+def test_a_lease_that_is_released_between_two_looks_is_named_so(
+    journal: SqlJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process took the free lease before us, and has released it when we look at whose it is."""
+    monkeypatch.setattr(Leases, "_take_free", lambda *_: False)
+    with pytest.raises(StateError, match=r"the lease of rno was released during this attempt .*\[locked\]"):
+        journal.acquire("rno", "r1")
 
 
 @pytest.mark.process

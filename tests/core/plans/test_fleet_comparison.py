@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.fleet_changes import GONE, REPLACED
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.plan import ExcludedNode, Plan, PlannedNode, Standing
 from rollout.core.model.settings import Setting
 from rollout.core.plans.fleet_comparison import change_lines, check_fleet, fleet_changes, inventory_settings
-from rollout.errors import InputError
+from rollout.errors import InputError, Place
 from tests.core.run.test_order import PLAN
 
 NAMES = ("w-1", "w-2", "w-3")
@@ -76,6 +77,17 @@ def test_another_bastion_and_another_setting_are_refused_with_their_name() -> No
     )
 
 
+def test_change_windows_of_the_inventory_that_are_not_those_of_the_plan_are_refused() -> None:
+    place = Place("inventories/c.yaml", 3, 1)
+    mine = ChangeCalendar(place, "UTC", (), ())
+    known = replace(PLANNED, calendars=(mine,))
+    with_windows = replace(BEFORE, calendar=mine)
+    check_fleet(known, with_windows, fleet_changes(known, with_windows, JUMPS), "p.json")
+    said = "p.json: the inventory's change windows are not those of the plan"
+    assert refusal(known, replace(BEFORE, calendar=replace(mine, zone="Europe/Rome"))) == said
+    assert refusal(PLANNED, with_windows) == said, "the plan has none"
+
+
 def test_bastions_that_are_not_known_on_both_sides_are_not_compared() -> None:
     check_fleet(PLANNED, BEFORE, fleet_changes(PLANNED, BEFORE, {}), "p.json")
 
@@ -101,6 +113,7 @@ def test_nodes_that_left_were_replaced_or_joined_are_named_and_nothing_is_refuse
         {},
     )
     assert {name: leaver.reference for name, leaver in found.left.items()} == {"w-1": GONE, "w-2": REPLACED}
+    assert found.left["w-1"].reason == "the inventory no longer lists it"
     assert (found.joined, found.fields, found.unplanned) == (("w-4",), (), frozenset({"w-3"}))
     assert list(change_lines(found)) == [
         "gone since the plan, left alone and charged to nothing: 1 node  w-1",

@@ -67,6 +67,7 @@ def test_another_machine_id_than_in_the_newest_plan_that_has_the_node() -> None:
     newest, oldest = planned(machines={N1: "a" * 32}), planned(machines={N1: "b" * 32})
     (remark,) = said(planned(Around(seen_in([newest, oldest])), machines={N1: "b" * 32}))
     assert (remark.reference, remark.nodes) == ("replaced-node", (N1,))
+    assert remark.text.startswith("replaced: its machine-id differs from the last plan that changed it; ")
     assert said(planned(Around(seen_in([newest, oldest])), machines={N1: "a" * 32})) == ()
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rollout.core.model.playbook import Cause
 from rollout.core.presentation.event_log import MOST_OF_A_KIND, EventLog, LogLine, Tone
 from rollout.core.presentation.summary import WITH_OTHERS, troubles
+from rollout.core.run.events import Answered, FleetRead, Trigger
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import Ending
+from rollout.core.run.state import Ending, NodeState, Phase, Verb, altered
 from tests.core.presentation import journals
 from tests.orders import make_order
 from tests.plays import Drive, Play
@@ -33,6 +37,23 @@ def test_nodes_that_succeed_have_no_line_and_each_that_failed_has_one() -> None:
     together = next(at for at, line in enumerate(lines) if "reverted because the run halted" in line)
     first = min(at for at, line in enumerate(lines) if any(line.startswith(f"  {name} ") for name in charged))
     assert first < halted < together
+
+
+def test_nodes_that_left_are_named_and_a_revert_without_a_fault_of_the_node_says_so() -> None:
+    play = Play(make_order({"a": 2}))
+    play.run(until=lambda state: state.phase is Phase.RUNNING)
+    left = FleetRead(play.now, {"a-1": "gone"}, {"a": 1}, {})
+    log = EventLog(details=True)
+    assert [line.text for line in log.lines(left, play.state, play.state)] == ["no longer in the inventory: a-1"]
+    record = play.state.nodes["a-1"]
+    reverted = replace(record, state=NodeState.REVERTED)
+    after = altered(play.state, {"nodes": {**play.state.nodes, "a-1": reverted}})
+    event = Answered(play.now, "a-1", 1, Verb.REVERT, Trigger.TAKEN_BACK_ASKED)
+    (line,) = log.lines(event, play.state, after)
+    assert "a-1 reverted: reverted with the run" in line.text
+    charged = {**play.state.nodes, "a-1": replace(reverted, state=NodeState.FAILED, cause=Cause.FAILED)}
+    (line,) = log.lines(event, play.state, altered(play.state, {"nodes": charged}))
+    assert "reverted with the run" not in line.text, "it was not reverted"
 
 
 def test_waves_begin_and_pass_and_their_gates_have_a_line() -> None:

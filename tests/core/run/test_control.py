@@ -288,6 +288,7 @@ def test_a_node_reverted_by_others_is_not_a_success() -> None:
     play.crash_and_resume()
     end = play.go_on()
     assert (end.ending, end.nodes["a-1"].reference) == (Ending.HALTED, "taken-back-by-others")
+    assert end.nodes["a-1"].message == "the change was reverted, but not by this run"
     assert {node.files for node in play.nodes.values()} == {OLD}
 
 

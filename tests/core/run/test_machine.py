@@ -623,7 +623,8 @@ def test_a_gate_that_could_not_be_asked_is_recorded_when_the_guard_fires() -> No
     play.feed(Answered(play.now, "a-1", serial, Verb.MEASURE, Trigger.GATES_UNKNOWN, "gate-disk", "not found"))
     play.stand_still(31.0)
     end = play.go_on()
-    assert end.nodes["a-1"].message.endswith("reverted the change: not found [gate-disk]")
+    said = "not confirmed in time, so the node reverted the change: not found [gate-disk]"
+    assert end.nodes["a-1"].message == said
 
 
 def test_a_soak_with_gates_that_cannot_be_asked_names_them_in_its_halt() -> None:

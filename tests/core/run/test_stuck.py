@@ -34,9 +34,8 @@ def test_its_guard_completes_it_later_and_the_next_controller_reads_that() -> No
     record = game.go_on().nodes["a-1"]
     assert [found.state for found in game.nodes["a-1"].transactions.values()] == [ReceiptState.REVERTED]
     assert (record.state, record.owed, record.cause) == (NodeState.REVERTED, False, Cause.UNHEALTHY)
-    assert (record.reference, record.message[:18]) == ("not-restarted", "reverted by now; b"), (
-        "its receipt has no reason"
-    )
+    assert record.reference == "not-restarted"
+    assert record.message.startswith("reverted by now; before: "), "its receipt has no reason"
 
 
 def test_it_stays_pending_recovery_as_long_as_it_is_stuck() -> None:
