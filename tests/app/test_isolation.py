@@ -38,7 +38,7 @@ from rollout.kubelet.restarts import consequences
 from tests.app.agents import Agents, access_to, answer, well
 from tests.app.test_node_worker import Outside, ask, worker
 from tests.app.test_reading import Wall
-from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, fleet, inventory, kubeadm
+from tests.kubelet.nodes import CONFIG_TEXT, IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, listing
 
 POISON = "s3cret"
 POISONED = CONFIG_TEXT.replace("cluster.local", f"{POISON}.local")
@@ -188,7 +188,7 @@ def test_an_answer_that_rollout_fails_on_affects_only_its_node(
     """For the readings of a plan, a run, an emergency and a verification."""
     poison(monkeypatch, agent_answer, "read", error)
     kept = Kept()
-    nodes = snapshot_fleet(inventory(2), access_to(*NODES), answering("snapshot"), Wall(), kept).nodes
+    nodes = snapshot_fleet(listing(*NODES), access_to(*NODES), answering("snapshot"), Wall(), kept).nodes
     assert isinstance(nodes["n2"], Snapshot)
     unread = nodes["n1"]
     assert isinstance(unread, Unread)
@@ -257,5 +257,5 @@ def test_the_connection_ends_after_a_verification_that_cannot_be_read() -> None:
 
 def test_the_connection_ends_after_a_snapshot_that_cannot_be_read() -> None:
     nodes = Agents({("n1", "snapshot"): answer("snapshot", "token of another kind")})
-    snapshot_fleet(inventory(2), access_to(*NODES), nodes, Wall(), goes_on=True)
+    snapshot_fleet(listing(*NODES), access_to(*NODES), nodes, Wall(), goes_on=True)
     assert nodes.released == ["n1"]

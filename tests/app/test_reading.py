@@ -12,7 +12,7 @@ from rollout.app.reading import each, read_receipts, restart_pauses, snapshot_fl
 from rollout.core.model.report import Outcome
 from rollout.core.model.snapshot import Snapshot, Token, Unread
 from tests.app.agents import MACHINE, SILENT, Agents, access_to, answer, receipt, well
-from tests.kubelet.nodes import inventory
+from tests.kubelet.nodes import inventory, listing
 
 ACCESS = access_to("n1", "n2")
 
@@ -39,7 +39,7 @@ def test_nodes_are_reached_as_the_inventory_defines() -> None:
 def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     says = {("n1", "snapshot"): answer("snapshot", f"fact machine-id {MACHINE}", *well()), ("n2", "snapshot"): SILENT}
     nodes = Agents(says)
-    found = snapshot_fleet(inventory(2), ACCESS, nodes, Wall())
+    found = snapshot_fleet(listing("n1", "n2"), ACCESS, nodes, Wall())
     assert (found.cluster, found.inventory_digest, found.taken) == ("rno", "i" * 64, Wall().wall())
     read = found.nodes["n1"]
     assert isinstance(read, Snapshot)
@@ -47,7 +47,7 @@ def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     assert found.nodes["n2"] == Unread("n2", "connect-timeout", "no answer in 10 s")
     assert sorted(nodes.released) == ["n1", "n2"]
     assert {words["verb"] for _, words in nodes.asked} == {"snapshot"}, "a verb that only reads"
-    snapshot_fleet(inventory(2), ACCESS, nodes, Wall(), goes_on=True)
+    snapshot_fleet(listing("n1", "n2"), ACCESS, nodes, Wall(), goes_on=True)
     assert sorted(nodes.released) == ["n1", "n2"], "a run that goes on keeps its connections"
 
 

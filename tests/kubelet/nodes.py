@@ -300,7 +300,10 @@ def with_file(found: Snapshot, state: FileState) -> Snapshot:
 
 
 def inventory(count: int = 2000, per_rack: int = 60) -> Inventory:
-    names = [f"tess-node-{at:04d}" for at in range(1, count + 1)]
+    return listing(*(f"tess-node-{at:04d}" for at in range(1, count + 1)), per_rack=per_rack)
+
+
+def listing(*names: str, per_rack: int = 60) -> Inventory:
     found = {name: node(name, f"rack{at // per_rack + 1:02d}") for at, name in enumerate(names)}
     return Inventory("rno", "1.23.17", found, {}, (), "i" * 64)
 
