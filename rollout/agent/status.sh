@@ -10,9 +10,9 @@ claim_locked() {
 # A transaction that its run gave up here is a name, `void.COUNTER.TX`: an apply of it that comes at last is refused. A claim lays an empty
 # file for that: a rename needs no room, though the disk is full to its last inode.
 
-forget_voids() { # of older tokens: those are refused by themselves
+forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves
   set +f
-  set -- "$S"/void.* "$S/voided"
+  set -- "$S"/void.* "$S/void" "$S/voided"
   set -f
   drop "$@"
 }

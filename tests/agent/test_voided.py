@@ -128,6 +128,7 @@ def test_a_claim_that_comes_after_the_cleanup_is_refused(node: Node) -> None:
         token = node.status().token
         assert token is not None
         assert not token.live
+        assert list(node.at("/var/lib/rollout").glob("void*")) == []
     assert node.cleanup().outcome is Outcome.DONE
     assert node.status(claim=Claim(2, "run-1")).outcome is Outcome.DONE
     assert node.status(claim=Claim(3, "run-3", force=True)).outcome is Outcome.DONE

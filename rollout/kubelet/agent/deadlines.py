@@ -38,7 +38,7 @@ TIMES: Final[Mapping[str, Times]] = MappingProxyType(
         "snapshot": Times(25, 30.0),
         "status": Times(25, 30.0),
         "verify": Times(25, 30.0),
-        "apply": Times(60 + 150, 30.0, f"a change that fails is also reverted: {_ITS_GUARD}"),
+        "apply": Times(60 + 150, 30.0, f"a change that fails needs a revert too: {_ITS_GUARD}"),
         "confirm": Times(150, 40.0, f"a confirm that comes too late reverts: {_ITS_GUARD}"),
         "revert": Times(200, 205.0),
         "freeze": Times(60, 65.0),

@@ -13,7 +13,7 @@ from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, MARGIN, TIMES
 
 PROGRAM = agent_program()
 CALLED = {"freeze": "freeze", "unfreeze": "freeze"}
-"""Verbs whose deadline is in a function of this name."""
+"""Verbs with their deadline in a function of this name."""
 REST = {"apply": 150}
 """Seconds that a verb gets anew while it works: an apply, for its revert."""
 WHILE = {"apply": NodeState.APPLYING, "confirm": NodeState.APPLIED}
