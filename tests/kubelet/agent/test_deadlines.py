@@ -7,8 +7,9 @@ import re
 import pytest
 
 from rollout.adapters.agent_program import agent_program
+from rollout.core.run.events import Trigger as On
 from rollout.core.run.state import NodeState
-from rollout.core.run.transitions import TABLE, Next, On
+from rollout.core.run.transitions import TABLE, Next
 from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, MARGIN, TIMES
 
 PROGRAM = agent_program()
