@@ -101,7 +101,7 @@ cleanup_locked() {
   withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
   drop "$S/touched.new"
-  write_token ended || say "say token-not-stored the disk takes no write"
+  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi
   list_left
 }
 

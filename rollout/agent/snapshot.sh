@@ -1,5 +1,5 @@
 verb_snapshot() {
-  allow 60
+  allow 25
   show_state ''
   show_managers
   version systemd systemctl --version

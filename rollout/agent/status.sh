@@ -1,30 +1,32 @@
 claim_locked() {
   fence
+  [ "$counter $run ended 1" != "$k_counter $k_run $k_state $stored" ] || refuse fenced "run $run has ended here" # a claim that arrived late
+  [ "$counter" = "$k_counter" ] || forget_voids
+  [ -e "$S/void" ] || true 2>/dev/null >"$S/void" || :
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
   [ "$void" != 1 ] || load "$tx" || make_void
 }
 
-read_voided() { # the transactions that the run of this token gave up here, into `voided`: an apply that was sent is refused when it comes at last
-  voided=''
-  # an older token is refused by itself, so its transactions are forgotten
-  [ ! -f "$S/voided" ] || { read -r v_counter v_run voided <"$S/voided" && [ "$v_counter $v_run" = "$k_counter $k_run" ]; } || voided=''
+# A transaction that its run gave up here is a name, `void.COUNTER.TX`: an apply of it that comes at last is refused. A claim lays an empty
+# file for that: a rename needs no room, though the disk is full to its last inode.
+
+forget_voids() { # of older tokens, or of one that has ended: those are refused by themselves
+  set +f
+  set -- "$S"/void.* "$S/void" "$S/voided"
+  set -f
+  drop "$@"
 }
 
-make_void() { # `tx` has no receipt, and gets none any more. It is written also if it was before: that may not have reached the disk
-  read_voided
-  case " $voided " in *" $tx "*) ;; *) voided="$voided $tx" ;; esac
-  if printf '%s %s %s\n' "$counter" "$run" "${voided# }" 2>/dev/null 1<>"$S/voided" && flush "$S/voided" "$S"; then
-    say "voided $tx"
-    return
-  fi
-  [ -z "$undurable" ] || refuse not-durable "the disk did not take the voided transaction: sync failed"
-  refuse state-not-writable "the voided transaction could not be stored"
+make_void() { # `tx` has no receipt, and gets none any more. The name is made anew if it is there: it may not have reached the disk
+  mark=$S/void.$counter.$tx
+  [ ! -e "$mark" ] || mv -f "$mark" "$S/void" 2>/dev/null
+  true 2>/dev/null >"$mark" || mv -f "$S/void" "$mark" 2>/dev/null || refuse state-not-writable "the voided transaction could not be stored"
+  flush "$S" && say "voided $tx" && return
+  mv -f "$mark" "$S/void" 2>/dev/null
+  refuse not-durable "the disk did not take the voided transaction: $undurable"
 }
 
-refuse_voided() {
-  read_voided
-  case " $voided " in *" $tx "*) refuse voided "its run was told that this node is untouched: this apply came too late" ;; esac
-}
+refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "its run was told that this node is untouched: this apply came too late"; }
 
 show_state() { # token, receipts, facts that cost nothing
   read_token
@@ -47,7 +49,7 @@ show_state() { # token, receipts, facts that cost nothing
 }
 
 verb_status() {
-  allow 60
+  allow 25
   if [ "$claim" = 1 ]; then
     need run counter
     [ "$void" != 1 ] || need tx

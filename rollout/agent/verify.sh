@@ -15,7 +15,7 @@ expect() { # what each file of the loaded transaction held before and after; whi
 }
 
 verb_verify() {
-  allow 60
+  allow 25
   show_state ''
   list=''
   for name in $all_tx; do

@@ -15,8 +15,9 @@ from rollout.core.model.snapshot import highest_believed
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.presentation.freeze_text import highest_noted
 from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.deadlines import TIMES
 
-MARK_SECONDS = 30.0
+MARK_SECONDS = TIMES["freeze"].waits
 TRIES = 6
 """A verb at work holds a node's lock. The agent waits five seconds for it; an apply may take half a minute."""
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
 from rollout.app.node_histories import cluster_history, newest_in_force
-from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
+from rollout.app.node_worker import CLEAN_SECONDS, READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
 from rollout.core.model.frozen import dataclass
@@ -27,8 +27,9 @@ from rollout.core.model.verification import (
 )
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import Claim
+from rollout.kubelet.agent.deadlines import TIMES
 
-FORGET_SECONDS = 60.0
+FORGET_SECONDS = TIMES["forget"].waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def set_free(
         )
         report = run_verb(nodes, target, "status", claim, keep)
         if report.outcome is Outcome.DONE:
-            clean = agent_call.cleanup(access.program, run=run, counter=counter, sudo=sudo, deadline=READ_SECONDS)
+            clean = agent_call.cleanup(access.program, run=run, counter=counter, sudo=sudo, deadline=CLEAN_SECONDS)
             report = run_verb(nodes, target, "cleanup", clean, keep)
         if report.outcome is not Outcome.DONE:
             return Freed(target.name, holder, f"{report.message} [{report.reference}]")

@@ -36,15 +36,17 @@ from rollout.core.run.state import Verb
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_call import ApplyOrder, Claim, FileOrder, Measure, NodeCommand, PullsFound
+from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, TIMES
 
 UNIT = "kubelet.service"
-READ_SECONDS = 30.0
-CONFIRM_SECONDS = 40.0
-REVERT_SECONDS = 180.0
+READ_SECONDS = TIMES["status"].waits
+CONFIRM_SECONDS = TIMES["confirm"].waits
+REVERT_SECONDS = TIMES["revert"].waits
+CLEAN_SECONDS = TIMES["cleanup"].waits
 CLAIM_AGAIN = 15.0
 """Seconds until a draining node is claimed again: a controller that was taken over must evict no more pods."""
 
-APPLY_MARGIN = 30.0
+APPLY_MARGIN = TIMES["apply"].waits
 """Seconds that an apply may take in addition to the guard's time: staging happens before the guard is armed."""
 
 
@@ -324,7 +326,8 @@ class NodeWorker:
                 return agent_call.apply(program, order, sudo=sudo, deadline=order.guard + APPLY_MARGIN)
             case Verb.MEASURE:
                 measure = self._measure(ask.node)
-                return agent_call.status(program, tx=ask.tx, measure=measure, sudo=sudo, deadline=READ_SECONDS)
+                seconds = READ_SECONDS + sum(gate.seconds + COMMAND_MARGIN for gate in measure.commands)
+                return agent_call.status(program, tx=ask.tx, measure=measure, sudo=sudo, deadline=seconds)
             case Verb.CONFIRM:
                 return agent_call.confirm(
                     program, tx=ask.tx, run=self.run, counter=ask.counter, keep=self._plan.keep,
@@ -337,7 +340,7 @@ class NodeWorker:
                 )  # fmt: skip
             case Verb.CLEAN:
                 return agent_call.cleanup(
-                    program, run=self.run, counter=ask.counter, sudo=sudo, deadline=READ_SECONDS
+                    program, run=self.run, counter=ask.counter, sudo=sudo, deadline=CLEAN_SECONDS
                 )  # fmt: skip
             case Verb.DRAIN | Verb.UNCORDON:
                 raise LookupError(_NOT_OF_THE_AGENT)

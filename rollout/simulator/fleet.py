@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from rollout.app.node_worker import APPLY_MARGIN, CONFIRM_SECONDS, READ_SECONDS, REVERT_SECONDS
+from rollout.app.node_worker import APPLY_MARGIN, CLEAN_SECONDS, CONFIRM_SECONDS, READ_SECONDS, REVERT_SECONDS
 from rollout.core.model.playbook import Busy
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Token
@@ -370,7 +370,7 @@ def _unreached(ask: Ask) -> Report:
 _DEADLINES: Mapping[Verb, Callable[[Order], float]] = {
     Verb.READ: lambda _: READ_SECONDS,
     Verb.MEASURE: lambda _: READ_SECONDS,
-    Verb.CLEAN: lambda _: READ_SECONDS,
+    Verb.CLEAN: lambda _: CLEAN_SECONDS,
     Verb.CONFIRM: lambda _: CONFIRM_SECONDS,
     Verb.REVERT: lambda _: REVERT_SECONDS,
     Verb.APPLY: lambda order: order.guard + APPLY_MARGIN,

@@ -87,7 +87,7 @@ def test_no_room_is_named(node: Node) -> None:
 
 
 def test_a_stopped_guard_is_started_again_though_run_is_full(node: Node) -> None:
-    """`systemctl isolate` has stopped it; whoever reads the node starts it again, as often as that is needed."""
+    """`systemctl isolate` has stopped it; each read of the node starts it again, as often as that is needed."""
     with small_run(node) as folder:
         assert node.apply().healthy
         before = drop_ins(node)

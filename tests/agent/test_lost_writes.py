@@ -51,10 +51,12 @@ def test_a_lost_token_is_not_accepted(node: Node, verb: str) -> None:
 
 
 def test_a_lost_void_is_not_said(node: Node) -> None:
-    lose(node, "*/rollout/voided")
+    assert node.status(claim=Claim(1, "run-1")).outcome is Outcome.DONE
+    lose(node, "*/lib/rollout")
     command = agent_call.status(node.program, tx="t1", claim=Claim(1, "run-1"), void=True, sudo=False, deadline=60)
     found = node.report("status", command)
     assert (found.outcome, found.reference, found.voided) == (Outcome.REFUSED, "not-durable", "")
+    assert node.report("status", command).voided == "t1", "its name is made anew"
 
 
 def test_lost_new_files_are_reverted_at_once(node: Node) -> None:

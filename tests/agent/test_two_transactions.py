@@ -33,8 +33,8 @@ def _call(name: str, **words: object) -> Verb:
     return verb
 
 
-def _freeze(name: str) -> Verb:
-    return lambda node: getattr(node, name)()
+def _trigger(what: str, tx: str) -> Verb:
+    return lambda node: node.trigger(what, tx)
 
 
 def _both(name: str, **words: object) -> Iterator[tuple[str, Verb]]:
@@ -55,7 +55,7 @@ VERBS: dict[str, Verb] = {
     "unfreeze": _call("unfreeze", order=NodeFreeze(2, "f-1", "ann", "year end")),
     "cleanup": _call("cleanup", **TOKEN),
     "forget": _call("forget", **TOKEN),
-    **{f"{what} {tx}": (lambda node, w=what, t=tx: node.trigger(w, t)) for what in ("guard", "watch") for tx in ("t0", "t1")},
+    **{f"{what} {tx}": _trigger(what, tx) for what in ("guard", "watch") for tx in ("t0", "t1")},
     "boot": lambda node: node.trigger("boot", "t1"),
 }  # fmt: skip
 ENDS_T1 = {"revert t1"}

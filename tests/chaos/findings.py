@@ -132,13 +132,18 @@ def _left(seen: Seen, known: Known, word: str) -> Told:
         yield Harm.LEFT, thing
     if seen.state and seen.mode != "700":
         yield Harm.LEFT, f"/var/lib/rollout has mode {seen.mode}"
-    if seen.token[2:3] not in ((), ("ended",)):
+    if seen.token[2:3] not in ((), ("ended",), LOST_TOKEN):
         yield Harm.LEFT, f"a claim: {' '.join(seen.token)}"
     yield from _in_state(seen, known)
 
 
+LOST_TOKEN = ("lost",)
+"""The disk did not take its end, which the run has reported. It keeps no other run out; what a late apply would meet stays."""
+
+
 def _in_state(seen: Seen, known: Known) -> Told:
-    for name in sorted(seen.state.get("", frozenset()) - TOP):
+    top = TOP | {"void"} if seen.token[2:3] == LOST_TOKEN else TOP
+    for name in sorted(seen.state.get("", frozenset()) - top):
         yield Harm.LEFT, f"/var/lib/rollout/{name}"
     usual = {
         receipt["state"]: _folder(known_as, receipt)

@@ -92,6 +92,7 @@ PLANTED = [
     ("a twin beside a target", with_file(NEW, "/var/lib/kubelet/.rollout-r1-1.1.new", "100644 0:0 x"), "confirmed", Harm.LEFT),
     ("a file of others that is gone", with_file(NEW, "/etc/hostname", None), "confirmed", Harm.LEFT),
     ("a live claim", replace(OLD, token=("3", "r1", "live")), "reverted", Harm.LEFT),
+    ("what a claim lays down", with_state(OLD, **{"": STATE_TOP | {"void"}}), "reverted", Harm.LEFT),
     ("a state that others can read", replace(OLD, mode="755"), "reverted", Harm.LEFT),
     ("something unknown in our state", with_state(OLD, **{"": STATE_TOP | {"core"}}), "reverted", Harm.LEFT),
     ("staging without a receipt", with_state(OLD, r2_1=frozenset({"new.1"})), "reverted", Harm.LEFT),

@@ -412,8 +412,8 @@ MUTANTS = (
     Mutant(
         "void-said-before-it-is-durable",
         "rollout/agent/status.sh",
-        ' && flush "$S/voided" "$S"; then',
-        "; then",
+        '  flush "$S" && say "voided $tx"',
+        '  say "voided $tx"',
         "after a power cut a node accepts an apply that its run has given up",
         ("tests/agent/test_lost_writes.py::test_a_lost_void_is_not_said",),
     ),
@@ -502,6 +502,22 @@ MUTANTS = (
         (
             "tests/agent/test_killed_at_every_line.py::test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot",
         ),
+    ),
+    Mutant(
+        "void-needs-an-inode",
+        "rollout/agent/status.sh",
+        """ || mv -f "$S/void" "$mark" 2>/dev/null || refuse""",
+        """ || refuse""",
+        "a node with a full disk whose answer was lost stays unreachable",
+        ("tests/agent/test_voided.py::test_a_full_disk_does_not_keep_a_lost_apply_from_being_voided",),
+    ),
+    Mutant(
+        "ended-token-lives-again",
+        "rollout/agent/status.sh",
+        """|| refuse fenced "run $run has ended here" # a claim that arrived late""",
+        """|| :""",
+        "a claim that arrives after the cleanup keeps the node for a run that has ended",
+        ("tests/agent/test_voided.py::test_a_claim_that_comes_after_the_cleanup_is_refused",),
     ),
     Mutant(
         "forgotten-file-of-a-guard",
