@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rollout.app.following import attendance, late_of, rolled_back_directly, silences_left
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
@@ -22,7 +24,8 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     run, has_ended = state.order.run, state.phase is Phase.ENDED
     controller = attendance(journal, state.order.cluster, run)
     left = silences_left(journal, run, now) if not has_ended and not controller.alive else ()
-    back, on_top = rolled_back_directly(journal, run), {}
+    back = rolled_back_directly(journal, run)
+    on_top: Mapping[str, tuple[str, ...]] = {}
     if has_ended and state.order.goal is Goal.APPLY:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
