@@ -93,7 +93,7 @@ def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[N
     force on that path then. ``path``: only those that are in force there. Of a transaction without files nothing more is
     known than that it is confirmed.
     """
-    paths = _paths(transactions)
+    paths = _paths([each for each in transactions if each.files])
     stacks = [found.stack for each, found in paths.items() if path in ("", each)]
     there = {tx for stack in stacks for tx in stack}
     found = (
