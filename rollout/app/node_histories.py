@@ -59,35 +59,23 @@ def histories(runs: Iterable[RunChanges]) -> Histories:
 
 @dataclass(frozen=True, slots=True)
 class ClusterHistory:
-    """The transactions of the nodes of a cluster. ``runs``: the run that each place is of, the place 1 first."""
+    """The transactions of the nodes of a cluster.
+
+    * ``runs``: the run that each place is of, the place 1 first.
+    * ``undone``: run → rollback → nodes where that rollback reverted an older run, and with it restored all files of this one.
+    * ``restored``: run → nodes where it is reverted, and the forced revert of a newer run wrote its files again.
+    """
 
     nodes: Histories
     runs: tuple[str, ...]
-
-    def undone(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """Run → rollback → nodes where that rollback reverted an older run, and with it restored all files of this one."""
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for name, known in self.nodes.items():
-            for run, place in undone_at(known).items():
-                by = found.setdefault(run, {})
-                rollback = self.runs[place - 1]
-                by[rollback] = (*by.get(rollback, ()), name)
-        return found
-
-    def restored(self) -> Mapping[str, frozenset[str]]:
-        """Run → nodes where it is reverted, and the forced revert of a newer run wrote its files again."""
-        found: dict[str, frozenset[str]] = {}
-        for name, known in self.nodes.items():
-            for each in in_force(known):
-                if each.state is ReceiptState.REVERTED:
-                    found[each.tx] = found.get(each.tx, frozenset()) | {name}
-        return found
+    undone: Mapping[str, Mapping[str, tuple[str, ...]]]
+    restored: Mapping[str, frozenset[str]]
 
     def rolled_back(self, run: str, directly: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
         """Rollback → nodes without the change of ``run`` since, the oldest rollback first. ``directly``: those that reverted it."""
-        restored = self.restored().get(run, frozenset())
+        restored = self.restored.get(run, frozenset())
         found = {by: tuple(name for name in names if name not in restored) for by, names in directly.items()}
-        for by, names in self.undone().get(run, {}).items():
+        for by, names in self.undone.get(run, {}).items():
             found[by] = (*found.get(by, ()), *names)
         return {by: found[by] for by in sorted(found, key=self._place) if found[by]}
 
@@ -98,20 +86,34 @@ class ClusterHistory:
 def cluster_history(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> ClusterHistory:
     """What the runs of a cluster did, with the files of nodes where they decide. ``spared``: as for ``changes_of_runs``."""
     known = changes_of_runs(journal, cluster, spared)
+    runs = tuple(each.run for each in known)
     found = histories(known)
-    mixed = {name for name, transactions in found.items() if _reverted_below(transactions)}
-    runs = {each.tx for name in mixed for each in found[name]}
-    filled = with_files(found, mixed, runs, files_of_plans(journal)) if mixed else {}
-    return ClusterHistory({**found, **filled}, tuple(each.run for each in known))
+    mixed = [name for name, transactions in found.items() if _reverted_below(transactions)]
+    concerned = {each.tx for name in mixed for each in found[name]}
+    filled = with_files(found, mixed, concerned, files_of_plans(journal)) if mixed else {}
+    undone: dict[str, dict[str, tuple[str, ...]]] = {}
+    restored: dict[str, frozenset[str]] = {}
+    for name, transactions in filled.items():
+        for run, place in undone_at(transactions).items():
+            by = undone.setdefault(run, {})
+            by[runs[place - 1]] = (*by.get(runs[place - 1], ()), name)
+        for each in in_force(transactions):
+            if each.state is ReceiptState.REVERTED:
+                restored[each.tx] = restored.get(each.tx, frozenset()) | {name}
+    return ClusterHistory({**found, **filled}, runs, undone, restored)
 
 
 def _reverted_below(transactions: Sequence[NodeTransaction]) -> bool:
     """Whether one was reverted while a newer one was not."""
-    return any(
-        below.applied_at < each.applied_at < below.reverted_at and not 0 < each.reverted_at < below.reverted_at
-        for below in transactions
-        for each in transactions
-    )
+    applies = [(each.applied_at, False, each.tx) for each in transactions]
+    reverts = [(each.reverted_at, True, each.tx) for each in transactions if each.reverted_at]
+    standing: list[str] = []
+    for _, is_revert, tx in sorted((*applies, *reverts)) if reverts else ():
+        if not is_revert:
+            standing.append(tx)
+        elif standing.pop() != tx:
+            return True
+    return False
 
 
 def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:

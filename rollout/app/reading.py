@@ -9,7 +9,7 @@ from typing import TypeVar
 from rollout.app.isolation import Keep, keep_nothing, run_snapshot, run_verb
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Clock, Nodes, Target
-from rollout.core.model.inventory import Inventory, Node
+from rollout.core.model.inventory import Inventory, Node, reached_at
 from rollout.core.model.regions import region_of_zone
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
@@ -68,7 +68,8 @@ def snapshot_fleet(
         return run_snapshot(nodes, target, command, keep)
 
     found = each(access, nodes, read, keep=goes_on)
-    addresses = {name: inventory.nodes[name].reached_at for name in found}
+    targets = (access.targets[name] for name in found)
+    addresses = {target.name: reached_at(target.user, target.address, target.port) for target in targets}
     return FleetSnapshot(inventory.cluster, inventory.digest, taken, found, addresses=addresses)
 
 

@@ -65,7 +65,7 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
         history.rolled_back(run, rolled_back_directly(journal, run)),
         newest,
         released_since(journal, run),
-        history.restored().get(run, frozenset()),
+        history.restored.get(run, frozenset()),
         frozenset(name for name, transactions in history.nodes.items() if undone_in_part(run, transactions)),
     )
 

@@ -288,6 +288,7 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
 
     Example: `rollout resume --yes`
     """
+    session = session.patient()
     journal = session.past()
     state = resumable(journal, known_run(session, journal.listed(), run))
     waiting = journal.requests(state.order.run, state.heard)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, TypeVar
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.terminal import printable
@@ -14,20 +16,45 @@ if TYPE_CHECKING:
     from rollout.app.node_worker import NodeAccess
 
 
+Answer = TypeVar("Answer")
+
+AGAIN_SECONDS = 2.0
+_MAY_PASS = frozenset({"scheduler-unusable", "region-without-worker"})
+
+
 @dataclass(frozen=True, slots=True)
 class DaskEngine:
     """Nodes are reached through the workers of regions. ``strict``: a region without a worker is refused at once.
 
     ``is_away``: it did not answer, and the inventory decides which nodes are reached over this machine's SSH.
+    ``patience``: for so many seconds a scheduler that does not answer, or a zone without a worker, is tried again.
     """
 
     scheduler: str
     certificates: Path | None
     strict: bool = True
     is_away: bool = False
+    patience: float = 0.0
 
     def connected(self) -> Scheduler:
         """A new connection. ``UsageError``: it cannot be used."""
+        return self._patiently(self._connected)
+
+    def check_workers(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
+        """What is easily overlooked. ``UsageError`` for zones without a worker that can be used, each with the reason."""
+        return self._patiently(lambda: self._checked(scheduler, access))
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        until = monotonic() + self.patience
+        while True:
+            try:
+                return ask()
+            except UsageError as error:
+                if error.reference not in _MAY_PASS or monotonic() >= until:
+                    raise
+            sleep(AGAIN_SECONDS)
+
+    def _connected(self) -> Scheduler:
         if self.is_away:
             from rollout.adapters.regions.workers import NoScheduler
 
@@ -41,8 +68,7 @@ class DaskEngine:
 
         return DaskScheduler(self.scheduler, CertificateFiles(self.certificates) if self.certificates else None)
 
-    def check_workers(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
-        """What is easily overlooked. ``UsageError`` for zones without a worker that can be used, each with the reason."""
+    def _checked(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
         from rollout.adapters.regions.workers import RegionWorkers, served_zones
         from rollout.core.reading.inventory_file import NO_RACK
 

@@ -145,6 +145,14 @@ class Session:
             raise LookupError("no engine")
         return self.engine.connected()
 
+    def patient(self) -> Session:
+        """The same, but it waits for an engine that is away as long as a run does that is under way."""
+        if self.engine is None:
+            return self
+        from rollout.core.run.moving import ENGINE_PATIENCE
+
+        return replace(self, engine=replace(self.engine, patience=ENGINE_PATIENCE))
+
     def in_emergency(self) -> Session:
         """The same, but it never waits for an engine that is away. Then this machine's SSH is used where it may be."""
         if self.engine is None:

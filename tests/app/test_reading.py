@@ -44,6 +44,7 @@ def test_a_snapshot_contains_every_node_including_unread_ones() -> None:
     read = found.nodes["n1"]
     assert isinstance(read, Snapshot)
     assert read.machine_id == MACHINE
+    assert found.addresses == {name: target.address for name, target in ACCESS.targets.items()}
     assert found.nodes["n2"] == Unread("n2", "connect-timeout", "no answer in 10 s")
     assert sorted(nodes.released) == ["n1", "n2"]
     assert {words["verb"] for _, words in nodes.asked} == {"snapshot"}, "a verb that only reads"

@@ -78,7 +78,7 @@ class Step:
 
 @dataclass
 class KnownNode:
-    """``layers``: path → the runs whose bytes the file has, the oldest first."""
+    """``layers``: path → the runs that the bytes of the file are of, the oldest first."""
 
     files: dict[str, bytes | None] = field(default_factory=lambda: {CONFIG: content(1), OTHER: None})
     steps: list[Step] = field(default_factory=list)

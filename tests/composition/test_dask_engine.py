@@ -12,8 +12,10 @@ from rollout.adapters.regions.messages import decode_identity
 from rollout.adapters.regions.worker import RegionStation
 from rollout.app.node_worker import NodeAccess
 from rollout.app.reading import access_to
+from rollout.composition import dask_engine
 from rollout.composition.dask_engine import DaskEngine
 from rollout.core.reading.inventory_file import load_inventory
+from rollout.core.run.moving import ENGINE_PATIENCE
 from rollout.errors import UsageError
 from tests.adapters.regions.test_region_nodes import NODE, Fabric
 from tests.app.agents import Agents
@@ -40,6 +42,44 @@ def test_a_zone_without_a_worker_is_refused_by_its_name_with_the_workers_that_ex
     assert "`dask worker … --name us-1`" in said
     fabric.stations["us-1"] = RegionStation(Agents())
     assert ENGINE.check_workers(fabric, ACCESS) == ()
+
+
+def test_a_resume_waits_for_a_scheduler_and_workers_that_are_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is virtual: a scheduler is back after 30 s, its workers 20 s later. A plain start refuses at once."""
+    fabric, now = Fabric(), [0.0]
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] >= 50:
+            fabric.stations |= {"eu-1": RegionStation(Agents()), "us-1": RegionStation(Agents())}
+
+    def made(address: str, _certificates: object) -> Fabric:
+        if now[0] < 30:
+            raise UsageError("scheduler-unusable", f"{address} did not answer as a Dask scheduler")
+        return fabric
+
+    monkeypatch.setattr(dask_engine, "monotonic", lambda: now[0])
+    monkeypatch.setattr(dask_engine, "sleep", passes)
+    monkeypatch.setattr("rollout.adapters.regions.scheduler.DaskScheduler", made)
+    with pytest.raises(UsageError, match="scheduler-unusable"):
+        ENGINE.connected()
+    assert now == [0.0]
+    patient = replace(ENGINE, patience=ENGINE_PATIENCE)
+    assert patient.check_workers(patient.connected(), ACCESS) == ()
+    assert now == [50.0]
+
+
+def test_a_scheduler_that_stays_away_is_refused_after_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(dask_engine, "monotonic", lambda: now[0])
+    monkeypatch.setattr(dask_engine, "sleep", passes)
+    with pytest.raises(UsageError, match="region-without-worker"):
+        replace(ENGINE, patience=ENGINE_PATIENCE).check_workers(Fabric(), ACCESS)
+    assert now == [ENGINE_PATIENCE]
 
 
 def test_without_any_worker_the_refusal_says_so() -> None:

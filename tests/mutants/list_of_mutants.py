@@ -573,8 +573,8 @@ MUTANTS = (
     Mutant(
         "newest-apply-decides",
         "rollout/core/model/transactions.py",
-        "            event = max(at, reverts.get(each.tx, at))\n",
-        "            event = at\n",
+        "        if each.tx in reverts:\n",
+        "        if False:\n",
         "rollbacks from the newest to the oldest run end as drift, and the proof calls reverted nodes not reverted",
         (
             "tests/agent/test_verify.py::test_after_rollbacks_from_the_newest_to_the_oldest_the_original_bytes_are_expected",
@@ -977,7 +977,7 @@ MUTANTS = (
         "rollout/core/model/transactions.py",
         "                stack = met.get((each.tx, file.path), ())\n",
         "                stack = tuple(tx for tx in before if tx != each.tx)\n",
-        "after a forced rollback below a newer run, `runs` and `export` name a run whose bytes no file has",
+        "after a forced rollback below a newer run, `runs` and `export` name a run, although no file has its bytes",
         (
             "tests/core/model/test_transactions.py::test_a_forced_revert_below_a_newer_transaction_leaves_that_one_in_force_on_its_other_files_only",
         ),

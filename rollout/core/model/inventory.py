@@ -69,9 +69,13 @@ class Node:
 
     @property
     def reached_at(self) -> str:
-        """``USER@ADDRESS:PORT``, as far as they are set."""
-        user = f"{self.user}@" if self.user is not None else ""
-        return f"{user}{self.address}" + (f":{self.port}" if self.port is not None else "")
+        """See ``reached_at``."""
+        return reached_at(self.user, self.address, self.port)
+
+
+def reached_at(user: str | None, address: str, port: int | None) -> str:
+    """``USER@ADDRESS:PORT``, as far as they are set."""
+    return (f"{user}@" if user is not None else "") + address + (f":{port}" if port is not None else "")
 
 
 @dataclass(frozen=True, slots=True)

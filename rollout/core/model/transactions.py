@@ -87,13 +87,13 @@ def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expec
 
 
 def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[NodeTransaction, ...]:
-    """The transactions whose bytes a file holds, or would hold if all newer ones were reverted; the newest first.
+    """The transactions with bytes that a file holds, or would hold if all newer ones were reverted; the newest first.
 
     A revert restores what was there before its transaction, also where newer ones were applied on top: none of these is in
     force on that path then. ``path``: only those that are in force there. Of a transaction without files nothing more is
     known than that it is confirmed.
     """
-    paths = _paths(transactions)
+    paths = _paths([each for each in transactions if each.files])
     stacks = [found.stack for each, found in paths.items() if path in ("", each)]
     there = {tx for stack in stacks for tx in stack}
     found = (

@@ -100,7 +100,8 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
         return ()
     written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
     if not found.snapshot.running:
-        edits = tuple(_differ(found, found.snapshot.facts.get(LAST_KNOWN, ""), files, UNKNOWN))
+        held = found.snapshot.facts.get(LAST_KNOWN, "")
+        edits = tuple(_differ(found, json_text.parse(held), files, UNKNOWN)) if held else ()
         told = {each.field for each in edits}
         usual: tuple[Value, ...] = (_defaults(found), dict(_OF_KUBEADM))
         ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
@@ -110,7 +111,7 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
             if path not in told and found.outcome.origins[path[0]].where in files
         )
         return (*edits, *others)
-    return tuple(_differ(found, found.snapshot.running, files))
+    return tuple(_differ(found, json_text.parse(found.snapshot.running), files))
 
 
 def compared_with(found: Found) -> str:
@@ -122,12 +123,10 @@ def compared_with(found: Found) -> str:
     return f"What the running kubelet has loaded is unknown; what differs from {first} comes first"
 
 
-def _differ(found: Found, outcome: str, files: list[str], hedge: str = "") -> Iterator[Unloaded]:
-    """The values that differ from an ``outcome`` (canonical JSON; ``""``: none is known)."""
-    if not outcome:
-        return
+def _differ(found: Found, before: Value, files: list[str], hedge: str = "") -> Iterator[Unloaded]:
+    """The values that differ from an outcome ``before``."""
     effective: Value = dict(found.outcome.effective)
-    running = dict(_leaves(json_text.parse(outcome)))
+    running = dict(_leaves(before))
     every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(found, path)}
     for path in sorted(every):
         old, new = running.get(path), _at(effective, path)

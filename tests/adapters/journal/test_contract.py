@@ -187,7 +187,7 @@ def test_a_write_that_fails_is_an_error_that_names_the_journal_and_leaves_nothin
 def test_a_lease_that_is_released_between_two_looks_is_named_so(
     journal: SqlJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process took the free lease before us, and has released it when we look at whose it is."""
+    """Another process took the free lease before us, and has released it when we look for its holder."""
     monkeypatch.setattr(Leases, "_take_free", lambda *_: False)
     with pytest.raises(StateError, match=r"the lease of rno was released during this attempt .*\[locked\]"):
         journal.acquire("rno", "r1")
