@@ -128,7 +128,7 @@ NEWER = said_receipt("r9-1", "reverted").replace("counter=1", f"counter={SMALL.c
 
 
 def test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since(tmp_path: Path) -> None:
-    """It did not answer before. The run leaves it as it is, and takes back its claim."""
+    """It did not answer before. The run leaves it as it is, and ends its claim."""
     said = answer("status", f"token {SMALL.counter + 1} r9 ended", *well(), NEWER)
     site = Site(SqlJournal(tmp_path), Agents({("n2", "status"): said}))
     end = start_apply(SMALL, ACCESS, site.tools(), (ALICE,))

@@ -50,7 +50,7 @@ def test_growth_is_found(seconds: Callable[[int], float], found: bool) -> None:
 
 
 def test_every_case_has_a_text_of_each_length() -> None:
-    """A case whose text is the same at every length shows no growth: only texts that do harm by their number or form."""
+    """A case with the same text at every length shows no growth: these do harm by their number or form."""
     fixed = [name for name in adversarial.NAMES if len(limited._general(name, 9000)) < 4000]  # noqa: SLF001
     assert len(fixed) < 20
     for name in set(adversarial.NAMES) - set(fixed):

@@ -763,6 +763,14 @@ MUTANTS = (
         ("tests/web/test_lobby.py::test_a_stranger_that_shows_no_secret_is_ended_when_its_time_is_over",),
     ),
     Mutant(
+        "certain-by-the-text-of-others",
+        "rollout/kubelet/diagnosis/diagnosis.py",
+        "    if any(fact.of_others for fact in here):\n",
+        "    if False:\n",
+        "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
+        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+    ),
+    Mutant(
         "memory-of-one-node",
         "rollout/app/isolation.py",
         "    except (RolloutError, OSError):\n",

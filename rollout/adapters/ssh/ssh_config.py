@@ -278,7 +278,7 @@ class SshConfig:
     def read(cls, path: Path | None, *, private: bool = False) -> SshConfig:
         """From a file; ``None`` is the empty configuration. Every mistake found is in the ``InputError``.
 
-        It decides which host gets a password and whose key is trusted: refused if another user controls it, a link to
+        It decides which host gets a password and which key is trusted: refused if another user controls it, a link to
         it or a folder above it. ``private``: also if its group can write it, like every included file.
         """
         reader = Reader()

@@ -11,6 +11,7 @@ from enum import StrEnum
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import AgentRequest, RemoteCommand
+from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import conversation
 from rollout.kubelet.agent.sudo import quiet
 
@@ -250,7 +251,7 @@ def _token(run: str, counter: int) -> list[str]:
 
 def _match(pattern: re.Pattern[str], text: str, what: str) -> str:
     if not pattern.fullmatch(text):
-        raise ValueError(f"not a {what} the agent takes: {text!r}")
+        raise ValueError(f"not a {what} the agent takes: {printable(text, 200)!r}")
     return text
 
 

@@ -10,7 +10,7 @@ from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.clocks import aligned, named
 from rollout.kubelet.diagnosis.endings import ending_findings
 from rollout.kubelet.diagnosis.facts import Facts, Kind
-from rollout.kubelet.diagnosis.finding import Finding, ProposalTarget, merged
+from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarget, merged
 from rollout.kubelet.diagnosis.hanging_pulls import hanging_findings
 from rollout.kubelet.diagnosis.node_starts import start_findings
 from rollout.kubelet.diagnosis.pod_timelines import PodTimeline, pod_timelines
@@ -74,9 +74,24 @@ class Diagnosis:
 def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReading] = (), pod: str = "") -> Diagnosis:
     """``pod`` (``namespace/name``): its end is shown. ``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
     here, notes = aligned(named(facts))
+    findings = _findings(here, target)
+    if any(fact.of_others for fact in here):
+        findings = _not_by_others(
+            findings, _findings(here.replaced(fact for fact in here if not fact.of_others), target)
+        )
+    left_out = facts.left_out + sum(reading.left_out for reading in readings)
+    if left_out:
+        notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
+    timelines = pod_timelines(here, pod) if pod else None
+    if timelines == ():
+        notes = (*notes, f"no end of pod {pod} is in what was read")
+    return Diagnosis(merged(findings), tuple(readings), notes, timelines=timelines)
+
+
+def _findings(here: Facts, target: ProposalTarget) -> tuple[Finding, ...]:
     target = target if target.minor is not None else replace(target, minor=_minor(here))
     pulls = pulls_of(here)
-    findings = (
+    return (
         *queue_findings(here, pulls, target),
         *hanging_findings(here, pulls, target),
         *deadline_findings(here, pulls, target),
@@ -86,13 +101,27 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
         *ending_findings(here, target),
         *start_findings(here, target),
     )
-    left_out = facts.left_out + sum(reading.left_out for reading in readings)
-    if left_out:
-        notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
-    timelines = pod_timelines(here, pod) if pod else None
-    if timelines == ():
-        notes = (*notes, f"no end of pod {pod} is in what was read")
-    return Diagnosis(merged(findings), tuple(readings), notes, timelines=timelines)
+
+
+OF_OTHERS = (
+    "whether the kubelet printed these lines: they stand inside a message that prints a text of a pod with its line ends, "
+    "so the author of the pod may have written them; `kubectl get events` or the next occurrence shows it"
+)
+
+
+def _not_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> tuple[Finding, ...]:
+    """A finding is certain only if it is so ``without`` the lines that the author of a pod may have written."""
+    certain = {
+        (each.id, node) for each in without if each.confidence is Confidence.CERTAIN for node in each.nodes or ("",)
+    }
+    return tuple(
+        each
+        if each.confidence is not Confidence.CERTAIN or all((each.id, node) in certain for node in each.nodes or ("",))
+        else replace(
+            each, confidence=Confidence.LIKELY, fetch_next=f"{OF_OTHERS}{each.fetch_next and f'; {each.fetch_next}'}"
+        )
+        for each in findings
+    )
 
 
 def _minor(facts: Facts) -> int | None:

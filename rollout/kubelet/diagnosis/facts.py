@@ -82,7 +82,10 @@ def without_secrets_in(lines: Iterable[SourceLine]) -> tuple[SourceLine, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``at``: ``None`` if the line has no time. ``node``: ``""`` if the line does not name it."""
+    """``at``: ``None`` if the line has no time. ``node``: ``""`` if the line does not name it.
+
+    ``of_others``: the author of a pod may have written the line.
+    """
 
     kind: Kind
     at: float | None
@@ -91,6 +94,7 @@ class Fact:
     where: SourceLine
     fields: Mapping[str, str]
     times: int = 1
+    of_others: bool = False
 
     def __getitem__(self, name: str) -> str:
         return self.fields.get(name, "")

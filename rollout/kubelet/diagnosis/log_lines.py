@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from rollout.core.text import json_text
@@ -179,7 +179,7 @@ def _moved(inner: float, outer: float) -> float:
 
 
 def _with(fact: Fact, fields: Mapping[str, str]) -> Fact:
-    return Fact(fact.kind, fact.at, fact.node, fact.clock, fact.where, {**fact.fields, **fields}, fact.times)
+    return replace(fact, fields={**fact.fields, **fields})
 
 
 def keys_of(text: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
@@ -12,6 +12,7 @@ from rollout.kubelet.diagnosis.event_lists import DocumentReader
 from rollout.kubelet.diagnosis.event_tables import TableReader
 from rollout.kubelet.diagnosis.facts import Fact
 from rollout.kubelet.diagnosis.log_lines import LogReader
+from rollout.kubelet.diagnosis.others_text import OthersText
 from rollout.kubelet.diagnosis.sieve import Sieve, UnreadLines, text_of
 
 BOM = b"\xef\xbb\xbf"
@@ -68,8 +69,9 @@ class FileReading:
             self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
 
     def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
-        sieve, table, rows = Sieve(self.file, latest), TableReader(self.file), 0
+        sieve, table, rows, others = Sieve(self.file, latest), TableReader(self.file), 0, OthersText()
         for number, line in _lines(pieces):
+            others.take(number, line)
             if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
                 found := table.line(number, text_of(line))
             ) is not None:
@@ -80,8 +82,10 @@ class FileReading:
                 self.blank += 1
             sieve.take(number, line)
         reader = LogReader(self.file, sieve.zone or 0.0)
-        for kept in sieve.kept():
-            yield from reader.line(*kept)
+        for number, midnight, line in sieve.kept():
+            of_others = others.holds(number)
+            for fact in reader.line(number, midnight, line):
+                yield replace(fact, of_others=True) if of_others else fact
         if reader.years:
             told = " and ".join(map(str, sorted(reader.years)))
             self.notes = (f"its lines have no year: {told} is by the time of the file",)

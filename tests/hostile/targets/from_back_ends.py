@@ -13,14 +13,19 @@ from rollout.adapters.kubernetes.kubeconfig import Plugin
 from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
 from rollout.adapters.kubernetes.pods import over, placed_pod
 from rollout.adapters.prometheus import Prometheus
+from rollout.adapters.regions import messages
 from rollout.app.ports import Silence
+from rollout.app.ports import Target as Target_
 from rollout.core.health_gates.alerts import judge_alerts
 from rollout.core.health_gates.http import Page, judge_page
 from rollout.core.health_gates.prometheus import judge_samples
 from rollout.core.model.gates import HttpQuery, PrometheusQuery
 from rollout.core.model.live import LiveNode
+from rollout.core.model.report import RemoteAnswer
 from rollout.core.reading.found_nodes import nodes_from_api
 from rollout.core.reading.node_sources import FromKubernetes
+from rollout.kubelet.health_gates.expectations import shown_as_planned
+from tests.app.test_node_worker import CHANGE
 from tests.hostile.property import CANARY, Target
 
 NODE = {
@@ -59,6 +64,12 @@ VECTOR = {
     "data": {"resultType": "vector", "result": [{"metric": {"node": "n1"}, "value": [1, "0.5"]}, {"metric": {}, "value": [1, "NaN"]}]},
 }  # fmt: skip
 SCALAR = {"status": "success", "data": {"resultType": "scalar", "result": [1, "+Inf"]}}
+SILENCES = [{"id": "a-1", "comment": "rollout r1: waves", "status": {"state": "active"}}]
+_CALL = messages.VerbCall("n", 1.0, Target_("n1", "10.0.0.1"), "status", b"x", sudo=True, deadline=5.0)
+_EXCHANGE = messages.encode_exchange(messages.Exchange("p", "c", 1, ("n0",), 1.0, (_CALL,)))
+_ANSWER = messages.CallAnswer("n", RemoteAnswer(0, b"x", b"", started=True), 0.5)
+_REPLY = messages.encode_reply("p", 1.0, [messages.encode_answer(_ANSWER)])
+_IDENTITY = messages.encode_identity(messages.WorkerIdentity("p", "1", "d", 1.0))
 ALERTS = [{"fingerprint": "f", "labels": {"alertname": "Down", "node": "n1"}, "status": {"state": "active"}}]
 CREDENTIAL = {
     "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
@@ -84,6 +95,14 @@ def _decoded(read: Callable[[object], object]) -> Callable[[bytes], tuple[str, .
     def reading(data: bytes) -> tuple[str, ...]:
         read(decoded(HttpAnswer(200, {}, data)))
         return (str(refusal(HttpAnswer(500, {}, data))),)
+
+    return reading
+
+
+def _decoded_by(decode: Callable[[bytes], object]) -> Callable[[bytes], tuple[str, ...]]:
+    def reading(data: bytes) -> tuple[str, ...]:
+        decode(data)
+        return ()
 
     return reading
 
@@ -120,6 +139,14 @@ def _silence(data: bytes) -> tuple[str, ...]:
     return (Alertmanager(_Says(data, 200)).silence("", Silence("node", "a|b", 5.0, "me", "why"), 1.0),)
 
 
+def _standing(data: bytes) -> tuple[str, ...]:
+    return Alertmanager(_Says(data, 200)).standing("", "rollout", 1.0)
+
+
+def _configz(document: object) -> None:
+    shown_as_planned(CHANGE, mapping(document, "configz"))
+
+
 def _page(data: bytes) -> tuple[str, ...]:
     page = Page(200 + len(data) % 2, data.decode("utf-8", "replace"))
     return (judge_page(HttpQuery("http://x", 200, "ok"), page)[1],)
@@ -148,6 +175,14 @@ TARGETS = (
     Target("prometheus-refusal", _refused_query, lambda: (b'{"status":"error","error":"parse error: x"}', b"<html>")),
     Target("alertmanager", _alertmanager, lambda: (json.dumps(ALERTS).encode(),)),
     Target("alertmanager-silence", _silence, lambda: (b'{"silenceID": "a-1"}',)),
+    Target("alertmanager-silences", _standing, lambda: (json.dumps(SILENCES).encode(),)),
+    Target(
+        "configz", _decoded(_configz), lambda: (b'{"maxPods": 110, "evictionHard": {"a": "5%"}}', b'{"maxPods": null}')
+    ),
+    Target("worker-exchange", _decoded_by(messages.decode_exchange), lambda: (_EXCHANGE,), (ValueError,)),
+    Target("worker-reply", _decoded_by(messages.decode_reply), lambda: (_REPLY,), (ValueError,)),
+    Target("worker-identity", _decoded_by(messages.decode_identity), lambda: (_IDENTITY,), (ValueError,)),
+    Target("worker-names", _decoded_by(messages.decode_names), lambda: (messages.encode_names(["n1"]),), (ValueError,)),
     Target("http-page", _page, lambda: (b"all ok", b"<html>no</html>")),
-    Target("exec-plugin", _plugin, lambda: (json.dumps(CREDENTIAL).encode(),)),
+    Target("exec-plugin", _plugin, lambda: (json.dumps(CREDENTIAL).encode(), b"{}")),
 )

@@ -58,6 +58,7 @@ SEEDS = (
     event_list([event(0, "Killing", "Container app definition changed, will be restarted"), event(3, "BackOff", "Back-off")]),
     '{"ts":1763629200.1,"caller":"kubelet/kubelet.go:2449","msg":"SyncLoop","v":2,"pod":"shop/web-1"}\n',
     '{"MESSAGE":"E1120 09:00:00.000000    3033 kubelet.go:1] x","__REALTIME_TIMESTAMP":"1763629200000000","_COMM":"kubelet"}\n',
+    '{"ts":1763629200.1,"caller":"images/image_manager.go:161","msg":"Pulling image without credentials","v":2,"image":"a/b:1"}\n',
     _TABLE, _YAML,
 )  # fmt: skip
 

@@ -7,18 +7,22 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
+from rollout.app.doctor import _stopped
 from rollout.app.maintenance import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot, digest
+from rollout.core.presentation.doctor_fixes import Way
 from rollout.core.presentation.drift_text import drift_document, drift_lines
+from rollout.core.run.events import newer_attempt
 from rollout.core.text import documents
+from rollout.core.text.terminal import printable
 from rollout.kubelet import versions
-from rollout.kubelet.agent import sudo
+from rollout.kubelet.agent import agent_call, sudo
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification
 from rollout.kubelet.configuration.outcome import File, Sources
 from rollout.kubelet.configuration.startup import outcome
@@ -87,9 +91,30 @@ def _answered(verb: str) -> Callable[[bytes], tuple[str, ...]]:
             return tuple(_shown(parse_snapshot("n", answer)))
         if verb == "verify":
             return tuple(_shown(parse_verification("n", answer)))
-        return tuple(_shown(parse_report("n", verb, answer, 1.0)))
+        report = parse_report("n", verb, answer, 1.0)
+        newer_attempt("r-1", report.receipts)
+        return tuple(_shown(report))
 
     return read
+
+
+def _done(verb: str) -> tuple[bytes, ...]:
+    """What a node answers to a verb that changes something, with the last lines of its kubelet's log."""
+    log = base64.b64encode(b"F1120 09:00:00.000000 1 server.go:1] token=CANARY\n").decode()
+    text = f"token 3 r live\nreceipt {_RECEIPT}\nfailed not-durable the disk\nhealthy no exited\nlog {log}\nsay done\n"
+    return (f"{text}end {verb}\n".encode(),)
+
+
+def _not_logged_in(data: bytes) -> tuple[str, ...]:
+    """What `doctor` says of a login that ended."""
+    why = printable(data.decode("utf-8", "replace"))
+    answers = (
+        RemoteAnswer(1, data, data, started=True),
+        RemoteAnswer(None, b"", b"", started=False, reference="auth-failed", message=why),
+    )
+    return tuple(
+        _shown(tuple(each for answer in answers for each in _stopped("n1", Way("n1", "10.0.0.1", 22, "admin"), answer)))
+    )
 
 
 def _said_by_sudo(data: bytes) -> tuple[str, ...]:
@@ -129,6 +154,22 @@ def _configuration(data: bytes) -> tuple[str, ...]:
     found = outcome(version, Sources(config=File("config.yaml", data), drop_ins=(File("10.conf", data),)))
     # the kubelet's own texts are printed through `printable`: the reader only has to end
     assert all(message.reference for message in found.messages)
+    return ()
+
+
+def _flags(data: bytes) -> tuple[str, ...]:
+    """The arguments of a kubelet's process."""
+    version = versions.parse("1.31.2")
+    assert version is not None
+    found = outcome(version, Sources(flags=tuple(data.decode("utf-8", "replace").split("\n"))))
+    assert all(message.reference for message in found.messages)
+    return ()
+
+
+def _sent_back(data: bytes) -> tuple[str, ...]:
+    """Names of transactions and runs that a node reported, in a command for it."""
+    word = data.decode("utf-8", "replace")
+    agent_call.revert("", tx=word, run=word, counter=1, sudo=False, deadline=1.0)
     return ()
 
 
@@ -184,6 +225,15 @@ TARGETS = (
             f"agent-{verb}", _answered(verb), lambda: (_SNAPSHOT.encode(), b"refused drifted /etc/x\nend snapshot\n")
         )
         for verb in ("snapshot", "verify", "status")
+    ),
+    *(
+        Target(f"agent-{verb}", _answered(verb), partial(_done, verb))
+        for verb in ("apply", "confirm", "revert", "cleanup")
+    ),
+    Target(
+        "login",
+        _not_logged_in,
+        lambda: (b"This account is not available.\n", b"Permission denied"),
     ),
     Target(
         "fleet",
@@ -256,5 +306,7 @@ TARGETS = (
         lambda: (CONFIG_TEXT.encode(), b"<<: {a: 1}\nb: &x !!int 3\nc: *x\n"),
         examples=60,
     ),
+    Target("kubelet-flags", _flags, lambda: (b"--v=2\n--max-pods=x\n--node-labels=a=b", b"--no-such-flag=1\n-vv")),
+    Target("words-for-the-agent", _sent_back, lambda: (b"r1-1", b"r1 $(id)"), (ValueError,)),
     Target("host-certificate", _certificate, lambda: (_certificates()[0],)),
 )

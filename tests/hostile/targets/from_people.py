@@ -182,7 +182,11 @@ TARGETS = (
             b"{% set x = [1, 2] %}{{ x | map('upper') | select('string') | unique | first | default('a') }}",
         ),
     ),
-    Target("yaml", _yaml, lambda: (SMALL.encode(), b'a: &x [1, "\\u0041", {b: c}]\nd: *x\n"e": |\n  text\n')),
+    Target(
+        "yaml",
+        _yaml,
+        lambda: (SMALL.encode(), b'a: &x [1, "\\u0041", {b: c}]\nd: *x\n"e": |\n  text\n', b"a: [1, 2\nb: c\n"),
+    ),
     Target(
         "nodeset", _nodeset, lambda: (b"n[001-010,012]&@r1!n00?", b"a-[1-9/2]-[01-02],b", b"@all^n*"), (NodesetError,)
     ),

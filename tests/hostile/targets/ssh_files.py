@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.ssh.known_hosts import KnownHosts
+from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
+from rollout.app.ports import Target as Target_
 from tests.hostile.property import CANARY, Target
 
 KUBECONFIG = f"""\
@@ -34,6 +36,7 @@ users:
       env: [{{name: PASSWORD, value: {CANARY}}}]
 """
 SSH_CONFIG = """\
+IgnoreUnknown UseKeychain,Add*
 Host n1 n2
   HostName %h.example
   User admin
@@ -81,6 +84,7 @@ def _ssh_config(data: bytes) -> tuple[str, ...]:
     config = SshConfig.read(_file("ssh_config", data))
     for host in ("n1", "x.rack", "n3"):
         config.lookup(host, local_user="ops")
+        Resolver(config).resolve(Target_(host, host))
     return ()
 
 
