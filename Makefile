@@ -35,10 +35,10 @@ quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that
 
 lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
 
-lint-types: setup ## the part of lint that takes longest: mypy --strict
+lint-types: setup ## of these only the types
 	$(BIN)/mypy
 
-lint-rest: setup ## lint without mypy
+lint-rest: setup ## of these all but the types
 	$(BIN)/ruff check rollout tests benchmarks docs/site
 	$(BIN)/ruff format --check rollout tests benchmarks docs/site
 	$(BIN)/lint-imports
