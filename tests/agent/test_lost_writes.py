@@ -131,7 +131,7 @@ def test_before_anything_is_armed_a_sync_without_a_result_refuses_and_is_named(n
 
 
 def test_a_sync_that_hangs_ends_no_timeout_outside_the_node(node: Node) -> None:
-    """Whoever runs these tests may do it under a timeout: it was ended, and the tests with it."""
+    """These tests may run under a timeout: it was ended, and they with it."""
     outside = subprocess.Popen(["/usr/bin/timeout", "3600", node.bin / "hangs"], env=node.env(), start_new_session=True)
     children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
     try:

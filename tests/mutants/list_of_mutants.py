@@ -508,7 +508,7 @@ MUTANTS = (
         "rollout/agent/status.sh",
         """ || mv -f "$S/void" "$mark" 2>/dev/null || refuse""",
         """ || refuse""",
-        "a node with a full disk whose answer was lost stays unreachable",
+        "a node with a full disk and a lost answer stays unreachable",
         ("tests/agent/test_voided.py::test_a_full_disk_does_not_keep_a_lost_apply_from_being_voided",),
     ),
     Mutant(
