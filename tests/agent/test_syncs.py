@@ -114,7 +114,7 @@ RULES = (
     Rule("a reported freeze or unfreeze is durable", r"say .*end (un)?freeze", ("/var/lib/rollout/freeze",)),
     Rule(
         "a transaction that is reported as given up is refused after a power cut",
-        r"say .*voided (?P<tx>\S+)\b",
+        r"say .*voided (?P<tx>t\d+)",
         ("/var/lib/rollout/void.4.{tx}",),
     ),
     Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",)),
