@@ -39,12 +39,17 @@ def check(now: Layout, ours: Collection[str]) -> None:
             if (name, value) not in runs
         ),
     ]
-    difference = ", ".join(said) or "the order differs"
+    more = f", and {len(said) - MOST_FLAGS} more" if len(said) > MOST_FLAGS else ""
+    difference = ", ".join(said[:MOST_FLAGS]) + more or "the order differs"
     raise LayoutError("layout-drifted", f"the running kubelet differs from its unit and files: {difference}")
 
 
+MOST_FLAGS = 10
+"""Flags that one refusal names."""
+
+
 def _safe(name: str, value: str) -> str:
-    return diff.redacted(f"{name}={value}")
+    return printable(diff.redacted(f"{name}={value}"), 200)
 
 
 def others(words: tuple[str, ...], ours: Collection[str]) -> list[tuple[str, str]]:
