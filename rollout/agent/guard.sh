@@ -26,7 +26,7 @@ shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a ser
     ReadWritePaths= ReadOnlyPaths= InaccessiblePaths= ExecPaths= NoExecPaths= ProtectSystem=no ProtectHome=no PrivateTmp=no \
     PrivateDevices=no PrivateNetwork=no PrivateUsers=no PrivateMounts=no PrivateIPC=no PrivatePIDs=no ProtectHostname=no ProtectClock=no \
     ProtectKernelTunables=no ProtectKernelModules=no ProtectKernelLogs=no ProtectControlGroups=no ProtectProc=default ProcSubset=all \
-    NetworkNamespacePath= IPCNamespacePath= MountFlags= CapabilityBoundingSet=~ AmbientCapabilities= NoNewPrivileges=no SecureBits= \
+    NetworkNamespacePath= IPCNamespacePath= MountFlags= 'CapabilityBoundingSet=~' AmbientCapabilities= NoNewPrivileges=no SecureBits= \
     SELinuxContext= AppArmorProfile= SmackProcessLabel= SystemCallFilter= SystemCallErrorNumber= SystemCallArchitectures= SystemCallLog= \
     RestrictAddressFamilies= RestrictNamespaces=no RestrictFileSystems= RestrictSUIDSGID=no RestrictRealtime=no LockPersonality=no \
     MemoryDenyWriteExecute=no RemoveIPC=no Personality= IgnoreSIGPIPE=yes UMask=0022 LimitCPU=infinity LimitFSIZE=infinity \

@@ -1,9 +1,10 @@
 claim_locked() {
   fence
   [ "$counter $run ended 1" != "$k_counter $k_run $k_state $stored" ] || refuse fenced "run $run has ended here" # a claim that arrived late
-  [ "$counter" = "$k_counter" ] || forget_voids
-  [ -e "$S/void" ] || true 2>/dev/null >"$S/void" || :
+  older=$k_counter
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
+  [ "$counter" = "$older" ] || forget_voids # not before the newer token fences what they refuse
+  [ -e "$S/void" ] || true 2>/dev/null >"$S/void" || :
   [ "$void" != 1 ] || load "$tx" || make_void
 }
 
@@ -17,12 +18,17 @@ forget_voids() { # of older tokens, or of one that has ended: those are refused 
   drop "$@"
 }
 
-make_void() { # `tx` has no receipt, and gets none any more. The name is made anew if it is there: it may not have reached the disk
-  mark=$S/void.$counter.$tx
-  [ ! -e "$mark" ] || mv -f "$mark" "$S/void" 2>/dev/null
-  true 2>/dev/null >"$mark" || mv -f "$S/void" "$mark" 2>/dev/null || refuse state-not-writable "the voided transaction could not be stored"
+make_void() { # `tx` has no receipt, and gets none any more. A mark that is there may have been told: it stays, whatever fails here. A new file
+  # is renamed over it, because its name may not have reached the disk
+  mark=$S/void.$counter.$tx told=1
+  if [ ! -e "$mark" ]; then
+    told=0
+    true 2>/dev/null >"$mark" || mv -f "$S/void" "$mark" 2>/dev/null
+  elif [ -e "$S/void" ]; then
+    mv -f "$S/void" "$mark" 2>/dev/null
+  fi || refuse state-not-writable "the voided transaction could not be stored"
   flush "$S" && say "voided $tx" && return
-  mv -f "$mark" "$S/void" 2>/dev/null
+  [ "$told" = 1 ] || mv -f "$mark" "$S/void" 2>/dev/null # the next one needs it, if the disk is full
   refuse not-durable "the disk did not take the voided transaction: $undurable"
 }
 
