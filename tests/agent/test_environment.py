@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,8 +16,10 @@ from tests.sampling import dice
 
 pytestmark = pytest.mark.process
 
+POSIX = {"POSIXLY_CORRECT": "1"}
+"""GNU programs then take no option after a name."""
 KNOWN = {
-    "POSIXLY_CORRECT": "1",  # GNU programs take no option after a name
+    **POSIX,
     "SYSTEMD_COLORS": "1",  # systemctl puts escapes into what it shows
     "SYSTEMD_LOG_LEVEL": "debug",
     "SYSTEMD_PAGER": "cat",
@@ -102,6 +105,50 @@ def test_the_names_that_the_program_uses_before_it_has_looked_may_be_there(tmp_p
     assert node.apply().healthy
     assert node.trigger("guard") == 0
     assert node.files() == OLD
+
+
+def drop_ins(node: Node) -> dict[str, bytes]:
+    """Those of an armed node's guard, by their paths; the paths in them are as the node sees them."""
+    found = [
+        path
+        for folder in ("run/systemd/system", "etc/systemd/system")
+        for path in node.at(folder).rglob("~*-rollout.conf")
+    ]
+    return {
+        str(path.relative_to(node.root)): re.sub(
+            rb"(watch \S+) \d+", rb"\1 SECOND", path.read_bytes().replace(bytes(node.root), b"")
+        )
+        for path in found
+    }
+
+
+def test_all_shells_write_the_same_drop_ins(tmp_path: Path) -> None:
+    """Also a bash that the program itself takes out of its POSIX mode: it unsets the variable that is exported here."""
+    written = {}
+    for folder, shell, exported in (*((str(n), shell, {}) for n, shell in enumerate(SHELLS)), ("p", "bash", POSIX)):
+        node = Node.make(tmp_path / folder, shell)
+        node.environment |= exported
+        assert node.apply().healthy
+        written[shell, *exported] = drop_ins(node)
+    first, *others = written.values()
+    assert len(first) == 4
+    assert all(b"\nCapabilityBoundingSet=~\n" in text for path, text in first.items() if ".service.d/" in path)
+    for shell, texts in zip(list(written)[1:], others, strict=True):
+        assert texts == first, shell
+
+
+def tildes(program: str) -> list[str]:
+    """The lines where a shell may expand a tilde: outside quotes, where a word begins, or after ``=`` or ``:``."""
+    code = re.sub(r"(?m)(^|\s)#\s.*$", "", program)
+    bare = re.sub(r"""'[^']*'|"(\\.|[^"\\])*"|\\.""", lambda quoted: "Q" + "\n" * quoted[0].count("\n"), code)
+    return [line for line in bare.splitlines() if re.search(r"(^|[\s=:;(])~", line)]
+
+
+def test_no_shell_expands_a_tilde_of_the_program() -> None:
+    assert tildes(PROGRAM) == []
+    quoted = "'CapabilityBoundingSet=~' "
+    assert quoted in PROGRAM
+    assert len(tildes(PROGRAM.replace(quoted, quoted.replace("'", "")))) == 1
 
 
 UNSUPPORTED = ("mksh", "ksh93", "yash", "posh", "zsh")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from rollout.core.model.report import Outcome, RemoteCommand
+from rollout.core.model.report import Outcome, RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.kubelet.agent import agent_call
+from rollout.kubelet.agent.agent_call import Claim
 from tests.agent.instrument import instrumented
 from tests.agent.node import NEW, OLD, PATIENCE, PROGRAM, Node, killed, order
 from tests.sampling import sample
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.process
 
 KILLABLE = instrumented(PROGRAM)
 CHANGE = order(units=("containerd.service", "kubelet.service"), hangups=("docker.service",))
+FIRST = Claim(1, "run-1")
 STRIKES = 14
 """Kills in each scene; at night one at every line."""
 REPEATS = 3  # a line inside a loop is killed in its first rounds: the transaction has three files
@@ -62,7 +64,7 @@ SCENES = {
     "forget": Scene(_confirmed, agent_call.forget(KILLABLE, run="run-1", counter=1, sudo=False, deadline=60)),
     "void": Scene(
         _ready,
-        agent_call.status(KILLABLE, tx="t1", claim=agent_call.Claim(1, "run-1"), void=True, sudo=False, deadline=60),
+        agent_call.status(KILLABLE, tx="t1", claim=FIRST, void=True, sudo=False, deadline=60),
     ),
     "revert of confirmed": Scene(
         _confirmed, agent_call.revert(KILLABLE, tx="t1", run="run-1", counter=1, sudo=False, deadline=60)
@@ -152,6 +154,40 @@ def test_killed_at_every_line(node: Node, tmp_path: Path, scene: str) -> None:
     assert len(counts) > 50
     for count in sample(f"killed in {scene} under {node.shell}", counts, STRIKES):
         strike(node, tmp_path, scene, count)
+
+
+def voided(node: Node, claim: Claim = FIRST, program: str = PROGRAM, **extra: str) -> RemoteAnswer:
+    """A read of this claim that voids t1."""
+    return node.run(agent_call.status(program, tx="t1", claim=claim, void=True, sudo=False, deadline=60), extra=extra)
+
+
+def lines_of(*functions: str) -> set[str]:
+    """The numbers of the lines of these functions of the program."""
+    lines = PROGRAM.splitlines()
+    found: set[str] = set()
+    for name in functions:
+        first = next(index for index, line in enumerate(lines) if line.startswith(f"{name}() {{"))
+        found |= {str(number) for number in range(first + 1, lines.index("}", first) + 2)}
+    return found
+
+
+@pytest.mark.parametrize("claim", [FIRST, Claim(2, "run-1"), Claim(2, "run-2", force=True)], ids=str)
+def test_a_void_that_was_told_outlasts_a_claim_that_is_killed_at_any_line(
+    node: Node, tmp_path: Path, claim: Claim
+) -> None:
+    """The claim repeats the void, or its newer token fences what the void refused. The voided apply comes late."""
+    assert b"voided t1\n" in voided(node).stdout
+    traced = node.copy(tmp_path / "traced")
+    voided(traced, claim, KILLABLE, ROLLOUT_TRACE=str(tmp_path / "trace"))
+    telling = lines_of("claim_locked", "write_token", "forget_voids", "drop", "make_void")
+    passed = enumerate((tmp_path / "trace").read_text().split(), start=1)
+    counts = [count for count, line in passed if line in telling]
+    assert len(counts) > (7 if claim == FIRST else 20)
+    for count in [*counts, counts[-1] + 1]:
+        one = node.copy(tmp_path / str(count))
+        assert killed(voided(one, claim, KILLABLE, ROLLOUT_KILL_AT=str(count))), count
+        assert one.apply().reference in ("voided", "fenced"), count
+        assert (one.files(), one.receipt()) == (OLD, {}), count
 
 
 def test_a_boot_verb_that_is_killed_at_any_line_leaves_a_guard_in_this_boot(node: Node, tmp_path: Path) -> None:

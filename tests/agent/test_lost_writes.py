@@ -57,6 +57,10 @@ def test_a_lost_void_is_not_said(node: Node) -> None:
     found = node.report("status", command)
     assert (found.outcome, found.reference, found.voided) == (Outcome.REFUSED, "not-durable", "")
     assert node.report("status", command).voided == "t1", "its name is made anew"
+    lose(node, "*/lib/rollout")
+    assert node.report("status", command).reference == "not-durable", "it is repeated, and made anew once more"
+    assert node.apply().reference == "voided", "it was told before"
+    assert node.report("status", command).voided == "t1"
 
 
 def test_lost_new_files_are_reverted_at_once(node: Node) -> None:

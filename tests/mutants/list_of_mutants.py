@@ -512,6 +512,19 @@ MUTANTS = (
         ("tests/agent/test_voided.py::test_a_full_disk_does_not_keep_a_lost_apply_from_being_voided",),
     ),
     Mutant(
+        "voids-forgotten-too-early",
+        "rollout/agent/status.sh",
+        """  older=$k_counter
+""",
+        """  older=$k_counter
+  [ "$counter" = "$older" ] || forget_voids
+""",
+        "a killed claim leaves a node that a late apply changes, though its run holds it as untouched",
+        (
+            "tests/agent/test_killed_at_every_line.py::test_a_void_that_was_told_outlasts_a_claim_that_is_killed_at_any_line",
+        ),
+    ),
+    Mutant(
         "ended-token-lives-again",
         "rollout/agent/status.sh",
         """|| refuse fenced "run $run has ended here" # a claim that arrived late""",
