@@ -91,6 +91,8 @@ def test_a_full_disk_does_not_keep_a_lost_apply_from_being_voided(node: Node, si
         found = voids(node)
         assert (found.outcome, found.receipt, found.voided) == (Outcome.DONE, None, "t1"), found
         assert node.apply().reference == "voided"
+        assert voids(node).voided == "t1", "a read may be repeated"
+        assert node.apply().reference == "voided"
     assert node.apply().reference == "voided"
     assert node.apply(order("t2")).healthy
 

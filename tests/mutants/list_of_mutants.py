@@ -506,10 +506,20 @@ MUTANTS = (
     Mutant(
         "void-needs-an-inode",
         "rollout/agent/status.sh",
-        """ || mv -f "$S/void" "$mark" 2>/dev/null || refuse""",
-        """ || refuse""",
+        """>"$mark" || mv -f "$S/void" "$mark" 2>/dev/null
+""",
+        """>"$mark"
+""",
         "a node with a full disk and a lost answer stays unreachable",
         ("tests/agent/test_voided.py::test_a_full_disk_does_not_keep_a_lost_apply_from_being_voided",),
+    ),
+    Mutant(
+        "told-void-taken-back",
+        "rollout/agent/status.sh",
+        """  [ "$told" = 1 ] || mv -f "$mark" """,
+        """  mv -f "$mark" """,
+        "a repeated read whose sync fails lets an apply change a node that its run holds as untouched",
+        ("tests/agent/test_lost_writes.py::test_a_lost_void_is_not_said",),
     ),
     Mutant(
         "voids-forgotten-too-early",
