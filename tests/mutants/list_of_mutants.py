@@ -518,7 +518,7 @@ MUTANTS = (
         "rollout/agent/status.sh",
         """  [ "$told" = 1 ] || mv -f "$mark" """,
         """  mv -f "$mark" """,
-        "a repeated read whose sync fails lets an apply change a node that its run holds as untouched",
+        "after a sync that fails, a late apply changes a node that its run holds as untouched",
         ("tests/agent/test_lost_writes.py::test_a_lost_void_is_not_said",),
     ),
     Mutant(
