@@ -13,6 +13,7 @@ from rollout.core.model.playbook import Budget, Cause, Limits, PullsInFlight, Re
 from rollout.core.run.events import ContinueAsked
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Phase, RunState
+from tests.core.run.test_used_approvals import Approved
 from tests.orders import make_order
 from tests.plays import EVER, Play
 
@@ -37,14 +38,18 @@ def values(kept: Any) -> Any:
 
 
 def play() -> Play:
-    """Rehearsed, gated, held, crashed, resumed, drained, lost, unhealthy and pulling nodes, halted, resumed again."""
+    """Rehearsed, gated, held, crashed, resumed, drained, lost, unhealthy and pulling nodes, halted, resumed again.
+
+    The engine is away at its opening and at the first resume. At the last one, another run has changed the node that was silent.
+    """
     order = make_order(
         {"a": 8, "b": 8}, WAVES, rehearsal=True, wave_gates=True, hold=frozenset({"canary"}),
         limits=Limits(per_rack=Share(count=2)), on_failure=RevertScope.WAVE,
         budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=2)),), pulls=PullsInFlight(60.0),
         drain=45.0, drained=lambda name: name.startswith("b"),
     )  # fmt: skip
-    game = Play(order)
+    game = Approved(order)
+    game.fleet.engine_away.append((0.0, 3.0))
     game.sicken("a-5")
     game.cut_off("b-6")
     game.pull("a-1", ("redis",), until=40.0)
@@ -52,10 +57,13 @@ def play() -> Play:
     game.nodes["b-4"].evictions_from = EVER
     game.nodes["b-5"].cordon_stays_until = 300.0
     game.run(until=lambda s: s.paused is not None)
+    game.fleet.engine_away.append((game.timeline.now, game.timeline.now + 3.0))
     game.crash_and_resume()
     game.go_on(until=lambda s: s.phase is Phase.SOAKING and s.paused is not None)
     game.feed(ContinueAsked(game.now, "ops@desk", "a quiet night", 1))
     game.go_on()
+    game.reconnect("b-6")
+    game.changed = frozenset({"b-6"})
     game.crash_and_resume()
     game.go_on()
     return game
