@@ -698,7 +698,9 @@ MUTANTS = (
         "    S.UNKNOWN: ResolvedTrigger.NOT_APPROVED,\n",
         "",
         "a node that answers its resumed run is read for minutes, and then is unreachable and pending recovery",
-        ("tests/core/run/test_used_approvals.py::test_a_resume_that_finds_a_newer_change_refuses_the_node_at_its_first_answer",),
+        (
+            "tests/core/run/test_used_approvals.py::test_a_resume_that_finds_a_newer_change_refuses_the_node_at_its_first_answer",
+        ),
     ),
     Mutant(
         "refused-while-an-apply-may-arrive",
@@ -706,7 +708,9 @@ MUTANTS = (
         "trigger is not (Trigger.VOIDED if ask.void else Trigger.UNTOUCHED)",
         "trigger not in (Trigger.VOIDED, Trigger.UNTOUCHED)",
         "a node is refused as unchanged while an apply is still on its way to it",
-        ("tests/app/test_answers_of_approved_runs.py::test_used_approvals_keep_a_node_from_its_change_and_alter_nothing_else",),
+        (
+            "tests/app/test_answers_of_approved_runs.py::test_used_approvals_keep_a_node_from_its_change_and_alter_nothing_else",
+        ),
     ),
     Mutant(
         "approval-of-unread-nodes",

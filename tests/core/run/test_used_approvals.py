@@ -40,13 +40,12 @@ def test_a_resume_that_finds_a_newer_change_refuses_the_node_at_its_first_answer
     """It answers: so it is not read until its guard must have fired, is not unreachable, and no recovery is pending."""
     play = approved(guard=1000.0)
     name = "b-4"
-    play.cut_off(name)
     if away == "before-its-apply":
-        play.reconnect(name)
-        play.run(until=lambda s: s.nodes[name].state is NodeState.PENDING and s.nodes[name].asked is None)
+        play.run(until=lambda s: s.nodes[name].asked is None)
         play.cut_off(name)
-        play.go_on(until=lambda s: s.nodes[name].state in (NodeState.APPLYING, NodeState.UNKNOWN))
+        play.go_on(until=lambda s: s.nodes[name].state is NodeState.APPLYING)
     else:
+        play.cut_off(name)
         play.run(until=lambda s: s.nodes[name].state is NodeState.UNREACHABLE and s.nodes["a-1"].asked is Verb.APPLY)
     play.crash()
     play.reconnect(name)

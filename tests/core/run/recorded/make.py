@@ -13,16 +13,19 @@ from rollout.core.model.playbook import Budget, Cause, Limits, PullsInFlight, Re
 from rollout.core.run.events import ContinueAsked
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Phase, RunState
+from rollout.core.run.transitions import TABLE, Move
 from tests.core.run.test_used_approvals import Approved
 from tests.orders import make_order
 from tests.plays import EVER, Play
 
 FILE = Path(__file__).parent / "run.jsonl"
+MOVES = Path(__file__).parent / "moves.txt"
+"""One digest over the table of moves."""
 WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n.endswith("-2")), ("rest", lambda _: True))
 
 
-def told(state: RunState) -> str:
-    """One digest over a whole state, independent of the names of its fields."""
+def told(state: RunState | Mapping[Any, Move]) -> str:
+    """One digest over a whole state, or the table, independent of the names of its fields."""
     return sha256(json.dumps(values(state), sort_keys=True).encode()).hexdigest()
 
 
@@ -31,7 +34,7 @@ def values(kept: Any) -> Any:
     if is_dataclass(kept):
         return [values(getattr(kept, each.name)) for each in fields(kept)]
     if isinstance(kept, Mapping):
-        return {str(key): values(value) for key, value in kept.items()}
+        return {"/".join(key) if isinstance(key, tuple) else str(key): values(value) for key, value in kept.items()}
     if isinstance(kept, frozenset):
         return sorted(values(each) for each in kept)
     return [values(each) for each in kept] if isinstance(kept, tuple) else kept
@@ -73,6 +76,7 @@ def main() -> None:
     game = play()
     lines = [encode_order(game.order), *map(encode_event, game.journal), told(game.state)]
     FILE.write_text("\n".join(lines) + "\n")
+    MOVES.write_text(told(TABLE) + "\n")
 
 
 if __name__ == "__main__":
