@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rollout.app.following import acted_on, has_acted, headers_of, highest_seen
 from rollout.app.ports import Files, PastRuns, Signatures
-from rollout.core.model.approvals import Approval, ApprovalRule, parts_of, statement
+from rollout.core.model.approvals import USED, Approval, ApprovalRule, parts_of, statement
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
-from rollout.core.plans.approving import USED, Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
+from rollout.core.plans.approving import Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable

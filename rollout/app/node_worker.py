@@ -21,6 +21,7 @@ from rollout.app.ports import Clock, Local, Nodes, Target
 from rollout.app.pull_counts import PullCounts
 from rollout.app.roll_call import lists_all
 from rollout.app.wave_gates import WaveGates
+from rollout.core.model.approvals import USED
 from rollout.core.model.fleet_changes import GONE, IS_GONE
 from rollout.core.model.freeze import FROZEN, told
 from rollout.core.model.frozen import dataclass
@@ -28,7 +29,7 @@ from rollout.core.model.gates import GateKind, GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
-from rollout.core.plans.approving import USED, newer_run
+from rollout.core.plans.approving import newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
@@ -248,7 +249,7 @@ class NodeWorker:
                 pulls_done = self._pulls_done(ask.node)
         elif ask.verb is Verb.CLEAN:
             trigger = Trigger.CLEANED
-        elif untenable := self._falsehood(ask, report, reference) or self._not_approved(report, trigger):
+        elif untenable := self._falsehood(ask, report, reference) or self._not_approved(ask, report, trigger):
             trigger, (reference, message) = Trigger.REFUSED, untenable
         told = report.token.counter if report.token else 0
         counter = 0 if is_beyond_belief(told, ask.counter) else told
@@ -291,9 +292,12 @@ class NodeWorker:
             return "false-claim", "it refuses because of a claim, although this run takes over claims"
         return None
 
-    def _not_approved(self, report: Report, trigger: Trigger) -> tuple[str, str] | None:
-        """For a node without a change of this run: why its approvals do not count for it as it is now."""
-        if not self.approved or trigger not in (Trigger.UNTOUCHED, Trigger.VOIDED):
+    def _not_approved(self, ask: Ask, report: Report, trigger: Trigger) -> tuple[str, str] | None:
+        """For a node without a change of this run: why its approvals do not count for it as it is now.
+
+        A node that was to refuse an apply which may be on its way, and did not, may still get that change.
+        """
+        if not self.approved or trigger is not (Trigger.VOIDED if ask.void else Trigger.UNTOUCHED):
             return None
         run = newer_run(self._plan, report, self.run)
         said = f"run {printable(run, 80)} changed it since the plan was made: plan it again and have it approved"

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 
 from rollout.adapters.progress import PlainProgress
+from rollout.core.model.approvals import USED
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.run.events import (
     AbortAsked,
@@ -65,12 +66,18 @@ def test_a_successful_run_prints_a_few_lines_and_its_summary() -> None:
 
 
 def test_only_nodes_that_accepted_the_claim_count_as_claimed() -> None:
-    """One does not answer, one refuses as another machine: the line counts neither of them."""
+    """One does not answer, one refuses as another machine: the line counts neither of them. One took the claim, and another run
+    has changed it since people approved.
+    """
     order = make_order({"a": 60, "b": 60}, WAVES, budgets=(), limits=Limits(preflight=Share(percent=50.0)))
     before, _ = opening(order, 1, 0.0)
     out = io.StringIO()
     progress = PlainProgress(out)
-    wrong = {"a-5": (Trigger.UNREACHED, "ssh-timeout"), "b-7": (Trigger.REFUSED, "machine-id-changed")}
+    wrong = {
+        "a-5": (Trigger.UNREACHED, "ssh-timeout"),
+        "b-7": (Trigger.REFUSED, "machine-id-changed"),
+        "b-8": (Trigger.REFUSED, USED),
+    }
     for name, record in before.nodes.items():
         event = Answered(1.0, name, record.serial, Verb.READ, *wrong.get(name, (Trigger.UNTOUCHED, "")))
         after, _ = step(before, event)

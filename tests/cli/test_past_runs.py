@@ -16,6 +16,7 @@ from rollout.app.ports import RunHeader
 from rollout.cli.main import run
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.run.events import Event
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import RULES
 from tests.core.presentation import journals
@@ -34,13 +35,19 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlJournal:
     return SqlJournal(Path(".rollout"))
 
 
-def write(journal: SqlJournal, header: RunHeader, summary: RunSummary | None, rules: int | None = RULES - 1) -> None:
+def write(
+    journal: SqlJournal,
+    header: RunHeader,
+    summary: RunSummary | None,
+    rules: int | None = RULES - 1,
+    events: Sequence[Event] = PLAY.journal,
+) -> None:
     """A run with events that a version with these rules wrote."""
     order = json.loads(encode_order(PLAY.order)) | {"run": header.run, "rules": rules}
     text = json.dumps({name: value for name, value in order.items() if value is not None})
     journal.acquire(PLAN.cluster, header.run)
     journal.begin(replace(header, order=text))
-    journal.append(header.run, [encode_event(event) for event in PLAY.journal], summary)
+    journal.append(header.run, [encode_event(event) for event in events], summary)
     journal.release(PLAN.cluster, header.run)
 
 
@@ -120,6 +127,17 @@ def test_it_is_not_resumed_and_the_alternatives_are_printed(
     )
     assert f"`rollout status {RUN}` shows what the journal records of it" in line
     assert line.endswith("[another-version]")
+
+
+@pytest.mark.parametrize("rules", sorted({11, RULES - 1, RULES + 1}))
+def test_events_that_these_rules_cannot_replay_are_those_of_another_version(
+    journal: SqlJournal, capsys: pytest.CaptureFixture[str], rules: int
+) -> None:
+    """Not a broken journal: the rules are read before any event."""
+    write(journal, BEGUN, None, rules, tuple(reversed(PLAY.journal)))
+    assert f"with rules {rules}; " in told(capsys, "status")
+    assert run(["resume", RUN]) == 5
+    assert "[another-version]" in capsys.readouterr().err
 
 
 def test_an_html_report_of_it_is_refused_with_a_message(

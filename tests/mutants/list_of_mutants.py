@@ -708,11 +708,31 @@ MUTANTS = (
     Mutant(
         "approval-at-the-claim",
         "rollout/app/node_worker.py",
-        " or self._not_approved(report, trigger)",
+        " or self._not_approved(ask, report, trigger)",
         "",
         "a node that did not answer before is changed, although another run has changed it since people approved",
         (
             "tests/app/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
+        ),
+    ),
+    Mutant(
+        "approval-of-unknown-nodes",
+        "rollout/core/run/transitions.py",
+        "    S.UNKNOWN: ResolvedTrigger.NOT_APPROVED,\n",
+        "",
+        "a node that answers its resumed run is read for minutes, and then is unreachable and pending recovery",
+        (
+            "tests/core/run/test_used_approvals.py::test_a_resume_that_finds_a_newer_change_refuses_the_node_at_its_first_answer",
+        ),
+    ),
+    Mutant(
+        "refused-while-an-apply-may-arrive",
+        "rollout/app/node_worker.py",
+        "trigger is not (Trigger.VOIDED if ask.void else Trigger.UNTOUCHED)",
+        "trigger not in (Trigger.VOIDED, Trigger.UNTOUCHED)",
+        "a node is refused as unchanged while an apply is still on its way to it",
+        (
+            "tests/app/test_answers_of_approved_runs.py::test_used_approvals_keep_a_node_from_its_change_and_alter_nothing_else",
         ),
     ),
     Mutant(
@@ -1072,7 +1092,7 @@ MUTANTS = (
     Mutant(
         "silent-nodes-claimed",
         "rollout/core/presentation/event_log.py",
-        "            (self.claimed.discard if event.trigger in _NO_CLAIM else self.claimed.add)(event.node)\n",
+        "            (self.claimed.add if is_claimed else self.claimed.discard)(event.node)\n",
         "            self.claimed.add(event.node)\n",
         "people read that a run holds nodes that never answered it",
         ("tests/adapters/test_progress.py::test_only_nodes_that_accepted_the_claim_count_as_claimed",),

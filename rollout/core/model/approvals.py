@@ -11,6 +11,9 @@ from rollout.errors import Place
 NAMESPACE = "plan-approval@rollout"
 """Of the SSH signature: one that was made for another purpose is no approval."""
 
+USED = "approval-used"
+"""Reference: the approvals of a plan carry no other run, or not this node, which another run has changed since."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRule:

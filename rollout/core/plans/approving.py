@@ -216,9 +216,6 @@ def all_good(
     return tuple(dict.fromkeys(good))
 
 
-USED = "approval-used"
-
-
 def newer_run(plan: Plan, report: Report, but: str = "") -> str:
     """The newest run that changed a node since the plan was made, by the node's receipts; ``""``: none.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rollout.core.model.approvals import USED
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
@@ -32,7 +33,7 @@ MOST_OF_A_KIND = 20
 """Failed nodes with the same state and reference that have a line each, in a log with ``details``."""
 
 _NO_CLAIM = frozenset({Trigger.UNREACHED, Trigger.AWAY, Trigger.LOST, Trigger.REFUSED, Trigger.GONE})
-"""Answers to a claim of nodes that have not accepted it, as far as is known."""
+"""Answers to a claim of nodes that have not accepted it, as far as is known, unless ``USED`` is why they are refused."""
 
 _WRONG = frozenset({NodeState.FAILED, NodeState.REVERTED, NodeState.REFUSED, NodeState.UNREACHABLE})
 
@@ -66,7 +67,8 @@ class EventLog:
     def lines(self, event: Event, before: RunState, after: RunState) -> Iterator[LogLine]:
         """What is to be told of ``event``, which turned ``before`` into ``after``. In the order of the journal."""
         if isinstance(event, Answered) and event.verb is Verb.READ and before.phase is Phase.OPENING:
-            (self.claimed.discard if event.trigger in _NO_CLAIM else self.claimed.add)(event.node)
+            is_claimed = event.trigger not in _NO_CLAIM or event.reference == USED
+            (self.claimed.add if is_claimed else self.claimed.discard)(event.node)
         match event:
             case InterruptAsked():
                 yield LogLine("stopping: finishing nodes in flight first; interrupt again to stop at once")

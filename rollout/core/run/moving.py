@@ -65,7 +65,7 @@ def transition(
         changes["since"] = builder.now
     if trigger is Trigger.RESUMED:
         changes["armed_at"] = 0.0
-    if trigger is Trigger.VOIDED:
+    if trigger is Trigger.VOIDED or resolved is ResolvedTrigger.NOT_APPROVED:
         changes["touched"] = False
     if resolved is ResolvedTrigger.REHEARSED:
         changes["rehearsal"] = Rehearsal.DONE
@@ -235,8 +235,9 @@ _GOOD_NEWS = frozenset(
 """Triggers with messages that do not replace the recorded message of the node's last failure."""
 
 _GOING_BACK = {NodeState.UNKNOWN, NodeState.CONFIRMED, NodeState.REVERTING}
-_ANSWERING = frozenset({NodeState.PENDING, NodeState.APPLIED, NodeState.CONFIRMED, NodeState.SKIPPED, NodeState.GONE})
-_AT_PEACE = frozenset({NodeState.CONFIRMED, NodeState.REVERTED, NodeState.SKIPPED, NodeState.PENDING, NodeState.GONE})
+_UNTOUCHED = frozenset({NodeState.PENDING, NodeState.REFUSED, NodeState.SKIPPED, NodeState.GONE})
+_ANSWERING = _UNTOUCHED | {NodeState.APPLIED, NodeState.CONFIRMED}
+_AT_PEACE = _UNTOUCHED | {NodeState.CONFIRMED, NodeState.REVERTED}
 
 
 # A run halts: by a budget, an operator, or another run that has its nodes. Nodes to revert are marked.

@@ -4,7 +4,7 @@ Theory. A node has a state; an answer from it, or a decision of the run, is a *t
 the next state, what to ask of the node next, and what the node is charged for. A pair that is not in the table is
 impossible and raises: to ignore it would hide a bug. Everything that changes a node's state is in this file.
 
-Ten rules shape the table:
+Eleven rules shape the table:
 
 * An answer with the state of the transaction (``armed``, ``confirmed``, ``reverted``, ``untouched``) is believed over
   our own record: it was read from the node.
@@ -12,6 +12,8 @@ Ten rules shape the table:
   its guard must long have fired; then it is ``unreachable`` with a pending recovery (``owed``).
 * An apply that did not arrive is nobody's fault. The node is pending again, without a charge, once a read has found it untouched
   and has made the node refuse that apply (``voided``): it may still arrive. After ``MOST_ATTEMPTS`` the node is charged.
+* A node that another run has changed since people approved the plan is ``refused``, charged as failed, wherever it would be
+  changed. Elsewhere its answer says only that it has no change of ours.
 * An engine that is away says nothing of its nodes: for ``ENGINE_PATIENCE`` seconds its answer charges none of them. A run that
   opens or is resumed meanwhile goes on claiming them, and starts nothing.
 * No node stays armed: one that reports so long after its guard must have fired is ``failed`` with a pending recovery. So is
@@ -32,6 +34,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from rollout.core.model.approvals import USED
 from rollout.core.model.freeze import FROZEN
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Cause
@@ -83,6 +86,7 @@ class ResolvedTrigger(StrEnum):
     STILL_UNSEEN = "still-unseen"  # while the run waits for a baseline
     LEFT_TO_OTHERS = "left-to-others"  # a rollback continues without it: it reports that another run has it
     STILL_OWED = "still-owed"  # failed with an incomplete revert: its guard may have completed it since
+    NOT_APPROVED = "not-approved"  # untouched, and its approvals are used up
     FROZEN = "frozen"  # an operator froze the node: not its fault, and it keeps its files
     WAITED_FOR = "waited-for"  # the engine is away, and its patience is not over: nothing is known of the node
     LEFT = "left"  # gone, and nothing of ours was in flight on it: charged to nothing
@@ -163,6 +167,8 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.CONFIRMED, On.GATES_UNKNOWN): Move(S.UNKNOWN, Next.READ),
     (S.CONFIRMED, On.TAKE_BACK): Move(S.REVERTING, Next.REVERT),
     (S.CONFIRMED, On.CONFIRMED): Move(S.CONFIRMED),
+    (S.CONFIRMED, On.ARMED): Move(S.APPLIED, Next.MEASURE),
+    (S.CONFIRMED, ResolvedTrigger.HELD): Move(S.REVERTING, Next.REVERT),
     (S.CONFIRMED, On.BUSY): Move(S.UNKNOWN, Next.READ_LATER),
     (S.CONFIRMED, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.CONFIRMED, On.UNREACHED): Move(S.UNKNOWN, Next.READ_LATER),
@@ -201,6 +207,7 @@ TABLE: dict[tuple[S, On | ResolvedTrigger], Move] = {
     (S.UNKNOWN, ResolvedTrigger.UNFINISHED): Move(S.REVERTING, Next.REVERT, owed=True),
     (S.UNKNOWN, On.REFUSED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, On.VOIDED): Move(S.PENDING, Next.RETRY),
+    (S.UNKNOWN, ResolvedTrigger.NOT_APPROVED): Move(S.REFUSED, charge=_FAILED),
     (S.UNKNOWN, On.UNTOUCHED): Move(S.UNKNOWN, Next.READ_LATER),
     (S.UNKNOWN, ResolvedTrigger.NEVER_TOUCHED): Move(S.SKIPPED),
     (S.UNKNOWN, On.TAKEN_BACK_SICK): Move(S.REVERTED, charge=_SICK),
@@ -258,6 +265,8 @@ def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal)
         return ResolvedTrigger.OTHERS_AT_WORK
     if record.state is S.APPLYING and trigger is On.REFUSED and reference == FROZEN:
         return ResolvedTrigger.FROZEN
+    if trigger is On.REFUSED and reference == USED:
+        return _NOT_APPROVED.get(record.state, On.UNTOUCHED)
     if trigger is On.GONE and record.state is S.UNKNOWN and goal is Goal.APPLY and not record.touched:
         return ResolvedTrigger.LEFT
     if trigger is On.REFUSED and record.state is S.APPLYING and reference == ANOTHER_MACHINE:
@@ -271,6 +280,14 @@ def resolve_trigger(trigger: On, reference: str, record: NodeRecord, goal: Goal)
     if record.state is S.FAILED and record.owed and trigger is On.RESUMED:
         return ResolvedTrigger.STILL_OWED
     return _read_back(trigger, record, goal) if record.state is S.UNKNOWN else trigger
+
+
+_NOT_APPROVED: dict[S, On | ResolvedTrigger] = {
+    S.PENDING: On.REFUSED,
+    S.APPLYING: On.REFUSED,
+    S.UNKNOWN: ResolvedTrigger.NOT_APPROVED,
+}
+"""Where a node that is untouched would be changed, and its approvals are used up."""
 
 
 def _read_back(trigger: On, record: NodeRecord, goal: Goal) -> On | ResolvedTrigger:

@@ -581,6 +581,21 @@ def test_a_run_is_resumed_when_nodes_of_another_run_are_free_again() -> None:
     assert play.go_on().ending is Ending.DONE
 
 
+@pytest.mark.parametrize("guard", [1.0, 600.0], ids=["reverted-by-its-guard", "confirmed-again"])
+def test_a_resume_that_finds_a_confirmed_node_armed_again_goes_on(guard: float) -> None:
+    """Its disk was set back, or it lies: no answer of one node ends the controller."""
+    play = Play(make_order({"a": 4}, budgets=()))
+    state = play.run(until=lambda s: s.nodes["a-1"].state is NodeState.CONFIRMED and s.nodes["a-1"].asked is None)
+    play.crash()
+    leave(play.nodes["a-1"], state.transaction("a-1"), ReceiptState.ARMED, guard)
+    play.resume()
+    play.go_on(until=lambda s: s.nodes["a-1"].state is NodeState.APPLIED)
+    end = play.go_on()
+    assert end.phase is Phase.ENDED
+    assert end.nodes["a-1"].state is (NodeState.CONFIRMED if guard > 60 else NodeState.REVERTED)
+    assert end.nodes["a-4"].state is NodeState.CONFIRMED
+
+
 def test_a_run_resumed_while_closing_waits_for_nodes_that_do_not_answer_at_once() -> None:
     play = Play(make_order({"a": 3}, THREE_WAVES))
     play.run(until=lambda s: s.phase is Phase.CLOSING)

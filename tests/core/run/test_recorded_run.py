@@ -8,11 +8,13 @@ import json
 
 import pytest
 
+from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import RULES, Ending
+from rollout.core.run.state import RULES, Ending, Verb
+from rollout.core.run.transitions import TABLE
 from rollout.errors import StateError
-from tests.core.run.recorded.make import FILE, told
+from tests.core.run.recorded.make import FILE, MOVES, told
 
 
 def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state() -> None:
@@ -22,6 +24,19 @@ def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state(
         state, _ = step(state, decode_event(text))
     assert state.ending is Ending.DONE
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
+
+
+def test_the_table_of_moves_is_that_of_these_rules() -> None:
+    """A recorded run takes only some of its moves; an earlier version may have journaled a run that took any other."""
+    assert told(TABLE) == MOVES.read_text().strip(), (
+        "other rules: raise RULES, then python -m tests.core.run.recorded.make"
+    )
+
+
+def test_the_engine_is_away_at_the_recorded_opening() -> None:
+    events = [decode_event(text) for text in FILE.read_text().splitlines()[1:-1]]
+    first = next(event for event in events if isinstance(event, Answered))
+    assert (first.verb, first.trigger) == (Verb.READ, Trigger.AWAY)
 
 
 def test_a_recorded_journal_is_encoded_unchanged() -> None:
