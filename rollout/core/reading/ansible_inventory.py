@@ -248,7 +248,7 @@ class _Wanted:
     def node(self, name: str, reading: AnsibleReading) -> FoundNode:
         said = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
         connection = self._value(name, "ansible_connection", reading)
-        if connection is not None and connection not in _SSH:
+        if connection is not None and str(connection) not in _SSH:
             message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
             reading.note(message, "not-ssh", "choose the nodes with `group:`")
         return FoundNode(

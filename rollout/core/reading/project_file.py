@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.text.suggest import did_you_mean
@@ -132,14 +133,28 @@ def _problem(key: str, value: object, place: Place) -> Problem | None:
     return None
 
 
-_KEY = re.compile(r"([ \t]*)(?:\[{1,2}[ \t]*)?(?:([A-Za-z0-9_-]+)|\"([^\"\\]*)\"|'([^']*)')")
-"""The beginning of a statement. A key with an escape is not read."""
+_KEY = re.compile(r"([ \t]*)(\[{0,2})[ \t]*([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')")
+"""The beginning of a statement: its indent, the brackets of a table, and the first part of its key as it is written."""
+_TOKEN = re.compile(
+    r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|"(?:[^"\\\n]|\\.)*+"?'
+    r"|'''.*?(?:'{3,5}|\Z)|'[^'\n]*+'?"
+    r"|#[^\n]*|[\[{]|[\]}]|\n",
+    re.DOTALL,
+)
+"""What decides whether a new line begins a statement. Strings and comments are one token each, also without an end."""
 
 
 def _places(text: str) -> Iterator[tuple[str, int, int]]:
-    """Line and column of what may be a key of the first level; a key may have several, and its first one counts."""
-    for number, line in enumerate(text.split("\n"), 1):
-        if found := _KEY.match(line):
-            yield found[2] or found[3] or found[4] or "", number, len(found[1]) + 1
-        if line.lstrip().startswith("["):  # a table: what follows belongs to it
-            return
+    """Line and column of each key of the first level, in a text that is TOML; a key may have several, and its first one counts."""
+    depth, line, in_table = 0, 1, False
+    for start, token in chain([(0, "")], ((found.end(), found[0]) for found in _TOKEN.finditer(text))):
+        line += token.count("\n")
+        if token in {"[", "{"}:
+            depth += 1
+        elif token in {"]", "}"}:
+            depth -= 1
+        elif token in {"", "\n"} and not depth and (found := _KEY.match(text, start)):
+            in_table = in_table or bool(found[2])
+            if found[2] or not in_table:
+                (key,) = tomllib.loads(f"{found[3]} = 0")
+                yield key, line, len(found[1]) + 1

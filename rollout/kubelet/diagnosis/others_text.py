@@ -3,99 +3,146 @@
 Some messages print a text of others as it is, with its line ends. Behind each line end may stand a whole line, with a
 header and a time, that no field of the log tells from one of the kubelet's own:
 
-* up to 1.30, an image that cannot be pulled: ``&Container{…} start failed in pod …``, with the container's arguments. It
-  begins with the first word and ends with the last ones, wherever lines begin in between;
-* up to 1.20, the output of a probe, at most 10 KiB, and events with it or with the answer of a registry.
+* up to 1.30, an image that cannot be pulled: ``&Container{…} start failed in pod …``, with the container's arguments;
+* up to 1.20, the output of a probe, at most 10 KiB, and events with it or with the answer of a registry;
+* either of them, where journalctl prints ``[… blob data]`` instead of a first line with a control character, or in JSON
+  ``null`` instead of one of more than 4 KiB.
 
-journald gives each line the time when it was written. So lines that were written a second later are not part of the message.
-A file without journald's times is judged by its bytes alone.
+The end of such a message proves nothing: its author may write another one ahead of it, and journald may drop it. So every line
+behind the first one counts as his, until the message cannot be longer, or until journald's times show that it is over: journald
+gives each line the time when it came. A file without these times is judged by its bytes alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-_CONTAINER, _CONTAINER_ENDS = b"&Container{", b" start failed in pod "
+_MAY_OPEN = re.compile(
+    rb"&Container\{|probe for \\?\"|Event\(v1\.ObjectReference\{|blob data\]|\"MESSAGE\"\s*:\s*(?:\[|null)"
+)
+_CONTAINER = re.compile(rb"""(?!\s|\\t)[^"]*?&Container\{""")
+"""As it is, behind words: later kubelets print it in quotes, or behind a tab on each of its lines."""
+_BLOB = re.compile(rb"\[[\d.]+[BKMG]* blob data\]")
+_UNKNOWN = b"[5K blob data]"
 _OUTPUT = re.compile(
-    rb'probe for "[^"]*" (?:failed|errored)|Event\(v1\.ObjectReference\{'
+    rb'probe for \\?"[^"]*" (?:failed|errored)|Event\(v1\.ObjectReference\{'
     rb".{0,2000}?\}\): type: '\w{1,20}' reason: '(?:Unhealthy|ProbeWarning|Failed\w{0,40})'"
 )
-_MAY_PRINT = re.compile(rb"&Container\{| start failed in pod |probe for \"|Event\(v1\.ObjectReference\{")
-_JOURNALS_TIME = re.compile(rb"[^\[{]{0,40}?\b(\d\d):(\d\d):(\d\d)\S* \S+ [\w.@/()-]+?(?:\[\d+\])?: ")
-MOST_OF_A_POD = 2 << 20
+_PREFIX = re.compile(rb"(?![\s{])[^\[{]{0,40}?\b(\d\d):(\d\d):(\d\d)\S* \S+ ([\w.@/()-]+?(?:\[\d+\])?): ")
+_MESSAGE = re.compile(rb'"MESSAGE"\s*:\s*(?:"((?:[^"\\]|\\.)*+)|(\[[\d,\s]*+)|(null))')
+_MICROSECONDS = re.compile(rb'"__REALTIME_TIMESTAMP"\s*:\s*"(\d{7,20})"')
+_PROCESS = re.compile(rb'"_PID"\s*:\s*"(\d+)"')
+MOST_OF_A_POD = 24 << 20
+"""Bytes of one container: etcd takes 1.5 MiB, and the kubelet prints up to 12 times as much of an entry of ``envFrom``."""
 MOST_OF_AN_OUTPUT = 10 << 10
 TOGETHER = 1.0
-"""Seconds by journald between two lines of one message: it writes whole seconds."""
+"""Seconds by journald between two lines of one message: it may write whole seconds."""
 _DAY = 86_400
 MOST_RANGES = 10_000
-"""Ranges of lines that are kept: the newest."""
+"""Ranges of lines that are told apart. Older ones become one, with the lines between them."""
+MOST_WRITERS = 64
+"""Processes whose messages are told apart by journald's times."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Opening:
-    """A message that prints a text of others: its line, the bytes before it, and its time of the day by journald."""
+class _Line:
+    """``text``: without what journald writes around it. ``writer`` and ``second`` of the day: by journald; ``None`` without."""
 
-    line: int
-    at: int
-    second: float | None
+    text: bytes
+    writer: bytes | None = None
+    second: float = 0.0
+
+
+@dataclass(slots=True)
+class _Message:
+    """A message that prints a text of others. ``left``: the bytes that it may still have. ``second``: of its last line."""
+
+    left: int
+    second: float
 
 
 @dataclass(slots=True)
 class OthersText:
     """Takes the lines of a file in their order. ``holds``: whether a line may be the text of others."""
 
-    _bytes: int = 0
-    _containers: deque[_Opening] = field(default_factory=lambda: deque(maxlen=MOST_RANGES))
-    _output: _Opening | None = None
-    _ranges: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_RANGES))
+    _left: int = 0
+    """Bytes that a message without a time may still have."""
+    _messages: dict[bytes, _Message] = field(default_factory=dict)
+    """Those with a time, by their writers."""
+    _firsts: list[int] = field(default_factory=list)
+    _lasts: list[int] = field(default_factory=list)
 
     def take(self, number: int, line: bytes) -> None:
         """``number``: of the line, from 1."""
-        self._bytes += len(line)
-        if self._output is not None:
-            self._in_output(number, line, self._output)
-        if _MAY_PRINT.search(line) is None:
+        may_open = _MAY_OPEN.search(line) is not None
+        if not (may_open or self._messages or self._left):
             return
-        here = _Opening(number, self._bytes, _second(line))
-        if _CONTAINER_ENDS in line:
-            self._container_ends(here)
-        if _CONTAINER in line:
-            self._containers.append(here)
-        if _OUTPUT.search(line):
-            self._output = here
+        here = _parted(line)
+        if self._inside(here):
+            self._add(number)
+        if may_open and (most := _may_print(here.text)):
+            self._open(here, most)
 
     def holds(self, number: int) -> bool:
-        return any(first <= number <= last for first, last in self._ranges)
+        at = bisect_right(self._firsts, number) - 1
+        return at >= 0 and number <= self._lasts[at]
 
-    def _in_output(self, number: int, line: bytes, opening: _Opening) -> None:
-        if self._bytes - opening.at > MOST_OF_AN_OUTPUT or not _together(opening.second, _second(line)):
-            self._output = None
+    def _open(self, here: _Line, most: int) -> None:
+        if here.writer is None or (here.writer not in self._messages and len(self._messages) >= MOST_WRITERS):
+            self._left = max(self._left, most)
         else:
-            self._add(number, number)
+            message = self._messages.setdefault(here.writer, _Message(most, here.second))
+            message.left = max(message.left, most)
 
-    def _container_ends(self, end: _Opening) -> None:
-        """From the line behind the oldest opening that may belong to it, until this one, which may begin with a text of others too."""
-        while self._containers and (
-            end.at - self._containers[0].at > MOST_OF_A_POD or not _together(self._containers[0].second, end.second)
+    def _inside(self, here: _Line) -> bool:
+        """A line with a time belongs to no message of another writer; one without a time may belong to any."""
+        inside = self._left > 0
+        self._left = max(0, self._left - len(here.text))
+        for writer in (
+            list(self._messages) if here.writer is None else [here.writer] if here.writer in self._messages else []
         ):
-            self._containers.popleft()
-        if self._containers and self._containers[0].line < end.line:
-            self._add(self._containers[0].line + 1, end.line)
+            message = self._messages[writer]
+            if message.left <= 0 or (here.writer and (here.second - message.second) % _DAY > TOGETHER):
+                del self._messages[writer]
+                continue
+            inside = True
+            message.left -= len(here.text)
+            message.second = here.second if here.writer else message.second
+        return inside
 
-    def _add(self, first: int, last: int) -> None:
-        """Ranges grow at their ends: those that touch become one."""
-        while self._ranges and self._ranges[-1][1] >= first - 1:
-            before = self._ranges.pop()
-            first, last = min(first, before[0]), max(last, before[1])
-        self._ranges.append((first, last))
+    def _add(self, number: int) -> None:
+        if self._lasts and self._lasts[-1] == number - 1:
+            self._lasts[-1] = number
+            return
+        self._firsts.append(number)
+        self._lasts.append(number)
+        if len(self._firsts) > 2 * MOST_RANGES:  # the older half becomes one range: its lines stay those of others
+            del self._firsts[1:MOST_RANGES]
+            del self._lasts[: MOST_RANGES - 1]
 
 
-def _second(line: bytes) -> float | None:
-    found = _JOURNALS_TIME.match(line)
-    return int(found[1]) * 3600.0 + int(found[2]) * 60 + int(found[3]) if found else None
+def _may_print(text: bytes) -> int:
+    """The most bytes that the author of a pod may have written behind this line; 0: none."""
+    if _CONTAINER.match(text) or _BLOB.match(text):
+        return MOST_OF_A_POD
+    return MOST_OF_AN_OUTPUT if _OUTPUT.search(text) else 0
 
 
-def _together(earlier: float | None, later: float | None) -> bool:
-    return earlier is None or later is None or (later - earlier) % _DAY <= TOGETHER
+def _parted(line: bytes) -> _Line:
+    if found := _PREFIX.match(line):
+        return _Line(line[found.end() :], found[4], int(found[1]) * 3600.0 + int(found[2]) * 60 + int(found[3]))
+    if not line.startswith(b"{") or (message := _MESSAGE.search(line)) is None:
+        return _Line(line)
+    text = message[1] or b""
+    if message[2]:
+        with suppress(ValueError):
+            text = bytes(map(int, re.findall(rb"\d{1,4}", message[2])))
+    elif message[3]:
+        text = _UNKNOWN
+    at, process = _MICROSECONDS.search(line), _PROCESS.search(line)
+    if at is None:
+        return _Line(text)
+    return _Line(text, process[1] if process else b"", int(at[1]) / 1e6 % _DAY)

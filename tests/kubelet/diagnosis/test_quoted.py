@@ -15,10 +15,12 @@ import pytest
 from rollout.kubelet.diagnosis.facts import Fact
 from rollout.kubelet.diagnosis.finding import Confidence
 from rollout.kubelet.diagnosis.messages import WANTED
+from rollout.kubelet.diagnosis.others_text import MOST_RANGES, OthersText
 from rollout.kubelet.diagnosis.reading import FileReading
 from rollout.kubelet.diagnosis.sieve import QUOTED
 from tests.kubelet.diagnosis.logs import found, journal, klog, logrus
 from tests.kubelet.diagnosis.test_each_finding import LOGS
+from tests.sampling import sample
 
 LINES = sorted(
     {
@@ -152,6 +154,94 @@ def _in_the_journal(before: str, text: str, behind: str) -> Iterator[str]:
     """journald writes the time at which a line came, whatever time it contains."""
     lines = [journal(before, -60), *(journal(line, 0) for line in text.splitlines()), journal(behind, 90)]
     yield "\n".join(lines) + "\n"
+
+
+OPENS = klog(0, "container &Container{Name:app,Image:a/b:1,Command:[],Args:[x", "E", "kuberuntime_manager.go:1256")
+ENDS = "],} start failed in pod web_shop(0f): ErrImagePull: not found"
+OUTPUT = klog(0, 'Liveness probe for "web_shop(0f):app" failed (failure): x', "I", "prober.go:117")
+AROUND: dict[str, tuple[str, str]] = {
+    "no end": (f"{OPENS}\n", ""),
+    "many openings behind": (f"{OPENS}\n", "&Container{\n" * 10_500 + ENDS),
+    "many openings ahead": (f"{OPENS}\n" + "&Container{\n" * 10_500, ENDS),
+    "many ends ahead": (f"{OPENS}\n" + f"{ENDS}\n" * 10_500, ENDS),
+    "many empty lines behind": (f"{OPENS}\n", "\n" * 54_000 + ENDS),
+    "many empty lines ahead": (f"{OPENS}\n" + "\n" * 54_000, ENDS),
+    "many entries of envFrom ahead": (f"{OPENS}{' EnvFromSource{Prefix:,},' * 100_000}\n", ENDS),
+    "openings in other forms": (f"{OPENS}\n" + f"{journal(OPENS, -3600)}\n" * 100, ENDS),
+    "a line of another time ahead": (
+        f"{OPENS}\n{journal('x', 600)}\n" + '{"MESSAGE":"x","__REALTIME_TIMESTAMP":"1"}\n',
+        "",
+    ),
+    "an output": (f"{OUTPUT}\n", ""),
+    "an output with empty lines ahead": (f"{OUTPUT}\n" + "\n" * 4_000, ""),
+}
+"""What the author of a pod, or a journal that drops lines, puts around forged lines."""
+
+
+def _json(message: object, seconds: float = 0) -> str:
+    at = str(1795656502000000 + int(seconds * 1e6))
+    return json.dumps(
+        {"MESSAGE": message, "_HOSTNAME": "n", "_PID": "3033", "__REALTIME_TIMESTAMP": at, "_X": "y" * 40}
+    )
+
+
+WRITTEN: dict[str, Callable[[list[str]], Iterator[str]]] = {
+    "a file": iter,
+    "a journal": lambda lines: (journal(line, 0) for line in lines),
+    "a journal whose first line is a blob": lambda lines: (
+        journal("[5.1K blob data]" if number == 0 else line, 0) for number, line in enumerate(lines)
+    ),
+    "a journal with other writers": lambda lines: (
+        each for line in lines for each in (journal(line, 0), journal("x" * 200, 1, "web[9]"), journal(OPENS, 0, "web[8]"))
+    ),
+    "a journal that takes 1 second for 2,000 lines": lambda lines: (
+        journal(line, number // 2_000) for number, line in enumerate(lines)
+    ),
+    "JSON": lambda lines: (_json(line) for line in lines),
+    "JSON whose first line is bytes": lambda lines: (
+        _json(line if number else list(line.encode())) for number, line in enumerate(lines)
+    ),
+    "JSON whose first line is too long": lambda lines: (
+        _json(line if number else None) for number, line in enumerate(lines)
+    ),
+}  # fmt: skip
+
+
+FORGERIES = [(around, written) for around in AROUND for written in WRITTEN]
+
+
+@pytest.mark.parametrize(("around", "written"), sample("forgeries", FORGERIES, 24))
+def test_no_text_around_forged_lines_makes_them_certain(around: str, written: str) -> None:
+    """All the logs that show a finding, or one of them where the message is long."""
+    ahead, behind = AROUND[around]
+    names = sorted(FORGED)
+    for name in names if len(ahead + behind) < 1_000 else sample(f"forged {around} {written}", names, 1):
+        lines = list(WRITTEN[written](f"{ahead}{FORGED[name][: 5 << 10]}\n{behind}".split("\n")))
+        for each in found("\n".join(lines) + "\n").values():
+            assert each.confidence is not Confidence.CERTAIN, (each, name)
+
+
+def test_every_line_between_is_of_others_and_ranges_without_number_are_kept() -> None:
+    """10,000 messages a second apart from each other, twice as many as are told apart: the oldest are not forgotten."""
+    others, number = OthersText(), 0
+    forged = []
+    for message in range(2 * MOST_RANGES + 10):
+        for line in (OPENS, "forged"):
+            number += 1
+            others.take(number, f"{journal(line, message * 5)}\n".encode())
+        forged.append(number)
+    assert all(map(others.holds, forged))
+    assert not others.holds(forged[-1] - 1)
+    assert not others.holds(1)
+
+
+def test_a_later_kubelets_quotes_and_tabs_are_no_message_of_others() -> None:
+    """They keep every line of a text of others apart, so lines behind them are the kubelet's own."""
+    shows = FORGED["pleg-unhealthy"].rstrip()
+    in_quotes = klog(0, f'"Unhandled Error" err={go(container("x"))}', "E")
+    with_tabs = klog(0, '"Unhandled Error" err=<', "E") + "\n\tcontainer &Container{Name:app,}\n >"
+    for ahead in (in_quotes, with_tabs):
+        assert confidence(f"{ahead}\n{shows}\n")["pleg-unhealthy"] is Confidence.CERTAIN
 
 
 def test_what_the_kubelet_prints_at_another_time_is_its_own() -> None:
