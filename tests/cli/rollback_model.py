@@ -197,7 +197,7 @@ class Outside:
 
 @dataclass
 class Typed:
-    """One sequence. ``done``: what was typed, for the message of a failure."""
+    """One sequence. ``done``: what was typed, for the message of a failure. ``state``: the folder of the journal in ``folder``."""
 
     dice: Random
     folder: Path
@@ -206,6 +206,7 @@ class Typed:
     runs: list[str] = field(default_factory=list)  # that applied a plan, the oldest first
     versions: int = 1
     keep: int = 9
+    state: str = "state"
     done: list[str] = field(default_factory=list)
 
     # -- typing
@@ -213,12 +214,12 @@ class Typed:
     def type(self, *words: str, code: int = 0) -> str:
         self.done.append(" ".join(words))
         with captured() as (out, err):
-            found = command([*words, "--state", str(self.folder / "state")])
+            found = command([*words, "--state", str(self.folder / self.state)])
         assert found == code, (found, code, self.done, said(out)[-3000:], said(err)[-2000:])
         return said(out)
 
     def newest(self) -> str:
-        journal = SqlJournal(self.folder / "state")
+        journal = SqlJournal(self.folder / self.state)
         try:
             return journal.listed()[0].run
         finally:
@@ -285,7 +286,7 @@ class Typed:
         words = tuple(str(self.folder / word) if word == "p.json" else word for word in words)
         try:
             with captured() as (out, err):
-                code = command([*words, "--state", str(self.folder / "state")])
+                code = command([*words, "--state", str(self.folder / self.state)])
         except KilledError:
             return self.newest()
         finally:
@@ -381,9 +382,8 @@ class Typed:
     # -- what is printed of it
 
     def look(self) -> None:
-        for name, node in self.outside.nodes.nodes.items():
-            assert {path: node.at(path) for path in (CONFIG, OTHER)} == self.known[name].files, (name, self.done)
-        self._verify()
+        self.check_files()
+        self.verify()
         if not self.runs:
             return
         listed = {each["run"]: each for each in only(self.type("runs", "-o", "json"))["runs"]}
@@ -394,7 +394,11 @@ class Typed:
         self._report(run)
         self._export()
 
-    def _verify(self) -> None:
+    def check_files(self) -> None:
+        for name, node in self.outside.nodes.nodes.items():
+            assert {path: node.at(path) for path in (CONFIG, OTHER)} == self.known[name].files, (name, self.done)
+
+    def verify(self) -> None:
         found = only(self.type("verify", "--cluster", SMALL.cluster, "-o", "json"))
         on = [name for name, node in self.known.items() if node.standing()]
         back = [name for name, node in self.known.items() if node.steps and not node.standing()]
@@ -429,8 +433,8 @@ class Typed:
         assert told == wanted, (told, wanted, self.done)
 
 
-def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """One sequence; the number of commands that were typed. Raises ``AssertionError`` with all of them."""
+def at_start(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Nodes that no run has changed, and an empty journal in ``folder``."""
     dice = Random(seed)  # noqa: S311 - reproducible
     nodes = StackedAgents({name: StackedNode({CONFIG: content(1)}) for name in NAMES})
     outside = Outside(nodes)
@@ -446,7 +450,27 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "tools", tools)
-    sequence = Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
+    return Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
+
+
+def play_with_another_journal(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs of one journal, then emergencies from a machine with another one: ``verify`` believes what the nodes report."""
+    sequence = at_start(seed, folder, monkeypatch)
+    for _ in range(sequence.dice.randint(1, 4)):
+        sequence.apply()
+    for _ in range(sequence.dice.randint(1, 3)):
+        sequence.state = "another"
+        sequence.emergency()
+        sequence.state = "state"
+        sequence.check_files()
+        sequence.verify()
+    return len(sequence.done)
+
+
+def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """One sequence; the number of commands that were typed. Raises ``AssertionError`` with all of them."""
+    sequence = at_start(seed, folder, monkeypatch)
+    dice = sequence.dice
     sequence.apply()
     for _ in range(STEPS - 1):
         match dice.choice(

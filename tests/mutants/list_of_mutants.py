@@ -529,6 +529,16 @@ MUTANTS = (
         ("tests/agent/test_guard_proof.py::test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed",),
     ),
     Mutant(
+        "journal-over-receipts",
+        "rollout/app/maintenance.py",
+        " and not known.standing <= told\n",
+        "\n",
+        "a node that another machine has reverted counts as changed",
+        (
+            "tests/cli/test_rollback_model.py::test_the_receipts_of_a_node_count_more_than_a_journal_that_has_missed_an_emergency",
+        ),
+    ),
+    Mutant(
         "left-for-ever",
         "rollout/app/maintenance.py",
         """        if report.token and report.leftovers and name not in moving
