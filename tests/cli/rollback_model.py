@@ -7,13 +7,17 @@ agent's protocol (``tests/app/stacked_agents.py``) and a virtual clock. ``python
 from __future__ import annotations
 
 import io
+import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -56,6 +60,12 @@ def planned_fleet() -> Inventory:
     nodes = {name: replace(node, address=name, rack="r", zone="z") for name, node in found.nodes.items()}
     return replace(found, nodes=nodes)
 
+
+PROPOSED = re.compile(r"`rollout ((?:rollback|resume|recover|unlock) [^`A-Z]*)`")
+"""A command that changes nodes, as it is printed. One with a word for the user to fill in is none."""
+
+ITS_NODES = re.compile(r"below a newer run: \d nodes? (\S+): ")
+"""At the begin of a line with a proposed command: the nodes that the command is proposed for."""
 
 STEPS = 7
 """Commands that change something in one sequence."""
@@ -208,6 +218,8 @@ class Typed:
     keep: int = 9
     state: str = "state"
     done: list[str] = field(default_factory=list)
+    proposed: set[tuple[str, str]] = field(default_factory=set)
+    carried_out: int = 0
 
     # -- typing
 
@@ -216,7 +228,43 @@ class Typed:
         with captured() as (out, err):
             found = command([*words, "--state", str(self.folder / self.state)])
         assert found == code, (found, code, self.done, said(out)[-3000:], said(err)[-2000:])
+        self._collect(said(out))
         return said(out)
+
+    def _collect(self, out: str) -> None:
+        for line in out.splitlines():
+            nodes = ITS_NODES.search(line)
+            self.proposed |= {(words, nodes[1] if nodes else "") for words in PROPOSED.findall(line)}
+
+    def _on_a_copy(self, *words: str) -> tuple[set[str], str]:
+        """The nodes that a command would change, and what it prints. Nodes and journal stay as they are."""
+        there, copy = self.outside.nodes.nodes, self.folder / "copy"
+        copytree(self.folder / self.state, copy)
+        self.outside.nodes.nodes = deepcopy(there)
+        self.outside.nodes.asked.clear()
+        with captured() as (out, err):
+            command([*words, "--yes", "--state", str(copy)])
+        self.outside.nodes.nodes = there
+        rmtree(copy)
+        return {name for name, _ in self.outside.nodes.asked}, said(out) + said(err)
+
+    def carry_out_proposals(self) -> None:
+        """Each command that was printed as the way on changes all nodes that it was printed for, when it is typed next."""
+        for proposed, names in sorted(self.proposed):
+            limit = ["--limit", names] if names else []
+            asked, out = self._on_a_copy(*shlex.split(proposed), *limit)
+            self.carried_out += 1
+            all_asked = asked == set(expand(names)) if names else bool(asked)
+            assert all_asked, ("leads nowhere", proposed, names, asked, self.done, out)
+        self.proposed.clear()
+
+    def ask_for_each_run(self) -> None:
+        """What a rollback of each run would propose."""
+        for run in self.runs:
+            names = [name for name, node in self.known.items() if (step := node.of(run)) and self.has(name, step)]
+            if names:
+                self._collect(self._on_a_copy("rollback", run, "--limit", ",".join(names))[1])
+                self.carry_out_proposals()
 
     def newest(self) -> str:
         journal = SqlJournal(self.folder / self.state)
@@ -234,8 +282,9 @@ class Typed:
 
     # -- commands that change something
 
-    def apply(self, *, dies: bool = False) -> None:
-        kind, names = self.dice.choice("ABC"), self.some()
+    def apply(self, kind: str = "", names: Sequence[str] = (), *, dies: bool = False) -> None:
+        """``kind`` and ``names`` are drawn if they are not given."""
+        kind, names = kind or self.dice.choice("ABC"), names or self.some()
         self.versions += 1
         changed = {name: self._new_files(name, KINDS[kind]) for name in names}
         self._write_plan(changed)
@@ -488,7 +537,9 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
                 sequence.roll_back(dies=True)
             case "emergency":
                 sequence.emergency()
+        sequence.carry_out_proposals()
         sequence.look()
+    sequence.ask_for_each_run()
     return len(sequence.done)
 
 
