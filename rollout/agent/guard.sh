@@ -53,7 +53,7 @@ write_lines() { # SIZE LINE…: and the description; filled up to so many bytes
   printf "%-$((size - 1))s\n" "$lines${NL}[Unit]${NL}Description=$described$NL"
 }
 
-describe() { described="rollout: the guard of $tx, with all settings of its own"; }
+describe() { described="rollout: a guard with all settings of its own"; } # of every transaction: systemd may still have the boot unit of an earlier one
 
 shield_strings() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
   umask 022

@@ -83,6 +83,7 @@ def _stale(machine: LabMachine, unit: Unit) -> bool:
 
 def _timer(machine: LabMachine, name: str) -> dict[str, str]:
     timer = machine.timers[name]
+    unit = units.transient(machine.tree, name, {"Description": (" ".join(timer.arguments),)})
     return {
         "Unit": timer.service,
         "NextElapseUSecMonotonic": "infinity" if timer.fired else units.span_text(timer.when),
@@ -90,12 +91,12 @@ def _timer(machine: LabMachine, name: str) -> dict[str, str]:
         "AccuracyUSec": units.span_text(timer.accuracy),
         "Id": name,
         "Names": name,
-        "Description": " ".join(timer.arguments),
+        "Description": unit.last("Description"),
         "LoadState": "loaded",
         "ActiveState": "active",
         "SubState": "running" if timer.fired else "waiting",
-        "FragmentPath": f"/run/systemd/transient/{name}",
-        "DropInPaths": " ".join(units.drop_ins(machine.tree, name)),
+        "FragmentPath": unit.fragment,
+        "DropInPaths": " ".join(unit.drop_ins),
         "UnitFileState": "transient",
         "NeedDaemonReload": "no",
         "Transient": "yes",

@@ -86,6 +86,7 @@ def test_no_program_sees_anything_but_a_path_and_a_locale(tmp_path: Path, shell:
         "SHLVL",
         "_",
         "ROLLOUT_ROOT",
+        "STANDIN_NODE",
         "STANDIN_TIMEOUT",
     }
     assert {line.partition("=")[0] for line in seen.read_text().splitlines()} <= allowed

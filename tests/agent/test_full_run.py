@@ -57,7 +57,7 @@ def drop_ins(node: Node) -> dict[str, str]:
 
 
 def is_whole(text: str) -> bool:
-    return text.endswith("\nDescription=rollout: the guard of t1, with all settings of its own")
+    return text.endswith("\nDescription=rollout: a guard with all settings of its own")
 
 
 def test_with_each_amount_of_room_a_change_is_refused_or_its_guard_is_whole(node: Node) -> None:

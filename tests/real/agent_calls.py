@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ PATIENCE = 300.0
 GUARDS = (6, 30, 120)
 """Seconds of guards, tried one after the other if a test waits for the guard to fire."""
 KUBELET = ("kubelet.service",)
+COUNTERS = itertools.count(1)
+"""Of tokens."""
 
 
 def digest(content: bytes) -> str:
@@ -41,8 +44,8 @@ class OnNode:
 
     ssh: SshNodes
     node: Node
-    run: str
-    counter: int
+    run: str = ""
+    counter: int = 0
 
     @property
     def target(self) -> Target:
@@ -60,6 +63,12 @@ class OnNode:
         snapshot = parse_snapshot(self.node.name, answer)
         assert isinstance(snapshot, Snapshot), (snapshot, answer)
         return snapshot
+
+    def claim_anew(self) -> Report:
+        """With a higher token: one that has ended is never accepted again."""
+        self.counter = next(COUNTERS)
+        self.run = f"run-{self.counter}"
+        return self.claim()
 
     def claim(self) -> Report:
         claim = agent_call.Claim(self.counter, self.run, force=True)

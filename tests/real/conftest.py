@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from tests.bed.node import CONFIG, DAEMON, FLAGS
 from tests.bed.plugin import RealNodes
 from tests.real.agent_calls import CONFIG_PATH, DAEMON_PATH, DROP_IN, FLAGS_PATH, OnNode
 from tests.real.fleet import Fleet, make_fleet, written
-
-COUNTERS = itertools.count(1)
 
 
 @pytest.fixture
@@ -33,9 +30,8 @@ def on_node(bed: Bed, real_nodes: RealNodes) -> Iterator[OnNode]:
     """A new run that has claimed the node. Afterwards nothing may be left of it, and the node is as kubeadm made it."""
     (node,) = real_nodes(1)
     ssh = SshNodes(ssh_config=bed.ssh_config)
-    counter = next(COUNTERS)
-    hand = OnNode(ssh, node, run=f"run-{counter}", counter=counter)
-    claimed = hand.claim()
+    hand = OnNode(ssh, node)
+    claimed = hand.claim_anew()
     assert (claimed.outcome, claimed.token and claimed.token.run) == (Outcome.DONE, hand.run), claimed
     try:
         yield hand

@@ -45,7 +45,7 @@ PATIENCE = 600.0
 VOLATILE = ("run", "tmp", "var/cache", "var/lib/docker", "var/lib/rollout", "var/lib/systemd", "var/log", "var/tmp")
 """Files that every running node writes."""
 
-STATE = {"lock", "holder", "token", "touched", "tx", "voided"}
+STATE = {"lock", "holder", "token", "touched", "tx"}
 """All that may be in /var/lib/rollout after a run. ``voided`` stays: a claim with the same token makes the ended run live again."""
 
 
@@ -177,16 +177,6 @@ class Fleet:
                 assert stat.S_IMODE(state.stat().st_mode) == 0o700
                 assert {path.name for path in state.iterdir()} - STATE == set(), node.name
                 assert (state / "token").read_text().split()[2:3] in ([], ["ended"]), node.name
-
-    def voided(self, node: Node) -> list[str]:
-        """The transactions that the run of the node's token gave up there."""
-        state = node.root / "var/lib/rollout"
-        if not (state / "voided").exists():
-            return []
-        *claim, _ = (state / "token").read_text().split()
-        counter, run, *voided = (state / "voided").read_text().splitlines()[0].split()
-        assert [counter, run] == claim, node.name
-        return voided
 
 
 def written(node: Node) -> Iterator[tuple[str, str]]:

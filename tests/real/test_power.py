@@ -69,7 +69,6 @@ def test_nodes_that_go_down_in_the_middle_of_an_apply(fleet: Fleet, strike: Call
     found = fleet.status()
     assert found["counts"] == {"confirmed": 2, "reverted": 2}, "a node that was not armed is tried again"
     assert fleet.receipts(early)[-1]["tx"] == f"{found['run']}-2"
-    assert [fleet.voided(node) for node in fleet.nodes] == [[f"{found['run']}-1"], [], [], []]
     assert [fleet.standing(node) for node in (between, armed)] == ["reverted not-confirmed-in-time"] * 2
     fleet.nothing_left()
 

@@ -31,6 +31,6 @@ def test_nothing_is_left_where_systemd_keeps_transient_units(on_node: OnNode, wh
             assert on_node.read(DROP_IN) is None
             assert on_node.cleanup().leftovers == ()
             assert node.exec("sh", "-c", "ls /run/systemd/transient /run/systemd/system | grep rollout || :") == ""
-            assert on_node.claim().outcome is Outcome.DONE
+            assert on_node.claim_anew().outcome is Outcome.DONE
     finally:
         tool.unlink()
