@@ -15,6 +15,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
+from rollout.core.model.transactions import in_force
 from rollout.core.model.verification import (
     ChangeStanding,
     Drift,
@@ -37,13 +38,14 @@ class Known:
     """What the journal last recorded of a node: confirmed in ``run`` on the machine ``machine_id``.
 
     ``at`` is when the run began, in seconds since the epoch; ``replaced`` is path → the digest of what its change
-    replaced.
+    replaced. ``standing``: all runs with a change in force there, ``run`` too.
     """
 
     run: str
     machine_id: str
     at: float = 0.0
     replaced: Mapping[str, str] = field(default_factory=dict)
+    standing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,23 @@ class Freed:
 
 def last_confirmed(journal: Journal, cluster: str) -> Mapping[str, Known]:
     """Node → the newest run of the journal with a change in force there. A node that was reverted to an older one has that."""
-    newest = newest_in_force(cluster_history(journal, cluster).nodes)
+    histories = cluster_history(journal, cluster).nodes
+    newest = newest_in_force(histories)
     headers = {run: journal.header(run) for run in dict.fromkeys(newest.values())}
     plans = {run: plan_of(header) for run, header in headers.items()}
-    found = {name: _known(headers[run], plan, name) for name, run in newest.items() if (plan := plans[run])}
+    standing = {name: frozenset(each.tx for each in in_force(histories[name])) for name in newest}
+    found = {
+        name: _known(headers[run], plan, name, standing[name]) for name, run in newest.items() if (plan := plans[run])
+    }
     return {name: known for name, known in found.items() if known is not None}
 
 
-def _known(header: RunHeader, plan: Plan, name: str) -> Known | None:
+def _known(header: RunHeader, plan: Plan, name: str, standing: frozenset[str]) -> Known | None:
     node = plan.nodes.get(name)
     if node is None:
         return None
     change = next(group.change for group in plan.groups if group.name == node.group)
-    return Known(header.run, node.machine_id, header.at, {file.path: file.before for file in change.files})
+    return Known(header.run, node.machine_id, header.at, {file.path: file.before for file in change.files}, standing)
 
 
 def verify_fleet(
@@ -98,7 +104,9 @@ def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck |
         return answer
     drifted = _against_journal(answer, known)
     # A node removes old receipts, and the change of such a run may be in force again after newer ones were reverted.
-    is_changed = known is not None and not drifted
+    # The receipts that it has are newer than the journal: another machine may have reverted their runs.
+    told = {*(each.run for each in answer.receipts), *(each.tx.rpartition("-")[0] for each in answer.transactions)}
+    is_changed = known is not None and not drifted and not known.standing <= told
     standing = ChangeStanding.CHANGED if is_changed else change_standing(answer)
     return NodeCheck((*drifted, *_named(answer, known)), standing)
 

@@ -17,6 +17,7 @@ from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.report import CommandResult
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
 from rollout.core.run.at_once import AtOnce
+from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import versions
@@ -197,5 +198,5 @@ def folded_unknown(unknown: Sequence[NotPulled]) -> Iterator[tuple[str, str, lis
     """Image, reason, nodes."""
     by: dict[tuple[str, str], list[str]] = {}
     for each in unknown:
-        by.setdefault((each.image, each.why), []).append(each.node)
-    return ((image, why, names) for (image, why), names in by.items())
+        by.setdefault((each.image, nameless(each.why, each.node)), []).append(each.node)
+    return ((image, for_all(why, names), names) for (image, why), names in by.items())

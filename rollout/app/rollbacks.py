@@ -16,7 +16,7 @@ from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.model.transactions import on_top_of, undone_in_part
+from rollout.core.model.transactions import topmost_on, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
 from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
@@ -34,14 +34,16 @@ EMERGENCY_ZONE = Share(percent=50.0)
 class SinceRun:
     """What later runs did to the nodes of a run, by the journal. Each is run → nodes.
 
-    ``rolled_back``: later rollbacks, with the nodes where they reverted it. ``on_top``: later runs that changed the same
-    files of nodes and are in force there: their bytes are not those of this run. ``released``: nodes where a later rollback
-    found no change of it. ``restored``: nodes where it is reverted, and the forced revert of a newer run wrote its files again.
-    ``in_part``: nodes where the revert of an older run restored some of its files.
+    ``rolled_back``: later rollbacks, with the nodes where they reverted it. ``on_top``: the run to roll back first, where later
+    runs in force have changed the same files. ``stuck``: of these nodes, those where that run cannot be rolled back, or only
+    with ``--force``. ``released``: nodes where a later rollback found no change of it. ``restored``: nodes where it is reverted,
+    and the forced revert of a newer run wrote its files again. ``in_part``: nodes where the revert of an older run restored
+    some of its files.
     """
 
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stuck: frozenset[str] = frozenset()
     released: frozenset[str] = frozenset()
     restored: frozenset[str] = frozenset()
     in_part: frozenset[str] = frozenset()
@@ -56,14 +58,16 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
     newer = newer_than(run, history.nodes)
     nodes = {name for names in newer.values() for name in names}
     known = with_files(history.nodes, nodes, {run, *newer}, files_of_plans(journal))
-    on_top: dict[str, list[str]] = {}
-    for name, transactions in known.items():
-        for above in on_top_of(run, transactions):
-            on_top.setdefault(above.tx, []).append(name)
-    newest = {newer_run: tuple(names) for newer_run, names in on_top.items()}
+    topmost = {name: top for name, transactions in known.items() if (top := topmost_on(run, transactions))}
+    stuck = frozenset(
+        name
+        for name, top in topmost.items()
+        if name in history.restored.get(top, ()) or undone_in_part(top, known[name])
+    )
     return SinceRun(
         history.rolled_back(run, rolled_back_directly(journal, run)),
-        newest,
+        {top: tuple(name for name in topmost if topmost[name] == top) for top in dict.fromkeys(topmost.values())},
+        stuck,
         released_since(journal, run),
         history.restored.get(run, frozenset()),
         frozenset(name for name, transactions in history.nodes.items() if undone_in_part(run, transactions)),
@@ -123,13 +127,18 @@ def _kept(since: SinceRun, nodes: Collection[str], run: str, *, force: bool) -> 
         yield LeftOut("written again", why, fold(restored), len(restored))
     if force:
         return
-    newest = {name: above for above, names in since.on_top.items() for name in names if name in nodes}
-    for above in dict.fromkeys(newest.values()):
-        names = [name for name, of in newest.items() if of == above and name not in since.restored]
-        if names:
-            why = f"run {above} changed the same files since; first `rollout rollback {above}`"
-            yield LeftOut("below a newer run", why, fold(names), len(names))
-    in_part = [name for name in nodes if name in since.in_part and name not in newest and name not in since.restored]
+    below = {name for names in since.on_top.values() for name in names}
+    for above, named in since.on_top.items():
+        names = [name for name in named if name in nodes and name not in since.restored]
+        changed = "newer runs changed its files"
+        if free := [name for name in names if name not in since.stuck]:
+            yield LeftOut("below a newer run", f"{changed}; first `rollout rollback {above}`", fold(free), len(free))
+        if stuck := [name for name in names if name in since.stuck]:
+            why = (
+                f"{changed}, and run {above} cannot be rolled back there; only a new plan, or --force, can change them"
+            )
+            yield LeftOut("below a newer run", why, fold(stuck), len(stuck))
+    in_part = [name for name in nodes if name in since.in_part and name not in below and name not in since.restored]
     if in_part:
         why = f"an older run was reverted under run {run}; --force writes the bytes that {run} met into these files too"
         yield LeftOut("reverted in part", why, fold(in_part), len(in_part))

@@ -132,8 +132,8 @@ def _not_done(reports: Mapping[str, Report]) -> tuple[NotAsked, ...]:
 
 def unlocked_lines(found: UnlockDocument) -> Iterator[str]:
     """The document for people. A cluster without any claim is unlocked, too: the nodeset of no nodes is ``""``."""
-    for name, why in found.not_released.items():
-        yield f"{name}: {why}"
+    for why, names in folded(found.not_released).items():
+        yield f"{printable(fold(names), 160)}: {for_all(why, names)}"
     free = counted(len(expand(found.released)) if found.released else 0, "node")
     yield f"unlocked: {free} released, {len(found.not_released)} not released, {len(found.no_answer)} did not answer"
     for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in found.no_answer}).items():
@@ -166,9 +166,10 @@ def what_is_held(
     if armed:
         lines.append(f"armed or being reverted, left to their guards: {printable(fold(armed), 160)}")
     lines = lines or ["no lease and no claim"]
-    for name, report in reports.items():
-        if name in dirty:
-            lines.append(f"left behind on {name}, to be removed: {printable('; '.join(report.leftovers), 300)}")
+    left = folded({name: "; ".join(report.leftovers) for name, report in reports.items() if name in dirty})
+    for files, names in left.items():
+        said = printable(for_all(files, names), 300)
+        lines.append(f"left behind on {printable(fold(names), 160)}, to be removed: {said}")
     return lines
 
 
@@ -199,11 +200,9 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
     if session.output == "json":
         click.echo(documents.page(ForgetDocument(cluster, fold(done), failed)))
         return 4 if failed else 0
-    reasons: dict[str, list[str]] = {}
-    for each in failed:
-        reasons.setdefault(f"{each.message} [{each.reference}]", []).append(each.node)
-    for reason, names in reasons.items():
-        click.echo(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {reason}")
+    for reason, names in folded({each.node: f"{each.message} [{each.reference}]" for each in failed}).items():
+        said = printable(for_all(reason, names), 300)
+        click.echo(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {said}")
     click.echo(f"forgotten: {counted(len(done), 'node')}")
     return 4 if failed else 0
 

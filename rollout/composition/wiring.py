@@ -21,6 +21,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.operators import notice_sender, operator
+from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError, UsageError
@@ -409,7 +410,8 @@ def refused_routes(resolver: Resolver, targets: Iterable[Target]) -> tuple[Probl
     """Routes to nodes that are not supported, each with all its nodes."""
     found = resolver.refused(targets)
     return tuple(
-        Problem(reference, f"{printable(fold(names))}: {message}") for (reference, message), names in found.items()
+        Problem(reference, f"{printable(fold(names))}: {for_all(message, names)}")
+        for (reference, message), names in found.items()
     )
 
 

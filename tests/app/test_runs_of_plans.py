@@ -327,7 +327,7 @@ def test_the_last_confirmed_state_includes_the_machine_and_the_replaced_content(
     site.apply()
     at = site.journal.header("r1").at
     assert last_confirmed(site.journal, CLUSTER) == dict.fromkeys(
-        NAMES, Known("r1", MACHINE, at, {FILE.path: FILE.before})
+        NAMES, Known("r1", MACHINE, at, {FILE.path: FILE.before}, frozenset({"r1"}))
     )
 
 
@@ -403,7 +403,7 @@ def test_nodes_that_a_rollback_would_meet_otherwise_are_left_out_with_the_reason
         return [(each.what, each.nodes, each.reason) for each in order.left_out]
 
     written = "it is reverted there, but the forced revert of a newer run wrote its files again; only a new plan can change them"
-    below = "run r2 changed the same files since; first `rollout rollback r2`"
+    below = "newer runs changed its files; first `rollout rollback r2`"
     in_part = "an older run was reverted under run r1; --force writes the bytes that r1 met into these files too"
     always = [("written again", "n3", written)]
     assert left_out(force=True) == always

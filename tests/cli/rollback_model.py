@@ -7,13 +7,17 @@ agent's protocol (``tests/app/stacked_agents.py``) and a virtual clock. ``python
 from __future__ import annotations
 
 import io
+import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -56,6 +60,12 @@ def planned_fleet() -> Inventory:
     nodes = {name: replace(node, address=name, rack="r", zone="z") for name, node in found.nodes.items()}
     return replace(found, nodes=nodes)
 
+
+PROPOSED = re.compile(r"`rollout ((?:rollback|resume|recover|unlock) [^`A-Z]*)`")
+"""A command that changes nodes, as it is printed. One with a word for the user to fill in is none."""
+
+ITS_NODES = re.compile(r"below a newer run: \d nodes? (\S+): ")
+"""At the begin of a line with a proposed command: the nodes that the command is proposed for."""
 
 STEPS = 7
 """Commands that change something in one sequence."""
@@ -197,7 +207,7 @@ class Outside:
 
 @dataclass
 class Typed:
-    """One sequence. ``done``: what was typed, for the message of a failure."""
+    """One sequence. ``done``: what was typed, for the message of a failure. ``state``: the folder of the journal in ``folder``."""
 
     dice: Random
     folder: Path
@@ -206,19 +216,58 @@ class Typed:
     runs: list[str] = field(default_factory=list)  # that applied a plan, the oldest first
     versions: int = 1
     keep: int = 9
+    state: str = "state"
     done: list[str] = field(default_factory=list)
+    proposed: set[tuple[str, str]] = field(default_factory=set)
+    carried_out: int = 0
 
     # -- typing
 
     def type(self, *words: str, code: int = 0) -> str:
         self.done.append(" ".join(words))
         with captured() as (out, err):
-            found = command([*words, "--state", str(self.folder / "state")])
+            found = command([*words, "--state", str(self.folder / self.state)])
         assert found == code, (found, code, self.done, said(out)[-3000:], said(err)[-2000:])
+        self._collect(said(out))
         return said(out)
 
+    def _collect(self, out: str) -> None:
+        for line in out.splitlines():
+            nodes = ITS_NODES.search(line)
+            self.proposed |= {(words, nodes[1] if nodes else "") for words in PROPOSED.findall(line)}
+
+    def _on_a_copy(self, *words: str) -> tuple[set[str], str]:
+        """The nodes that a command would change, and what it prints. Nodes and journal stay as they are."""
+        there, copy = self.outside.nodes.nodes, self.folder / "copy"
+        copytree(self.folder / self.state, copy)
+        self.outside.nodes.nodes = deepcopy(there)
+        self.outside.nodes.asked.clear()
+        with captured() as (out, err):
+            command([*words, "--yes", "--state", str(copy)])
+        self.outside.nodes.nodes = there
+        rmtree(copy)
+        return {name for name, _ in self.outside.nodes.asked}, said(out) + said(err)
+
+    def carry_out_proposals(self) -> None:
+        """Each command that was printed as the way on changes all nodes that it was printed for, when it is typed next."""
+        for proposed, names in sorted(self.proposed):
+            limit = ["--limit", names] if names else []
+            asked, out = self._on_a_copy(*shlex.split(proposed), *limit)
+            self.carried_out += 1
+            all_asked = asked == set(expand(names)) if names else bool(asked)
+            assert all_asked, ("leads nowhere", proposed, names, asked, self.done, out)
+        self.proposed.clear()
+
+    def ask_for_each_run(self) -> None:
+        """What a rollback of each run would propose."""
+        for run in self.runs:
+            names = [name for name, node in self.known.items() if (step := node.of(run)) and self.has(name, step)]
+            if names:
+                self._collect(self._on_a_copy("rollback", run, "--limit", ",".join(names))[1])
+                self.carry_out_proposals()
+
     def newest(self) -> str:
-        journal = SqlJournal(self.folder / "state")
+        journal = SqlJournal(self.folder / self.state)
         try:
             return journal.listed()[0].run
         finally:
@@ -233,8 +282,9 @@ class Typed:
 
     # -- commands that change something
 
-    def apply(self, *, dies: bool = False) -> None:
-        kind, names = self.dice.choice("ABC"), self.some()
+    def apply(self, kind: str = "", names: Sequence[str] = (), *, dies: bool = False) -> None:
+        """``kind`` and ``names`` are drawn if they are not given."""
+        kind, names = kind or self.dice.choice("ABC"), names or self.some()
         self.versions += 1
         changed = {name: self._new_files(name, KINDS[kind]) for name in names}
         self._write_plan(changed)
@@ -285,7 +335,7 @@ class Typed:
         words = tuple(str(self.folder / word) if word == "p.json" else word for word in words)
         try:
             with captured() as (out, err):
-                code = command([*words, "--state", str(self.folder / "state")])
+                code = command([*words, "--state", str(self.folder / self.state)])
         except KilledError:
             return self.newest()
         finally:
@@ -381,9 +431,8 @@ class Typed:
     # -- what is printed of it
 
     def look(self) -> None:
-        for name, node in self.outside.nodes.nodes.items():
-            assert {path: node.at(path) for path in (CONFIG, OTHER)} == self.known[name].files, (name, self.done)
-        self._verify()
+        self.check_files()
+        self.verify()
         if not self.runs:
             return
         listed = {each["run"]: each for each in only(self.type("runs", "-o", "json"))["runs"]}
@@ -394,7 +443,11 @@ class Typed:
         self._report(run)
         self._export()
 
-    def _verify(self) -> None:
+    def check_files(self) -> None:
+        for name, node in self.outside.nodes.nodes.items():
+            assert {path: node.at(path) for path in (CONFIG, OTHER)} == self.known[name].files, (name, self.done)
+
+    def verify(self) -> None:
         found = only(self.type("verify", "--cluster", SMALL.cluster, "-o", "json"))
         on = [name for name, node in self.known.items() if node.standing()]
         back = [name for name, node in self.known.items() if node.steps and not node.standing()]
@@ -429,8 +482,8 @@ class Typed:
         assert told == wanted, (told, wanted, self.done)
 
 
-def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """One sequence; the number of commands that were typed. Raises ``AssertionError`` with all of them."""
+def at_start(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Nodes that no run has changed, and an empty journal in ``folder``."""
     dice = Random(seed)  # noqa: S311 - reproducible
     nodes = StackedAgents({name: StackedNode({CONFIG: content(1)}) for name in NAMES})
     outside = Outside(nodes)
@@ -446,7 +499,27 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
     monkeypatch.setattr(Session, "tools", tools)
-    sequence = Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
+    return Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
+
+
+def play_with_another_journal(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Runs of one journal, then emergencies from a machine with another one: ``verify`` believes what the nodes report."""
+    sequence = at_start(seed, folder, monkeypatch)
+    for _ in range(sequence.dice.randint(1, 4)):
+        sequence.apply()
+    for _ in range(sequence.dice.randint(1, 3)):
+        sequence.state = "another"
+        sequence.emergency()
+        sequence.state = "state"
+        sequence.check_files()
+        sequence.verify()
+    return len(sequence.done)
+
+
+def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """One sequence; the number of commands that were typed. Raises ``AssertionError`` with all of them."""
+    sequence = at_start(seed, folder, monkeypatch)
+    dice = sequence.dice
     sequence.apply()
     for _ in range(STEPS - 1):
         match dice.choice(
@@ -464,7 +537,9 @@ def play(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
                 sequence.roll_back(dies=True)
             case "emergency":
                 sequence.emergency()
+        sequence.carry_out_proposals()
         sequence.look()
+    sequence.ask_for_each_run()
     return len(sequence.done)
 
 

@@ -47,6 +47,51 @@ def test_before_the_confirmation_unlock_names_each_file_that_the_node_reports_as
 
 
 @dataclass
+class Nameless:
+    """Nodes with names that no name service knows. Each error has the node's own name."""
+
+    def run(self, target: Target, _command: RemoteCommand) -> RemoteAnswer:
+        message = f"the name does not resolve (at {target.name}): Name or service not known"
+        return RemoteAnswer(None, b"", b"", started=False, reference="name-not-known", message=message)
+
+    def release(self, _target: Target) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "--cluster", "small"),
+        ("forget", "--cluster", "small", "--yes"),
+        ("unlock", "--cluster", "small", "--yes", "--reason", "gone"),
+        ("plan", "--cluster", "small", "--out", "p.json"),
+        ("rollback", "--cluster", "small", "--emergency", "--yes"),
+        ("freeze", "small", "--reason", "why"),
+        ("exec", "n[1-3]", "uptime", "--cluster", "small"),
+        ("diagnose", "--cluster", "small"),
+        ("doctor", "--cluster", "small"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_error_with_the_nodes_own_name_is_one_line_for_all_nodes(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    assert site
+    monkeypatch.setattr(Session, "nodes", lambda _session: Nameless())
+    run(list(words))
+    printed = capsys.readouterr()
+    lines = [line for line in (printed.out + printed.err).splitlines() if "does not resolve" in line]
+    assert lines, printed
+    for line in lines:
+        assert "n[1-3]" in line + printed.out, printed
+        assert "(at the address of NODE)" in line, printed
+    assert len(lines) == len(set(lines)), printed
+
+
+@dataclass
 class StoppedAt:
     """Nodes that answer nothing. The operator types Ctrl-C while the command is at the ``last`` one."""
 

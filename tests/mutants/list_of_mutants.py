@@ -10,9 +10,8 @@ REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 LOST = "tests/agent/test_lost_writes.py"
 PROOF = "tests/core/presentation/test_proof.py"
-MODEL_OF_ROLLBACKS = (
-    "tests/cli/test_rollback_model.py::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
-)
+ROLLBACKS = "tests/cli/test_rollback_model.py"
+MODEL_OF_ROLLBACKS = f"{ROLLBACKS}::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
 BREATHING = "tests/app/test_breathing_fleets.py"
 
 MUTANTS = (
@@ -550,6 +549,22 @@ MUTANTS = (
         "",
         "files of a guard stay in /run after a run that reports a complete cleanup",
         ("tests/agent/test_guard_proof.py::test_a_file_of_a_guard_that_systemd_has_forgotten_is_removed",),
+    ),
+    Mutant(
+        "journal-over-receipts",
+        "rollout/app/maintenance.py",
+        " and not known.standing <= told\n",
+        "\n",
+        "a node that another machine has reverted counts as changed",
+        (f"{ROLLBACKS}::test_the_receipts_of_a_node_count_more_than_a_journal_that_has_missed_an_emergency",),
+    ),
+    Mutant(
+        "spent-run-proposed",
+        "rollout/app/rollbacks.py",
+        "        if name in history.restored.get(top, ()) or undone_in_part(top, known[name])\n",
+        "        if False\n",
+        "a rollback proposes another rollback that refuses",
+        (f"{ROLLBACKS}::test_below_newer_runs_the_newest_of_them_is_proposed_or_what_helps_where_it_is_spent",),
     ),
     Mutant(
         "left-for-ever",

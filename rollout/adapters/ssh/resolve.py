@@ -15,6 +15,7 @@ from rollout.adapters.ssh.ssh_config import FAMILIES, Settings, SshConfig
 from rollout.adapters.ssh.ssh_keywords import hops
 from rollout.adapters.ssh.troubles import printable
 from rollout.app.ports import Target
+from rollout.core.text.message_folding import nameless
 from rollout.errors import RemoteError
 
 DEFAULT_KEYS = (
@@ -113,13 +114,13 @@ class Resolver:
             return found
 
     def refused(self, targets: Iterable[Target]) -> dict[tuple[str, str], list[str]]:
-        """All names that cannot be resolved, by reference and message; opens no connection."""
+        """All names that cannot be resolved, by reference and nameless message; opens no connection."""
         found: dict[tuple[str, str], list[str]] = {}
         for target in targets:
             try:
                 self.resolve(target)
             except RemoteError as error:
-                found.setdefault((error.reference, error.message), []).append(target.name)
+                found.setdefault((error.reference, nameless(error.message, target.name)), []).append(target.name)
         return found
 
     def jumps(self, targets: Iterable[Target]) -> dict[str, tuple[Endpoint, ...]]:

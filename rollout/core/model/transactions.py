@@ -135,6 +135,14 @@ def on_top_of(tx: str, transactions: Sequence[NodeTransaction]) -> tuple[NodeTra
     return tuple(each for each in in_force(transactions) if each.tx in there and (each.applied_at, 0) > since)
 
 
+def topmost_on(tx: str, transactions: Sequence[NodeTransaction]) -> str:
+    """The transaction to revert first, before ``tx`` can be reverted: none is on top of it. ``""``: ``tx`` itself."""
+    top = tx
+    while above := on_top_of(top, transactions):
+        top = above[0].tx
+    return top if top != tx else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _PathHistory:
     """One path after all events. ``at``: the number of the last one. ``stack``: the transactions in force or under way, the

@@ -9,6 +9,7 @@ from dataclasses import replace
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import HINTS, ChangeStanding, Drift, NodeCheck
+from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -35,11 +36,9 @@ def drift_lines(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Ite
         yield f"  {printable(entries[0][1], 500)}" + (f" (on {entries[0][0]})" if len(entries) > 1 else "")
         if reference == "kubeadm-rewrote":
             yield "  `rollout export kubeadm --cluster CLUSTER` prints a patch that stops kubeadm from doing this; then plan and apply again"
-    reasons: dict[str, list[str]] = {}
-    for entry in unread:
-        reasons.setdefault(f"{printable(entry.message, 300)} [{entry.reference}]", []).append(entry.node)
-    for reason, names_ in reasons.items():
-        yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {reason}"
+    for reason, names_ in folded({each.node: f"{each.message} [{each.reference}]" for each in unread}).items():
+        said = printable(for_all(reason, names_), 300)
+        yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {said}"
     drifted = sum(map(_drifted, found.values()))
     never = [name for name, check in found.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
     well = len(found) - drifted - len(never)

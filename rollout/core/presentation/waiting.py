@@ -13,6 +13,7 @@ from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.moving import GRACE
 from rollout.core.run.records import Records
 from rollout.core.run.state import ClosedWindow, Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -70,7 +71,7 @@ def silences(state: RunState, now: float) -> tuple[str, ...]:
     for name, record in state.nodes.items():
         quiet = at_its_gates(record) and now - record.since < _AGAIN
         if record.state is NodeState.UNKNOWN and not quiet and state.phase in _MOVING:
-            found.setdefault(printable(record.message, 120), []).append((name, record))
+            found.setdefault(nameless(record.message, name), []).append((name, record))
     return tuple(_silence(state, now, message, nodes) for message, nodes in list(found.items())[:4])
 
 
@@ -83,7 +84,7 @@ def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, N
     since = min(record.since for _, record in nodes)
     left = since + state.order.guard + GRACE - now
     names = printable(fold(name for name, _ in nodes), 60)
-    why = f": {message}" if message else ""
+    why = f": {printable(for_all(message, [name for name, _ in nodes]), 120)}" if message else ""
     if all(at_its_gates(record) for _, record in nodes):
         return f"{counted(len(nodes), 'node')} with unknown gates for {seconds_text(now - since)}, checked again ({names}{why})"
     end = f"given up in {seconds_text(left)}" if left > 0 else "being given up"

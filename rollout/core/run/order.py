@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges, Leaver
@@ -93,8 +93,9 @@ def leavers(left: Mapping[str, Leaver]) -> tuple[LeftOut, ...]:
     """Nodes of a plan or a run that are no longer in the fleet, folded by reason."""
     together: dict[tuple[str, str], list[str]] = {}
     for name, leaver in left.items():
-        together.setdefault((leaver.reference, f"{leaver.reason} [{leaver.reference}]"), []).append(name)
-    return tuple(LeftOut(what, reason, fold(names), len(names)) for (what, reason), names in together.items())
+        reason = f"{nameless(leaver.reason, name)} [{leaver.reference}]"
+        together.setdefault((leaver.reference, reason), []).append(name)
+    return _as_left_out(together)
 
 
 def left_out(plan: Plan, without: Collection[str] = ()) -> tuple[LeftOut, ...]:
@@ -105,6 +106,11 @@ def left_out(plan: Plan, without: Collection[str] = ()) -> tuple[LeftOut, ...]:
             continue
         reason = f"{nameless(entry.reason, entry.name)} [{entry.reference}]"
         together.setdefault((entry.standing, reason), []).append(entry.name)
+    return _as_left_out(together)
+
+
+def _as_left_out(together: Mapping[tuple[str, str], Sequence[str]]) -> tuple[LeftOut, ...]:
+    """``together``: what they are, and the nameless reason → the nodes."""
     return tuple(
         LeftOut(what, for_all(reason, names), fold(names), len(names)) for (what, reason), names in together.items()
     )

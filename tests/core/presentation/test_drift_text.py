@@ -46,6 +46,18 @@ def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
     ]
 
 
+def test_nodes_that_could_not_be_read_for_one_reason_are_one_line_although_it_names_each() -> None:
+    silent = [
+        Unread(f"n{i}", "name-not-known", f"the name does not resolve (at n{i}): Name or service not known")
+        for i in range(7, 2001)
+    ]
+    reason = "the name does not resolve (at the address of NODE): Name or service not known [name-not-known]"
+    assert next(iter(drift_lines({}, silent))) == (f"not read: 1,994 nodes  n[7-2000]: {reason}")
+    assert next(iter(drift_lines({}, silent[:1]))).startswith(
+        "not read: 1 node  n7: the name does not resolve (at the address of n7)"
+    )
+
+
 def test_a_file_rewritten_by_kubeadm_is_printed_with_the_command_that_prevents_it() -> None:
     lines = list(drift_lines({"n1": check(BY_KUBEADM)}, ()))
     assert lines[:2] == [f"kubeadm-rewrote {CONFIG}: 1 node  n1", f"  {BY_KUBEADM.evidence}"]

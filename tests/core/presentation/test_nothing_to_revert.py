@@ -6,7 +6,7 @@ from rollout.core.presentation.nothing_to_revert import not_reverted_lines, noth
 from rollout.core.run.state import LeftOut
 
 BACK = {"r2": ("n1", "n2")}
-BELOW = LeftOut("below a newer run", "run r3 changed the same files since; first `rollout rollback r3`", "n[3-5]", 3)
+BELOW = LeftOut("below a newer run", "newer runs changed its files; first `rollout rollback r3`", "n[3-5]", 3)
 
 
 def test_each_node_that_is_not_reverted_is_told_with_its_reason() -> None:
