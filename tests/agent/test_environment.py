@@ -124,12 +124,12 @@ def drop_ins(node: Node) -> dict[str, bytes]:
 
 
 def test_all_shells_write_the_same_drop_ins(tmp_path: Path) -> None:
-    """Also a bash that the program itself takes out of its POSIX mode: it unsets the variable that is exported here."""
+    """Also a bash that the program itself takes out of its POSIX mode: it unsets the variable that is exported here.
+    The folders' names have the same length, because the drop-ins' size is fixed.
+    """
     cases: list[tuple[str, dict[str, str]]] = [*((shell, {}) for shell in SHELLS), ("bash", POSIX)]
     written = []
-    for number, (shell, exported) in enumerate(
-        cases
-    ):  # the folders' names have the same length: the drop-ins' size is fixed
+    for number, (shell, exported) in enumerate(cases):
         node = Node.make(tmp_path / str(number), shell)
         node.environment |= exported
         assert node.apply().healthy
