@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,8 @@ ASKED = {
 
 REFUSALS = sorted(references().keys() - {USED})  # which is the controller's
 
+NEWER = "history tx=r9-1 run=r9 counter=4 seq=2 state=confirmed cause=- left=0 finished=1 kubelet=-"
+
 
 @st.composite
 def answers(draw: st.DrawFn) -> list[str]:
@@ -42,7 +45,7 @@ def answers(draw: st.DrawFn) -> list[str]:
         *draw(st.lists(st.sampled_from(["token 5 r1 live", "token 7 r9 live", "token 99999999999 r9 live"]), max_size=1)),
         *draw(st.lists(st.just(f"voided {TX}"), max_size=1)),
         *draw(st.lists(RECEIPTS, max_size=1)),
-        *draw(st.lists(st.just("history tx=r9-1 run=r9 counter=4 seq=2 state=confirmed cause=- left=0 finished=1 kubelet=-"), max_size=1)),
+        *draw(st.lists(st.just(NEWER), max_size=1)),
     ]  # fmt: skip
 
 
@@ -82,6 +85,18 @@ def after(record: NodeRecord, said: RemoteAnswer, *, approved: bool) -> NodeReco
 def test_used_approvals_keep_a_node_from_its_change_and_alter_nothing_else(
     record: NodeRecord, lines: list[str]
 ) -> None:
+    check_used_approvals(record, lines)
+
+
+@pytest.mark.parametrize("voided", [(), (f"voided {TX}",)], ids=["", "voided"])
+@pytest.mark.parametrize("state", ASKED)
+def test_a_newer_change_on_a_node_without_ours_means_the_right_thing_in_every_state(
+    state: NodeState, voided: tuple[str, ...]
+) -> None:
+    check_used_approvals(NodeRecord(state=state, asked=ASKED[state], serial=9), [*voided, NEWER])
+
+
+def check_used_approvals(record: NodeRecord, lines: list[str]) -> None:
     verb = ASKED[record.state]
     said = answer("status" if verb is Verb.READ else verb.value, *lines)
     without, found = after(record, said, approved=False), after(record, said, approved=True)
