@@ -26,13 +26,17 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     left = silences_left(journal, run, now) if not has_ended and not controller.alive else ()
     back = rolled_back_directly(journal, run)
     on_top: Mapping[str, tuple[str, ...]] = {}
+    spent: frozenset[str] = frozenset()
     if has_ended and state.order.goal is Goal.APPLY:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
+        spent = history.restored.get(run, spent)
+    reverted = {name for names in back.values() for name in names}
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
         followed_by=followed_by(journal, run),
-        is_rolled_back=_is_rolled_back(state, {name for names in back.values() for name in names}),
+        is_rolled_back=_is_rolled_back(state, reverted),
+        may_undo=not _is_rolled_back(state, reverted | spent),
     )  # fmt: skip
 
 

@@ -130,13 +130,11 @@ def _kept(since: SinceRun, nodes: Collection[str], run: str, *, force: bool) -> 
     below = {name for names in since.on_top.values() for name in names}
     for above, named in since.on_top.items():
         names = [name for name in named if name in nodes and name not in since.restored]
-        changed = "newer runs changed its files"
         if free := [name for name in names if name not in since.stuck]:
-            yield LeftOut("below a newer run", f"{changed}; first `rollout rollback {above}`", fold(free), len(free))
+            why = f"newer runs changed its files; first `rollout rollback {above}`"
+            yield LeftOut("below a newer run", why, fold(free), len(free))
         if stuck := [name for name in names if name in since.stuck]:
-            why = (
-                f"{changed}, and run {above} cannot be rolled back there; only a new plan, or --force, can change them"
-            )
+            why = f"newer runs changed its files, and run {above} cannot be rolled back there; only a new plan, or --force, can change them"
             yield LeftOut("below a newer run", why, fold(stuck), len(stuck))
     in_part = [name for name in nodes if name in since.in_part and name not in below and name not in since.restored]
     if in_part:

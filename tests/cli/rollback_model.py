@@ -440,7 +440,7 @@ class Typed:
             self._check_since(run, listed[run])
         run = self.dice.choice(self.runs)
         self._check_since(run, only(self.type("status", run, "-o", "json")))
-        self._report(run)
+        self.report(run)
         self._export()
 
     def check_files(self) -> None:
@@ -466,10 +466,11 @@ class Typed:
         said = {each["run"]: set(expand(each["nodes"])) for each in document["onTop"]}
         assert said == top, (run, said, top, self.done)
 
-    def _report(self, run: str) -> None:
+    def report(self, run: str) -> None:
         steps = [each["command"] for each in only(self.type("report", run, "-o", "json"))["next"]]
-        on = any((step := node.of(run)) is not None and node.is_on(step) for node in self.known.values())
-        assert (f"rollout rollback {run}" in steps) is on, (run, steps, self.done)
+        steps_of = [(node, step) for node in self.known.values() if (step := node.of(run)) is not None]
+        may_undo = any(node.is_on(step) and not step.spent for node, step in steps_of)
+        assert (f"rollout rollback {run}" in steps) is may_undo, (run, steps, self.done)
 
     def _export(self) -> None:
         wanted: dict[int, set[str]] = {}

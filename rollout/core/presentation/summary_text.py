@@ -44,8 +44,8 @@ class Afterwards:
     """As seen at ``now``, seconds since the epoch. ``rolled_back``: later rollback → its nodes. Without arguments: nothing to report.
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
-    force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``followed_by``: the newest later
-    run of the cluster; empty if there is none.
+    force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
+    no rollback of it has reverted. ``followed_by``: the newest later run of the cluster; empty if there is none.
     """
 
     now: float = 0.0
@@ -56,6 +56,7 @@ class Afterwards:
     frozen: FreezeNoted | None = None
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_rolled_back: bool = False
+    may_undo: bool = True
     followed_by: str = ""
 
     @property
@@ -110,7 +111,7 @@ def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
         if after.followed_by
         else "  It cannot be continued"
     )
-    if summary.goal is not Goal.REVERT and not after.is_rolled_back:
+    if summary.goal is not Goal.REVERT and after.may_undo:
         yield f"  To undo: rollout rollback {summary.run}"
 
 
@@ -196,7 +197,7 @@ def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
     if summary.ending in _RESUMABLE:
         if not after.is_superseded:
             yield f"  To continue: rollout resume {summary.run}"
-        if summary.goal is not Goal.REVERT and not after.is_rolled_back:
+        if summary.goal is not Goal.REVERT and after.may_undo:
             yield f"  To undo: rollout rollback {summary.run}"
 
 

@@ -44,7 +44,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
     if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
         yield plan_again(cluster, again), "plan the failed, reverted and refused nodes again, once they are repaired"
     yield from _left_behind(state)
-    if state.order.goal is Goal.APPLY and _holds(state) and not after.is_rolled_back:
+    if state.order.goal is Goal.APPLY and _holds(state) and after.may_undo:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
         yield (
