@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ import time
 from io import BufferedWriter
 from pathlib import Path
 
+from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
 from rollout.lab import control, serve
@@ -61,7 +61,7 @@ def specification(directory: Path) -> LabSpec:
     """The specification of the lab in a directory."""
     try:
         return lab_spec.read(directory / serve.SPEC)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError):
         raise StateError(
             "lab-not-running", f"there is no lab in {directory}", hint="start one: rollout lab up"
         ) from None
@@ -101,10 +101,13 @@ def _wait(directory: Path, process: subprocess.Popen[bytes], deadline: float) ->
 
 
 def _pid(directory: Path) -> int:
+    """0: it is not known."""
     try:
-        return int(json.loads((directory / serve.READY).read_text(encoding="utf-8"))["pid"])
-    except (OSError, ValueError, KeyError):
+        ready = json_text.parse((directory / serve.READY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return 0
+    pid = ready.get("pid") if isinstance(ready, dict) else None
+    return pid if type(pid) is int and 0 < pid < 1 << 31 else 0
 
 
 def _alive(pid: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 from rollout.kubelet import fields, versions
@@ -94,6 +95,6 @@ def save(spec: LabSpec, path: Path) -> None:
 
 
 def read(path: Path) -> LabSpec:
-    data = json.loads(path.read_text(encoding="utf-8"))
-    nodes = tuple(NodeSpec(**node) for node in data["nodes"])
-    return LabSpec(data["cluster"], nodes, data["restart_sec"], data["sets"], data["api_server"])
+    """The reverse. Raises ``OSError`` and ``ValueError``."""
+    spec: LabSpec = json_text.decode(LabSpec, json_text.parse(path.read_text(encoding="utf-8")))
+    return spec

@@ -58,7 +58,7 @@ UNREACHED = {
 
 
 @contextmanager
-def _noting(seen: set[tuple[str, int]]) -> Iterator[None]:
+def noting(seen: set[tuple[str, int]]) -> Iterator[None]:
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
             seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
@@ -71,7 +71,7 @@ def _noting(seen: set[tuple[str, int]]) -> Iterator[None]:
         sys.setprofile(before)
 
 
-def _forget_what_was_read_before() -> None:
+def forget_what_was_read_before() -> None:
     """Tests that ran before have left results in caches: a reader behind one would not be called."""
     for module in [each for name, each in sys.modules.items() if name.startswith("rollout.")]:
         for value in list(vars(module).values()):
@@ -80,12 +80,12 @@ def _forget_what_was_read_before() -> None:
 
 
 def test_every_parser_meets_hostile_texts() -> None:
-    _forget_what_was_read_before()
+    forget_what_was_read_before()
     seen: set[tuple[str, int]] = set()
     for target in TARGETS.values():
         if target.name != SIGNED:
             for seed in target.seeds():
-                with _noting(seen):
+                with noting(seen):
                     judge(target, seed)
     unmet = [
         parser.name.removeprefix("rollout.")

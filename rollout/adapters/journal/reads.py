@@ -76,14 +76,7 @@ class Reads:
         if not rows or rows[0][0] != events:
             return None
         _, nodes, reverted, ended, ending, code, why, counter, owed, cordoned = rows[0]
-        try:
-            counts = {
-                str(state): NodeCount(int(found["count"]), str(found["nodes"]))
-                for state, found in json_text.parse(nodes).items()
-            }
-            others = {str(other): str(names) for other, names in json_text.parse(reverted).items()}
-        except (ValueError, LookupError, TypeError, AttributeError) as exc:
-            raise StateError("journal-broken", f"the summary of {run} is not the one that was written") from exc
+        counts, others = _counts(run, nodes, reverted)
         return RunSummary(ended, ending, code, why, counter, counts, owed, cordoned, others)
 
     def header(self, run: str) -> RunHeader:
@@ -209,9 +202,22 @@ def _start(first: tuple[int, str, str], after: int, header: str) -> str:
     return GENESIS if chain(GENESIS, body) == hashed else header
 
 
+def _counts(run: str, nodes: str, reverted: str) -> tuple[Mapping[str, NodeCount], Mapping[str, str]]:
+    """Of a summary: the nodes by state, and those that other runs reverted. ``StateError`` for another form."""
+    try:
+        counts = {
+            str(state): NodeCount(int(found["count"]), str(found["nodes"]))
+            for state, found in json_text.parse(nodes).items()
+        }
+        return counts, {str(other): str(names) for other, names in json_text.parse(reverted).items()}
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
+        raise StateError("journal-broken", f"the summary of {run} is not the one that was written") from exc
+
+
 def _regions(text: str) -> tuple[RegionStanding, ...]:
     """None, if another version wrote them in another form: they are only shown."""
     try:
-        return tuple(RegionStanding(**{**each, "workers": tuple(each["workers"])}) for each in json_text.parse(text))
-    except (KeyError, TypeError, ValueError):
+        found: tuple[RegionStanding, ...] = json_text.decode(tuple[RegionStanding, ...], json_text.parse(text))
+    except ValueError:
         return ()
+    return found

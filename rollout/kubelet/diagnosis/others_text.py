@@ -44,7 +44,7 @@ _DAY = 86_400
 MOST_RANGES = 10_000
 """Ranges of lines that are told apart. Older ones become one, with the lines between them."""
 MOST_WRITERS = 64
-"""Processes whose messages are told apart by journald's times."""
+"""Processes that are told apart by journald's times."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def read_baseline(text: str) -> Baseline:
             raise BaselineError(f"version {found['v']}")
         pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in found["pods"].items()}
         return Baseline(str(found["lease"]), pods, frozenset(map(str, found["ended"])), int(found.get("at", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as exc:
         raise BaselineError(str(exc)) from None
 
 
