@@ -832,7 +832,7 @@ MUTANTS = (
         "an-end-is-believed",
         "rollout/kubelet/diagnosis/others_text.py",
         "        if may_open and (most := _may_print(here.text)):\n",
-        "        if b\" start failed in pod \" in line:\n            self._left = 0\n"
+        '        if b" start failed in pod " in line:\n            self._left = 0\n'
         "        if may_open and (most := _may_print(here.text)):\n",
         "the author of a pod writes the end of a message ahead of lines that a diagnosis then calls certain",
         ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
