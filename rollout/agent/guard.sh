@@ -242,7 +242,7 @@ has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing 
 is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
   invocation=''
   read -r outcome_there invocation 2>/dev/null <"$T/tried"
-  why="rollout-watch-$tx.service cannot revert the change: ${outcome_there:-nothing was tried}$foreign"
+  why="rollout-watch-$tx.service cannot revert the change: ${outcome_there:-its trial left no result}$foreign"
   [ "$outcome_there" = complete ] || return 1
   case $NL$block$NL in
     *"${NL}InvocationID=$NL"* | *"${NL}InvocationID=$invocation$NL"*) ;;
