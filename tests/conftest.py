@@ -93,7 +93,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Counting branches makes a test up to three times as slow: only these tests are counted."""
+    """Counting branches makes a test up to three times as slow: only these tests are counted, in a process without the others.
+
+    To pause the count for a test is not safe in Python 3.11: a thread of an earlier test may just begin to be counted.
+    """
     if not any(item.path.is_relative_to(Path(__file__).parent / counted) for counted in COUNTED):
         item.add_marker(pytest.mark.no_cover)
 
