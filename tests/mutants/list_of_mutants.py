@@ -989,6 +989,14 @@ MUTANTS = (
         ("tests/cli/test_proposed_options.py::test_what_is_proposed_can_be_typed",),
     ),
     Mutant(
+        "a-leaver-shows-its-kind-unrehearsed",
+        "rollout/core/run/drains.py",
+        " or (has_left(record) and record.shown and rehearsed)",
+        " or (has_left(record) and record.shown)",
+        "a kind is changed everywhere although no revert of it was rehearsed",
+        ("tests/app/test_breathing_fleets.py::test_a_node_that_left_before_its_rehearsal_has_not_shown_its_kind",),
+    ),
+    Mutant(
         "leavers-are-read-before-an-apply",
         "rollout/app/apply_precheck.py",
         "    others = [name for name in plan.nodes if name in access.targets and name not in first.nodes]\n",
