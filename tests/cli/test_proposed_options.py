@@ -16,7 +16,8 @@ from rollout.adapters.journal import SqlJournal
 from rollout.cli.main import COMMANDS, cli
 from rollout.cli.proposals import REPEATED, Proposals
 from rollout.composition.wiring import Session
-from tests.cli.test_leavers import SMALL, Fleet, made, write_plan
+from tests.app.site import SMALL
+from tests.cli.test_leavers import Fleet, made, write_plan
 from tests.cli.test_plan import KUBECONFIG, OPTIONS
 from tests.places import ROOT
 

@@ -149,8 +149,9 @@ def _shows_nothing(builder: StateBuilder) -> bool:
     names = drains.unshown(builder.state.order, builder.nodes, builder.state.wave)
     if names:
         wave = builder.state.order.waves[builder.state.wave].name
-        what = "not rehearsed" if any(builder.record(name).shown for name in names) else "left unchanged"
-        why = f"{counted(len(names), 'node')} {what} ({_what_for(builder, names)}), and no other node of the same kind was changed"
+        why = f"{counted(len(names), 'node')} left unchanged ({_what_for(builder, names)}), and no other node of the same kind was changed"
+        if any(builder.record(name).shown for name in names):
+            why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
         halt(builder, Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
     return bool(names)
 
