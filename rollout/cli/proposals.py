@@ -69,8 +69,8 @@ class Proposals:
             if below is None:
                 break
             command, depth = below, depth + 1  # type: ignore[assignment]
-        if not depth:
-            return proposed[0]
+        if not depth:  # the word "rollout" in a sentence, which may propose a command further on
+            return f"rollout{self.carried(proposed[0].removeprefix('rollout'))}"
         rest = "".join(f" {word}" for word in words[depth:]) + proposed["rest"]
         mine, _, more = rest.partition(" rollout ")  # two commands in one sentence
         more = more and self.carried(f" rollout {more}")

@@ -22,7 +22,7 @@ from tests.cli.test_plan import KUBECONFIG, OPTIONS
 from tests.places import ROOT
 
 SOURCE = ROOT / "rollout"
-PROPOSED = re.compile(r"(?<![\w/.-])rollout ((?:[a-z][a-z-]*)(?: [^`;)\n]*)?)")
+PROPOSED = re.compile(r"(?<![\w/.-])rollout ([a-z](?:(?! rollout )[^`;)\n])*)")
 
 
 def words_of(options: dict[str, str]) -> list[str]:
@@ -105,6 +105,7 @@ def test_every_command_is_proposed_with_what_it_accepts() -> None:
         ("rollout plan show p.json", "rollout plan show p.json"),
         ("see rollout status and rollout verify --cluster c", "see rollout status --state 'my two' and rollout verify --state 'my two' --cluster c"),
         ("no rollout here, and no rollout of it", "no rollout here, and no rollout of it"),
+        ("use that rollout version, or: rollout runs", "use that rollout version, or: rollout runs --state 'my two'"),
         ("/var/lib/rollout status", "/var/lib/rollout status"),
     ],
 )  # fmt: skip
