@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -68,9 +68,9 @@ _LOOKS: dict[NodeState, tuple[str, str]] = {
 _SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_COME: " ", WaveStanding.STOPPED: "■"}
 
 
-def screen(seen: View, elapsed: float | None = None) -> RenderableType:
-    """The whole region, a few dozen lines at most. ``elapsed``: seconds since the start, if known."""
-    parts: list[RenderableType] = [_title(seen), _waves(seen), _facts(seen, elapsed)]
+def screen(seen: View, elapsed: float | None = None, carried: Callable[[str], str] = str) -> RenderableType:
+    """The whole region, a few dozen lines at most. ``elapsed``: seconds since the start, if known; ``carried`` completes proposed commands."""
+    parts: list[RenderableType] = [_title(seen), _waves(seen), _facts(seen, elapsed, carried)]
     return Group(*parts)
 
 
@@ -127,25 +127,25 @@ def counts(numbers: Counts) -> Text:
     return text
 
 
-def _facts(seen: View, elapsed: float | None) -> Table:
+def _facts(seen: View, elapsed: float | None, carried: Callable[[str], str]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim", min_width=9)
     table.add_column(overflow="fold")
     if time := _time(seen, elapsed):
         table.add_row("time", time)
-    for title, text in _rows(seen):
+    for title, text in _rows(seen, carried):
         table.add_row(title, text)
     return table
 
 
-def _rows(seen: View) -> Iterator[tuple[str, Text]]:
+def _rows(seen: View, carried: Callable[[str], str]) -> Iterator[tuple[str, Text]]:
     yield from _standing(seen)
     yield from _titled("racks", [_rack(rack) for rack in seen.racks])
     if seen.more_racks:
         yield "", Text(seen.more_racks, "dim")
     yield from _titled("wrong", [_trouble(trouble) for trouble in seen.troubles])
     if seen.more_troubles:
-        yield "", Text(f"and {counted(seen.more_troubles, 'more kind')}: `rollout status` lists all", "dim")
+        yield "", Text(carried(f"and {counted(seen.more_troubles, 'more kind')}: `rollout status` lists all"), "dim")
     if seen.owed:
         yield "owed", Text(printable(seen.owed, 160), "yellow")
 
@@ -250,8 +250,9 @@ class LiveDisplay:
     ``keyboard``: the keys of ``watch``; ``None``: there are none.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, carried: Callable[[str], str] = str) -> None:
         self._console = console
+        self._carried = carried
         self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis")
         self._began: float | None = None
         self._day = ""
@@ -274,7 +275,7 @@ class LiveDisplay:
     def region(self, state: RunState, now: float, readings: Mapping[str, GateReading] | None = None) -> RenderableType:
         if self._began is None:
             self._began = now
-        whole = screen(view(state, now), now - self._began)
+        whole = screen(view(state, now), now - self._began, self._carried)
         if self.regions:
             whole = Group(whole, *(Text(line) for line in region_lines(self.regions)))
         if self.keyboard is not None:
@@ -297,7 +298,7 @@ class LiveDisplay:
         self.__exit__(None, None, None)
         with suppress(OSError, ValueError):
             for line in summary_lines(summarize(state)):
-                for part in hanging(line, self._console.width):
+                for part in hanging(self._carried(line), self._console.width):
                     self._console.print(Text(part))
 
 
@@ -322,8 +323,8 @@ class _Visible(Console):
 class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._display = LiveDisplay(_Visible(file=out, highlight=False))
+    def __init__(self, out: TextIO, carried: Callable[[str], str] = str) -> None:
+        self._display = LiveDisplay(_Visible(file=out, highlight=False), carried)
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()
         self._readings: Mapping[str, GateReading] = {}

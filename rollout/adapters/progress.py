@@ -7,6 +7,7 @@ end has the rest.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
@@ -25,20 +26,21 @@ def shows_live(out: TextIO) -> bool:
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``; ``carried`` completes proposed commands."""
 
-    def __init__(self, out: TextIO, label: str = "") -> None:
+    def __init__(self, out: TextIO, label: str = "", carried: Callable[[str], str] = str) -> None:
         self._out = out
         self._label = label
+        self._carried = carried
         self._log = EventLog()
 
     def on_event(self, event: Event, before: RunState, after: RunState) -> None:
         for line in self._log.lines(event, before, after):
-            _print(f"{self._label}{line.text}", self._out)
+            _print(f"{self._label}{self._carried(line.text)}", self._out)
 
     def on_end(self, state: RunState) -> None:
         for line in summary_lines(summarize(state)):
-            _print(f"{self._label}{line}", self._out)
+            _print(f"{self._label}{self._carried(line)}", self._out)
 
 
 class JsonProgress:

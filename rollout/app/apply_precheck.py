@@ -23,14 +23,17 @@ FEW = 8
 def look_before(plan: Plan, access: NodeAccess, nodes: Nodes, journal: Journal, keep: Keep = keep_nothing) -> Standings:
     """The state of nodes relative to the plan. Claims and changes nothing.
 
-    A few nodes of the first wave are enough for most plans. The other nodes are read only if none of these can be
-    applied. ``keep`` stores the trace of an answer that rollout fails on.
+    ``access`` has the nodes that are still in the fleet: the others are not read. A few nodes of the first wave that has
+    any are enough for most plans. The other nodes are read only if none of these can be applied. ``keep`` stores the
+    trace of an answer that rollout fails on.
     """
     runs = _runs_of(journal, plan)
-    first = stand(plan, _read(plan, access, nodes, plan.waves[0].nodes[:FEW] if plan.waves else (), keep), runs)
+    waves = ([name for name in wave.nodes if name in access.targets] for wave in plan.waves)
+    first = stand(plan, _read(plan, access, nodes, next(filter(None, waves), [])[:FEW], keep), runs)
     if first.one_is_open:
         return first
-    rest = _read(plan, access, nodes, [name for name in plan.nodes if name not in first.nodes], keep)
+    others = [name for name in plan.nodes if name in access.targets and name not in first.nodes]
+    rest = _read(plan, access, nodes, others, keep)
     second = stand(plan, rest, runs)
     return Standings({**first.nodes, **second.nodes}, {**first.frozen, **second.frozen})
 

@@ -14,6 +14,7 @@ from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.app.approvals import Approvals, rules_for
 from rollout.app.runs import check_plan
 from rollout.cli.options import session_options, typed_confirmation, yes_option
+from rollout.cli.proposals import say
 from rollout.composition.plan_files import plan_in
 from rollout.composition.waiting_plans import missing_approvals
 from rollout.composition.wiring import Session
@@ -65,14 +66,14 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
     inventory = session.inventory(plan.cluster)
     changes = check_plan(plan, inventory, str(plan_file), session.jumps(inventory, plan.nodes))
     for line in change_lines(changes):
-        click.echo(line, err=session.output != "text")
+        say(line, err=session.output != "text")
     rules = rules_for(plan, inventory)
     if not rules:
         raise UsageError(
             "no-approval-needed", f"neither the playbook nor the inventory asks for approvals of {plan_file}"
         )
     approvals = Approvals(session.files(), SshSignatures())
-    click.echo("\n".join(does_lines(plan)), err=session.output != "text")
+    say("\n".join(does_lines(plan)), err=session.output != "text")
     typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
     not_after = moment(time.time() + days * 86_400)
     text = statement(plan.cluster, plan_codec.digest(plan), not_after)
@@ -88,8 +89,8 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
             )
         )
         return 0
-    click.echo(f"approved by {printable(approval.person, 100)} until {not_after}: {printable(str(path), LONGEST_PATH)}")
-    click.echo("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
+    say(f"approved by {printable(approval.person, 100)} until {not_after}: {printable(str(path), LONGEST_PATH)}")
+    say("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
     return 0
 
 

@@ -12,6 +12,7 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.cli.options import pod_name
 from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.proposals import say
 from rollout.composition.pod_reading import pod_of_cluster
 from rollout.composition.wiring import cluster_in
 from rollout.core.model.pods import LeavingPod
@@ -53,7 +54,7 @@ def budget(pod: str, cluster: str, kubeconfig: str, kubelet: str, within: str, o
     if output == "json":
         click.echo(documents.page(pod_budget_document(found)))
     else:
-        click.echo("\n".join(pod_budget_lines(found)))
+        say("\n".join(pod_budget_lines(found)))
 
 
 def _minor_of(version: str) -> int | None:

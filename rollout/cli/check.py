@@ -19,6 +19,7 @@ from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import answers, asked, tell
 from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.proposals import say
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
@@ -89,18 +90,18 @@ def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple
 
 def _print(checked: CheckResult) -> None:
     for note in checked.not_asked:
-        click.echo(printable(str(note), _LONGEST_LINE), err=True)
+        say(printable(str(note), _LONGEST_LINE), err=True)
     for problem in checked.problems:
-        click.echo(printable(str(problem), _LONGEST_LINE), err=True)
+        say(printable(str(problem), _LONGEST_LINE), err=True)
     if checked.problems:
-        click.echo(counted(len(checked.problems), "mistake"), err=True)
+        say(counted(len(checked.problems), "mistake"), err=True)
         return
     parts = [
         *(f"{inventory.cluster} ({counted(len(inventory.nodes), 'node')})" for inventory in checked.inventories),
         counted(len(checked.playbooks), "playbook"),
         counted(len(checked.templates), "template"),
     ]
-    click.echo(f"ok: {', '.join(parts)}")
+    say(f"ok: {', '.join(parts)}")
 
 
 @dataclass(frozen=True, slots=True)

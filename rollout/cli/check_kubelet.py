@@ -10,6 +10,7 @@ from enum import StrEnum
 import click
 
 from rollout.adapters.kubelet_files import configuration_file, drop_ins
+from rollout.cli.proposals import say
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
@@ -96,9 +97,7 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
         wrong += not answer.is_right
         click.echo(documents.line(_document(answer)) if output == "json" else "\n".join(_lines(answer)))
     if output == "text" and told > 1:
-        click.echo(
-            f"{counted(told, 'file')}, {wrong:,} with mistakes" if wrong else f"{counted(told, 'file')}, no mistakes"
-        )
+        say(f"{counted(told, 'file')}, {wrong:,} with mistakes" if wrong else f"{counted(told, 'file')}, no mistakes")
     return InputError.exit_code if wrong else 0
 
 

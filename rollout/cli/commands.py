@@ -15,6 +15,7 @@ from rollout.app.operator_commands import Commanded, OperatorCommand, bounds_of,
 from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.project import cluster_option
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id
 from rollout.core.model.playbook import Limits
@@ -69,9 +70,7 @@ def exec_(
     access, bounds = session.access(inventory, names), bounds_of(inventory, names, in_flight)
     record = _Record(session.journal(), cluster, f"exec {new_run_id()}")
     if (holder := record.journal.holder(cluster)) and holder.alive:
-        click.echo(
-            f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here", err=True
-        )
+        say(f"WARNING: run {holder.run} is at work on {cluster}; its nodes in flight are not counted here", err=True)
     record.note(
         recorded_start(record.name, names, wanted.line, sudo=sudo, seconds=wanted.seconds, reason=session.reason)
     )
@@ -142,7 +141,7 @@ def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
     for line in () if output.json else command_lines(results, left, COMMAND_OUTPUT):
         output.line(line)
     if outcome.interrupted:
-        click.echo(f"interrupted; {counted(len(left), 'node')} not started", err=True)
+        say(f"interrupted; {counted(len(left), 'node')} not started", err=True)
     record.note(recorded_end(record.name, results, left))
     if outcome.interrupted:
         return INTERRUPTED
@@ -157,7 +156,7 @@ def told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
         nonlocal told
         if asked() and not told:
             told = True
-            click.echo("stopping: finishing nodes in flight first; interrupt again to stop at once", err=True)
+            say("stopping: finishing nodes in flight first; interrupt again to stop at once", err=True)
         return told
 
     return stopping

@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.proposals import say
 from rollout.core.reading.project_file import PROJECT_FILE, PROJECT_KEYS, ProjectKey
 from rollout.core.text import documents
 from rollout.core.text.terminal import printable
@@ -72,11 +73,11 @@ def config(context: click.Context, /, output: str, **_values: object) -> None:
         click.echo(documents.page(document))
         return
     where = document.file or f"there is no {PROJECT_FILE} here or above; the current folder counts"
-    click.echo(printable(f"project: {document.folder} ({where})", _LONGEST * 2))
+    say(printable(f"project: {document.folder} ({where})", _LONGEST * 2))
     rows = [(part.key, part.value or "not set", part.where or part.source.value) for part in document.settings]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, place in rows:
-        click.echo(printable(f"{key:<{widths[0]}}  {value:<{widths[1]}}  {place}", _LONGEST * 3))
+        say(printable(f"{key:<{widths[0]}}  {value:<{widths[1]}}  {place}", _LONGEST * 3))
 
 
 _SOURCES = {

@@ -11,6 +11,7 @@ from rollout.app.control import RequestStatus, ask
 from rollout.app.following import runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import known_run, reason_option, session_options
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
 from rollout.core.model.playbook import RevertScope
@@ -97,10 +98,8 @@ def _told(session: Session, word: RequestWord, asked: RequestStatus, words: str)
         click.echo(documents.page(RequestDocument(run, word, asked.heard, asked.state.phase)))
         return 0 if asked.heard else 5
     if not asked.heard:
-        click.echo(
-            f"run {run}: request recorded, but its controller has not handled it yet; see `rollout status`", err=True
-        )
+        say(f"run {run}: request recorded, but its controller has not handled it yet; see `rollout status`", err=True)
         return 5
     since = f"; since then it has changed again: `rollout status {run}`" if asked.undone else ""
-    click.echo(f"run {run} {words}{since}")
+    say(f"run {run} {words}{since}")
     return 0

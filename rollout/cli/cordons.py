@@ -10,6 +10,7 @@ from rollout.adapters.clock import SystemClock
 from rollout.app.draining import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
+from rollout.cli.proposals import say
 from rollout.composition.back_ends import cluster_of
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
@@ -81,7 +82,7 @@ def lift_and_tell(
             click.echo(documents.line(found))
     else:
         for line in _lines(lifted, why, known, by_hand(run, spared)):
-            click.echo(line)
+            say(line)
     return None if why else lifted
 
 
@@ -98,7 +99,7 @@ def lift_those_of(
             with leased(journal, state.order.cluster, run):
                 write_down_lifted(journal, state, gone, SystemClock().now(), operator(), session.reason)
         except StateError as error:  # the cordons are lifted all the same
-            click.echo(f"cordons of run {run} are lifted, but the journal does not record it: {error}", err=True)
+            say(f"cordons of run {run} are lifted, but the journal does not record it: {error}", err=True)
     return lifted
 
 

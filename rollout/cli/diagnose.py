@@ -16,6 +16,7 @@ from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
 from rollout.app.remedy_verification import Verified, verified_document
 from rollout.cli.options import limit_option, pod_name, session_options
+from rollout.cli.proposals import say
 from rollout.cli.pulls import probe
 from rollout.composition.diagnosing import symptoms, verified
 from rollout.composition.plan_files import saved_fleet
@@ -148,8 +149,8 @@ def _verified(session: Session, found: Verified) -> int:
     if session.output == "json":
         click.echo(documents.page(verified_document(found)))
     else:
-        click.echo(f"run {found.run.run} on {found.run.cluster}: confirmed on {confirmed}")
-        click.echo("\n".join(remedy_lines(found.remedies)))
+        say(f"run {found.run.run} on {found.run.cluster}: confirmed on {confirmed}")
+        say("\n".join(remedy_lines(found.remedies)))
     return 0 if all(each.effect is Effect.PROVEN for each in found.remedies) else NOT_PROVEN
 
 
@@ -159,7 +160,7 @@ def _shown(session: Session, found: Diagnosis, wanted: _Wanted, *, code: int) ->
     if session.output == "json":
         click.echo(documents.page(diagnosis_document(found)))
     else:
-        click.echo("\n".join(diagnosis_lines(found)))
+        say("\n".join(diagnosis_lines(found)))
     return code
 
 

@@ -10,6 +10,7 @@ import click
 from rollout.adapters.regions.certificates import make_certificates
 from rollout.adapters.regions.workers import ServedZone, served_zones
 from rollout.cli.options import session_options
+from rollout.cli.proposals import say
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
@@ -58,7 +59,7 @@ def certs(folder: Path, hosts: tuple[str, ...]) -> None:
     Example: `rollout engine certs lab-certs`
     """
     for made in make_certificates(folder, hosts):
-        click.echo(f"written: {printable(str(made), LONGEST_PATH)}")
+        say(f"written: {printable(str(made), LONGEST_PATH)}")
 
 
 @engine.command()
@@ -84,11 +85,11 @@ def workers(session: Session, cluster: str) -> int:
         click.echo(documents.page(RegionWorkersDocument(session.engine.scheduler, found, zones)))
     else:
         for each in found:
-            click.echo(f"{each.name}  region {each.region}  {each.address}  {each.trouble or 'ready'}")
-        click.echo(f"{len(found)} connected to {session.engine.scheduler}")
+            say(f"{each.name}  region {each.region}  {each.address}  {each.trouble or 'ready'}")
+        say(f"{len(found)} connected to {session.engine.scheduler}")
         for zone in zones:
             served = f"region {zone.region}: {printable(', '.join(zone.workers), 400)}"
             notice = f" ({zone.notice})" if zone.notice else ""
-            click.echo(f"zone {zone.zone}  {zone.trouble or served}{notice}")
+            say(f"zone {zone.zone}  {zone.trouble or served}{notice}")
     troubles = [each.trouble for each in found] + [each.trouble for each in zones]
     return 4 if any(troubles) else 0

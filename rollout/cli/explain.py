@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
 from rollout.cli.project import project_option
+from rollout.cli.proposals import say
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
@@ -67,7 +68,7 @@ def explain(
     if session.output == "json":
         click.echo(documents.page(document))
     else:
-        click.echo("\n".join(lines))
+        say("\n".join(lines))
 
 
 def _is_typed(option: str) -> bool:

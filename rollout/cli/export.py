@@ -9,6 +9,7 @@ import click
 
 from rollout.app.node_histories import plans_in_force
 from rollout.cli.options import session_options
+from rollout.cli.proposals import say
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.plans.kubeadm_patches import (
@@ -53,7 +54,7 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     elif session.output == "json":
         click.echo(documents.page(kubeadm_document(found)))
     else:
-        click.echo("\n".join(kubeadm_lines(found)))
+        say("\n".join(kubeadm_lines(found)))
 
 
 def _patches(session: Session, path: str, cluster: str) -> tuple[KubeadmPatch, ...]:
@@ -73,8 +74,8 @@ def _write(folder: Path, patches: Sequence[KubeadmPatch]) -> None:
             path.write_text(patch.text, encoding="utf-8")
         except OSError as exc:
             raise InputError((Problem("file-not-writable", f"{path}: {exc.strerror}"),)) from exc
-        click.echo(
+        say(
             f"{printable(str(path), LONGEST_PATH)}: {counted(len(patch.nodes), 'node')}  {printable(fold(patch.nodes), 160)}"
         )
     if not patches:
-        click.echo("nothing written: no change edits a file that kubeadm writes")
+        say("nothing written: no change edits a file that kubeadm writes")

@@ -12,6 +12,7 @@ from rollout.app.frozen_nodes import mark_fleet, next_token
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import read_receipts
 from rollout.cli.options import echo_lines, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.freeze import NodeFreeze
@@ -108,6 +109,6 @@ def _pause(journal: Journal, cluster: str, made: NodeFreeze) -> str:
     except StateError as error:
         if error.reference == ALREADY_PAUSED:
             return holder.run
-        click.echo(f"run {holder.run} is not paused: {error}", err=True)
+        say(f"run {holder.run} is not paused: {error}", err=True)
         return ""
     return holder.run if asked.heard else ""

@@ -14,6 +14,7 @@ from rollout.adapters.node_sources import RealSources
 from rollout.app.load_playbook import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
 from rollout.cli.lab import LAB_FOLDER, SSH_CONFIG, serve_all
+from rollout.cli.proposals import say
 from rollout.composition.wiring import cluster_in
 from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE
@@ -65,11 +66,11 @@ def init(
         raise UsageError("project-exists", f"nothing was written: {', '.join(there)} is already here", hint=hint)
     made = drafted(name, _found(given), api_server, kubeconfig, str(LAB_FOLDER / SSH_CONFIG) if lab else "")
     write_new(Path(), {**(_templates() if templates else {}), **made.texts})
-    click.echo("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
-    click.echo(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
+    say("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
+    say(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
     if lab:
         serve_all(cluster_in(Path(), name))
-    click.echo("next: `rollout doctor`, `rollout plan`")
+    say("next: `rollout doctor`, `rollout plan`")
 
 
 def _found(given: Mapping[str, str]) -> Guessed:

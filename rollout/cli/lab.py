@@ -12,6 +12,7 @@ import click
 from rollout import known_faults
 from rollout.cli.options import limit_option
 from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.proposals import say
 from rollout.composition.wiring import cluster_in
 from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
@@ -64,19 +65,19 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / SSH_CONFIG
-    click.echo(_serves(len(names), cluster))
+    say(_serves(len(names), cluster))
     only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
-    click.echo(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
-    click.echo(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
-    click.echo(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
+    say(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
+    say(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
+    say(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
     where = "" if directory == project_here().folder / LAB_FOLDER else f" --dir {directory}"
-    click.echo(f"  rollout lab status{where}; rollout lab down{where}")
+    say(f"  rollout lab status{where}; rollout lab down{where}")
 
 
 def serve_all(inventory: Inventory) -> None:
     """Start a lab of all nodes of a cluster in the current folder, a project's. Its kubelets restart after 1 s."""
     launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
-    click.echo(_serves(len(inventory.nodes), inventory.cluster))
+    say(_serves(len(inventory.nodes), inventory.cluster))
 
 
 def _serves(nodes: int, cluster: str) -> str:
@@ -91,7 +92,7 @@ def down(directory: Path) -> None:
     Example: `rollout lab down`
     """
     launch.down(directory)
-    click.echo("The lab has ended.")
+    say("The lab has ended.")
 
 
 @lab.command()
@@ -106,12 +107,12 @@ def status(output: str, directory: Path) -> None:
     if output == "json":
         click.echo(documents.page(_status_document(found)))
         return
-    click.echo(f"cluster {found['cluster']}, {found['connections']} connections, {found['commands']} commands")
+    say(f"cluster {found['cluster']}, {found['connections']} connections, {found['commands']} commands")
     if found["api"] != "ok":
-        click.echo(f"  fault {found['api']}: {API}")
+        say(f"  fault {found['api']}: {API}")
     for title in ("states", "faults"):
         for word, names in cast("dict[str, list[str]]", found[title]).items():
-            click.echo(f"  {'fault ' if title == 'faults' else ''}{word} {len(names):,}: {fold(names)}")
+            say(f"  {'fault ' if title == 'faults' else ''}{word} {len(names):,}: {fold(names)}")
 
 
 @lab.command()
@@ -187,7 +188,7 @@ def fault(
         raise UsageError("lab-fault", f"{', '.join(api.KINDS)} are faults of {API}, and all others of nodes")
     if nodeset == API:
         control.ask(directory, {"op": "api", "kind": kind, "after": after})
-        click.echo(f"{'cleared' if clear else kind}: {API}")
+        say(f"{'cleared' if clear else kind}: {API}")
         return
     served = launch.specification(directory)
     sets = {name: frozenset(members) for name, members in served.sets.items()}
@@ -199,7 +200,7 @@ def fault(
         raise UsageError("empty-limit", "no such node in the lab")
     order = {"kind": kind, "after": after, "lasting": lasting, "at": at, "add": add}
     control.ask(directory, {"op": "clear" if clear else "fault", "nodes": names, **order})
-    click.echo(f"{'cleared' if clear else kind}: {fold(names)}")
+    say(f"{'cleared' if clear else kind}: {fold(names)}")
 
 
 @lab.command("faults")
@@ -216,13 +217,13 @@ def list_faults(output: str, directory: Path) -> None:
         click.echo(documents.page(LabFaultsDocument(str(found["api"]), tuple(map(_fault_part, orders)))))
         return
     if found["api"] != "ok":
-        click.echo(f"{API} {found['api']}")
+        say(f"{API} {found['api']}")
     for order in orders:
         lasting = "" if order["lasting"] is None else f" --for {order['lasting']:g}"
         at = "" if order["at"] == faults.NOW else f" --at {order['at']}"
-        click.echo(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
+        say(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
     if not orders and found["api"] == "ok":
-        click.echo("no fault is set")
+        say("no fault is set")
 
 
 @dataclass(frozen=True, slots=True)

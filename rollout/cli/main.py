@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 import click
 
 from rollout import __version__
+from rollout.cli.proposals import Proposals
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable, printable_lines
 from rollout.errors import InputError, RolloutError, StateError, UsageError
@@ -201,7 +202,7 @@ def main() -> None:
     os._exit(code)
 
 
-def _called(arguments: list[str]) -> object:
+def _called(arguments: list[str], proposals: Proposals) -> object:
     if sys.platform == "win32":
         hint = "on Windows, install and run it in WSL: https://learn.microsoft.com/windows/wsl"
         raise UsageError("no-windows", "rollout runs on Linux and macOS", hint=hint)
@@ -211,7 +212,7 @@ def _called(arguments: list[str]) -> object:
             raise UsageError("command-not-text", message, hint="type it again; the terminal's encoding has to be UTF-8")
     if COMPLETE in os.environ:
         return import_module("rollout.cli.completion").answer(cli, os.environ[COMPLETE])
-    return cli.main(arguments, prog_name="rollout", standalone_mode=False)
+    return cli.main(arguments, prog_name="rollout", standalone_mode=False, obj=proposals)
 
 
 def run(arguments: list[str]) -> int:
@@ -221,8 +222,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    proposals = Proposals(cli, arguments)
     try:
-        code = _called(arguments)
+        code = _called(arguments, proposals)
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:
@@ -231,7 +233,7 @@ def _run(arguments: list[str]) -> int:
         click.echo("\n".join(printable_lines(shown.getvalue(), 4000)), err=True)  # it repeats arguments
         return exc.exit_code
     except RolloutError as exc:
-        _show(exc)
+        _show(exc, proposals)
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort) as exc:
         asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
@@ -244,7 +246,7 @@ def _run(arguments: list[str]) -> int:
     except Exception as exc:  # noqa: BLE001 - a bug in rollout: print the whole traceback
         of_the_system = _of_the_system(exc)
         if of_the_system is not None:
-            _show(of_the_system)
+            _show(of_the_system, proposals)
             return of_the_system.exit_code
         traceback.print_exc()
         return INTERNAL
@@ -263,11 +265,11 @@ def _of_the_system(error: Exception) -> RolloutError | None:
     return StateError("file-unusable", f"{error.filename}: {error.strerror}", hint="check this path")
 
 
-def _show(error: RolloutError) -> None:
+def _show(error: RolloutError, proposals: Proposals) -> None:
     """The message, and on a terminal the commands that explain it."""
     for line in str(error).splitlines():
-        click.echo(f"error: {printable(line, 1000)}", err=True)
+        click.echo(proposals.carried(f"error: {printable(line, 1000)}"), err=True)
     if sys.stderr.isatty():
         of = [each.reference for each in error.problems] if isinstance(error, InputError) else [error.reference]
         for command in import_module("rollout.kubelet.explained.references").where_to_read_more(of):
-            click.echo(f"more: {command}", err=True)
+            click.echo(proposals.carried(f"more: {command}"), err=True)

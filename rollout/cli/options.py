@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
+from rollout.cli.proposals import carried, proposals_here
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
@@ -30,7 +29,8 @@ from rollout.kubelet.agent.sudo import Secret
 
 
 def echo_lines(lines: Iterable[str]) -> None:
-    """Print lines. On a terminal long ones are wrapped and indented; a pipe and a file get them whole."""
+    """Print lines for people. On a terminal long ones are wrapped and indented; a pipe and a file get them whole."""
+    lines = map(carried, lines)
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         lines = (part for line in lines for part in hanging(line, width))
@@ -96,24 +96,6 @@ _SHARED: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     project_option("journal", metavar="URL"),
 )
 
-_AGAIN = frozenset(
-    {
-        "ssh_config", "accept_new", "ask_sudo_password", "sudo_password_file", "engine", "scheduler", "certificates",
-        "kubeconfig", "state", "journal",
-    }
-)  # fmt: skip
-"""What ``_SHARED`` adds: how nodes are reached, and where the journal is."""
-
-
-def given_again() -> str:
-    """The shared options that this command line gave, each after a blank: a printed next command needs them too."""
-    context, words = click.get_current_context(), []
-    for option in context.command.params:
-        if option.name in _AGAIN and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
-            value = context.params[option.name]
-            words.append(option.opts[0] if value is True else f"{option.opts[0]} {shlex.quote(str(value))}")
-    return "".join(f" {word}" for word in words)
-
 
 class PercentOption(click.ParamType[Share]):
     """A share such as ``20%``. A bare number meant per cent, while it means nodes in a playbook: this version refuses it."""
@@ -176,9 +158,10 @@ def session_options(
         password = given_password(rest.pop("sudo_password_file"), ask=rest.pop("ask_sudo_password"))
         kubeconfig, journal = rest.pop("kubeconfig"), rest.pop("journal")
         engine = _given_engine(rest.pop("engine"), rest.pop("scheduler"), rest.pop("certificates"))
+        proposals = proposals_here()
         session = Session(
             state, ssh_config, accept_new, output, rest.get("reason", ""), password, kubeconfig, shared_journal(journal),
-            project_here().folder, engine=engine,
+            project_here().folder, engine=engine, carried=proposals.carried if proposals is not None else str,
         )  # fmt: skip
         rest.pop("reason", None)
         return command(session, **rest)

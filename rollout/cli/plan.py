@@ -15,8 +15,9 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.freezes import freeze_in
 from rollout.app.load_playbook import load_policy
 from rollout.app.plan_file import check_preflight
-from rollout.cli.options import given_again, limit_option, session_options
+from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
+from rollout.cli.proposals import say
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
 from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
 from rollout.composition.planning import make_plan, read_fleet, the_playbook
@@ -122,7 +123,7 @@ def _say_frozen(session: Session, cluster: str, fleet: FleetSnapshot) -> None:
     found = freeze_in(session.past(), cluster)
     lines = [noted_line(found)] if found else list(frozen_lines(frozen_in(fleet)))
     for line in lines:
-        click.echo(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
+        say(f"warning: {line}; apply refuses until `rollout unfreeze {cluster}`", err=True)
 
 
 def _exit_code(made: Plan, with_changes: int) -> int:
@@ -156,11 +157,11 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool,
         return
     echo_plan(made, whole=whole, context=context)
     if preflight.refused:
-        click.echo(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
-    click.echo(f"written: {printable(str(path), LONGEST_PATH)}")
-    click.echo(f"digest: {digest}")
+        say(f"preflight: {preflight_text(preflight)}; apply would refuse this plan")
+    say(f"written: {printable(str(path), LONGEST_PATH)}")
+    say(f"digest: {digest}")
     if made.nodes and not preflight.refused:
-        click.echo(f"apply it: rollout apply {shlex.quote(str(path))}{given_again()}")
+        say(f"apply it: rollout apply {shlex.quote(str(path))}")
 
 
 def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:
@@ -194,4 +195,4 @@ def show(file: Path, context: int | None, output: str) -> None:
     digest = plan_codec.digest(made)
     if not _shown_as_document(output, made, file, digest):
         echo_plan(made, whole=True, context=context)
-        click.echo(f"digest: {digest}")
+        say(f"digest: {digest}")

@@ -26,6 +26,7 @@ from rollout.app.reading import only
 from rollout.cli.commands import INTERRUPTED, told_once
 from rollout.cli.options import limit_option, reason_option, session_options
 from rollout.cli.project import cluster_option
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session, new_run_id
@@ -120,7 +121,7 @@ def _pulled(call: _Call, fleet: FleetSnapshot, chosen: tuple[str, ...]) -> int:
     ways, unread = ways_of(fleet)
     ways = {name: ways[name] for name in chosen if name in ways}
     said = f"{counted(len(call.images), 'image')} on {fold(list(ways))} ({counted(len(ways), 'node')})"
-    click.echo(f"{said}. The images stay there: rollout does not remove them.", err=call.session.output == "json")
+    say(f"{said}. The images stay there: rollout does not remove them.", err=call.session.output == "json")
     so_far = Pulled(unknown=[*unread])
     note = _noted(call)
     note(f"{said}: {', '.join(call.images)}{f'; reason: {call.session.reason}' if call.session.reason else ''}")
@@ -165,9 +166,9 @@ class _Progress:
     def __call__(self, found: TimedPull | NotPulled) -> None:
         before, self.done = self.done, self.done + 1
         if self.text and isinstance(found, TimedPull) and not found.there:
-            click.echo(printable(pull_line(found), 500), err=True)
+            say(printable(pull_line(found), 500), err=True)
         if self.text and self.done * TENTHS // self.whole > before * TENTHS // self.whole:
-            click.echo(f"{self.done} of {counted(self.whole, 'pull')}", err=True)
+            say(f"{self.done} of {counted(self.whole, 'pull')}", err=True)
 
 
 def _show(call: _Call, so_far: Pulled) -> None:
@@ -176,12 +177,12 @@ def _show(call: _Call, so_far: Pulled) -> None:
         click.echo(documents.page(pulls_document(so_far, order)))
         return
     for pull in so_far.pulls if call.watched else ():
-        click.echo(printable(pull_line(pull), 500))
+        say(printable(pull_line(pull), 500))
     for image, why, names in folded_unknown(so_far.unknown):
-        click.echo(printable(f"{fold(names)}: {image or 'nothing pulled'}: {why}", 500))
+        say(printable(f"{fold(names)}: {image or 'nothing pulled'}: {why}", 500))
     for line in conclusions(so_far.pulls, order):
-        click.echo(printable(line, 1000))
-    click.echo(_counts(so_far))
+        say(printable(line, 1000))
+    say(_counts(so_far))
 
 
 def _counts(so_far: Pulled) -> str:

@@ -13,6 +13,7 @@ from rollout.app.live_run import tell_run
 from rollout.app.past_runs import past_run
 from rollout.app.run_documents import past_run_document
 from rollout.cli.options import echo_lines, known_run, session_options
+from rollout.cli.proposals import say
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.document import report_document
 from rollout.core.presentation.pages.page import page
@@ -56,7 +57,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     if session.output == "json":
         click.echo(documents.page(report_document(story, after)))
     elif file is not None:
-        click.echo(f"report of run {story.past.order.run}: {printable(str(file), LONGEST_PATH)}")
+        say(f"report of run {story.past.order.run}: {printable(str(file), LONGEST_PATH)}")
     else:
         echo_lines((*report_lines(story, after), *afterwards_lines(summarize(story.state), after)))
     return 0

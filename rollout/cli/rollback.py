@@ -29,6 +29,7 @@ from rollout.cli.options import (
     typed_confirmation,
     yes_option,
 )
+from rollout.cli.proposals import say
 from rollout.composition.emergency_io import (
     EmergencyTerminal,
     known_revert_times,
@@ -139,7 +140,7 @@ def _emergency(session: Session, asked: EmergencyOptions, terminal: EmergencyTer
     except KeyboardInterrupt:
         if not terminal.rounds:
             raise
-        click.echo("stopped at once; run the same command again to continue", err=True)
+        say("stopped at once; run the same command again to continue", err=True)
         return 130
     finally:
         terminal.close()
@@ -167,7 +168,7 @@ def say_passed(session: Session, inventory: Inventory, plan: Plan | None) -> Non
     if rules_for(plan, inventory) or inventory.approvals is not None:
         lines = (*lines, "plans need approvals here; a rollback needs none")
     for line in lines:
-        click.echo(line, err=session.output != "text")
+        say(line, err=session.output != "text")
 
 
 def _patience(asked: Emergencies) -> float | None:
@@ -190,17 +191,17 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     order = rollback_order(source, new_run_id(), chosen if limit else None, inventory, limits, since, force=force)
     if session.output == "text":
         for line in not_reverted_lines(back, order.left_out):
-            click.echo(line)
+            say(line)
     if not order.nodes:
         return _nothing_to_revert(session, journal, source, inventory, chosen, back, order)
     say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if freeze := freeze_in(journal, order.cluster):
-        click.echo(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
+        say(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
     if session.output == "text":
         for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
-            click.echo(line)
+            say(line)
         if source.silences:
-            click.echo(
+            say(
                 "the run's silences are not lifted; they expire by themselves: "
                 + printable(", ".join(source.silences), 300)
             )
@@ -225,7 +226,7 @@ def _nothing_to_revert(
     if session.output == "json":
         click.echo(documents.line(found))
     else:
-        click.echo("nothing to revert: no node was touched")
+        say("nothing to revert: no node was touched")
     return found.exit_code
 
 
@@ -243,8 +244,11 @@ def revert_by_journal(
 
 
 def proven(session: Session, journal: Journal, state: RunState, inventory: Inventory, tools: Tools) -> int:
-    """Read every node that a rollback has reached, compare it with what the rollback promises, and print it; the exit code."""
-    asked = to_be_proven(state)
+    """Read every node that a rollback has reached, compare it with what the rollback promises, and print it; the exit code.
+
+    Nodes that left since are not read: only what is in the fleet has an address.
+    """
+    asked = {name: tx for name, tx in to_be_proven(state).items() if name in inventory.nodes}
     access = session.access(inventory, tuple(asked))
     proofs = prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
     tell_proofs(session, proofs)

@@ -36,6 +36,7 @@ from rollout.app.runs import (
 from rollout.app.runs import resume as resume_run
 from rollout.cli.cordons import lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
+from rollout.cli.proposals import say
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.operators import operator, own_logins
@@ -178,7 +179,7 @@ def _applied(
     """``fresh``: the plan was made just now over these connections."""
     changes = fleet_changes(plan, inventory, session.jumps(inventory, plan.nodes))
     for line in (*change_lines(changes), *promotion_lines(promoted(plan, changes))):
-        click.echo(line, err=session.output != "text")
+        say(line, err=session.output != "text")
     preflight = check_preflight(plan, changes)
     if preflight.refused:
         raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
@@ -196,7 +197,7 @@ def _applied(
     what = f"{counted(len(there), 'node')} of {plan.cluster} will be changed"
     with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
         words = (*does_lines(plan), *closed_lines(plan.calendars, SystemZones(), WAITS))
-        click.echo("\n".join(words), err=session.output != "text")
+        say("\n".join(words), err=session.output != "text")
         typed_confirmation(plan.cluster, what, yes=yes)
         with session.tools(
             session.journal(), plan.limits.in_flight, backends, nodes=nodes, cluster=plan.cluster
@@ -273,7 +274,7 @@ def _tell(session: Session, nothing: NothingToDo) -> int:
     if session.output == "json":
         click.echo(documents.line(nothing_document(nothing)))
     else:
-        click.echo("\n".join(nothing_lines(nothing)))
+        say("\n".join(nothing_lines(nothing)))
     return nothing.exit_code
 
 
@@ -349,8 +350,8 @@ def _release(session: Session, journal: Journal, run: str) -> int | None:
         click.echo(documents.page(RecoverDocument(run, free, still)))
         return 4 if still else 0
     for name, why in still.items():
-        click.echo(f"{name}: {why}")
-    click.echo(f"run {run} has no pending recovery; its claim was ended on {counted(len(freed) - len(still), 'node')}")
+        say(f"{name}: {why}")
+    say(f"run {run} has no pending recovery; its claim was ended on {counted(len(freed) - len(still), 'node')}")
     return 4 if still else 0
 
 
@@ -373,14 +374,14 @@ def _lift(session: Session, journal: Journal, run: str) -> int | None:
     with leased(journal, state.order.cluster, run):  # a resumed run lifts them itself, and may drain again
         lifted = lift_those_of(session, journal, inventory, state, cordoned)
     if session.output == "text":
-        click.echo(f"run {run} ended {state.ending}; for its pending recoveries: rollout resume {run}")
+        say(f"run {run} ended {state.ending}; for its pending recoveries: rollout resume {run}")
     return 0 if lifted is not None and not lifted.failed else 4
 
 
 def _show(session: Session, waiting: Sequence[Request], heading: str) -> None:
     """Print the requests of other terminals before the operator confirms."""
     for request in waiting if session.output == "text" else ():
-        click.echo(f"{heading}: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
+        say(f"{heading}: {printable(f'{request.word} by {request.who}: {request.reason}', 300)}")
 
 
 def _check_approvals(session: Session, journal: Journal, state: RunState, inventory: Inventory) -> None:
@@ -399,7 +400,7 @@ def _go_on(session: Session, journal: Journal, state: RunState, why: str, *, yes
     inventory = session.inventory_or_remembered(cluster)
     changes = changes_since(state, journal, inventory, session.jumps(inventory, state.order.nodes))
     for line in (*change_lines(changes), *field_lines(changes.fields)):
-        click.echo(line, err=session.output != "text")
+        say(line, err=session.output != "text")
     _check_approvals(session, journal, state, inventory)
     if state.order.goal is Goal.APPLY and state.halt is None and state.phase is not Phase.ENDED:
         check_not_frozen(journal, cluster)  # else nothing is applied any more: it ends what began

@@ -19,6 +19,7 @@ from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
+from rollout.cli.proposals import say
 from rollout.cli.watch_late import ask_once
 from rollout.composition.back_ends import check_backends
 from rollout.composition.plan_files import plan_in, preflight_text
@@ -72,7 +73,7 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
             check_not_held(journal, cluster, found[cluster].run)
     if turn.turn not in (Turn.HALT, Turn.END):
         if session.output == "text":
-            click.echo("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
+            say("\n".join(sequence_lines(sequence_document(sequence, found, turn))))
         left = [plans[cluster] for cluster, state in found.items() if state.progress is not ClusterProgress.DONE]
         what = f"{counted(sum(len(plan.nodes) for plan in left), 'node')} of {counted(len(left), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
@@ -81,7 +82,7 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
     _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
     if code is None and session.output == "text":
-        click.echo(f"To continue: rollout apply --sequence {printable(str(file), LONGEST_PATH)}")
+        say(f"To continue: rollout apply --sequence {printable(str(file), LONGEST_PATH)}")
     return 130 if code is None else code
 
 
@@ -193,7 +194,7 @@ class _SequenceRun:
             time.sleep(min(JOIN_SECONDS, seconds))
 
     def _tell(self, turn: NextTurn) -> None:
-        click.echo(turn_line(self.sequence, turn, self.clock.now()), err=self.session.output != "text")
+        say(turn_line(self.sequence, turn, self.clock.now()), err=self.session.output != "text")
 
     def _reason(self) -> str:
         said = f"sequence {self.sequence.name}"
@@ -233,4 +234,4 @@ def _show(session: Session, document: SequenceDocument, as_json: Callable[[Seque
     if session.output == "json":
         click.echo(as_json(document))
     else:
-        click.echo("\n".join(sequence_lines(document)))
+        say("\n".join(sequence_lines(document)))

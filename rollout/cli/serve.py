@@ -16,6 +16,7 @@ from rollout.adapters.no_journal import NoJournal
 from rollout.app.lost_controllers import watch_controllers
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
@@ -44,13 +45,13 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
 
     journal = opening(session)
     journal()  # so that the first page does not wait for it
-    click.echo(
+    say(
         "Open one of these addresses in a browser on this machine. Each works once, then a new one is printed. Ctrl-C ends it:"
     )
     who = operator() if control else ""
     with _telling(session, journal):
         plans = partial(waiting_plans, Path(), session.files())
-        serve_pages(journal, str(session.place), port, lambda line: click.echo(f"  {line}"), who, plans)
+        serve_pages(journal, str(session.place), port, lambda line: say(f"  {line}"), who, plans)
     return 0
 
 

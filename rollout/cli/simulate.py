@@ -12,6 +12,7 @@ import click
 from rollout.adapters.zones import SystemZones
 from rollout.app.simulate import foreseen_document, foreseen_lines
 from rollout.cli.project import output_option
+from rollout.cli.proposals import say
 from rollout.composition.plan_files import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text import documents
@@ -85,7 +86,7 @@ def _rehearse(path: Path, said: tuple[str, ...], at: str, output: str) -> int:
     if output == "json":
         click.echo(documents.page(foreseen_document(found)))
     else:
-        click.echo("\n".join(foreseen_lines(found)))
+        say("\n".join(foreseen_lines(found)))
     return found.exit_code or 0
 
 
@@ -116,12 +117,12 @@ def _tell(outcome: PlayOutcome, output: str) -> int:
     if output == "json":
         click.echo(documents.page(play_document(outcome)))
     else:
-        click.echo(f"seed {drawn.seed}: {len(drawn.order.nodes)} nodes, {outcome.controllers} controllers")
+        say(f"seed {drawn.seed}: {len(drawn.order.nodes)} nodes, {outcome.controllers} controllers")
         for fault in drawn.faults:
-            click.echo(f"fault: {fault}")
+            say(f"fault: {fault}")
         for line in outcome.story:
-            click.echo(printable(str(line), 400))
-        click.echo(f"ended: {outcome.ending}; {outcome.broken or 'every law was kept'}")
+            say(printable(str(line), 400))
+        say(f"ended: {outcome.ending}; {outcome.broken or 'every law was kept'}")
     return LAW_BROKEN if outcome.broken else 0
 
 
@@ -133,14 +134,14 @@ def _count(first: int, count: int, write: Path | None, output: str) -> int:
         click.echo(documents.page(tally_document(tally)))
     else:
         for name, number in rows(tally):
-            click.echo(f"{number:>12} {name}")
+            say(f"{number:>12} {name}")
         for seed, law in sorted(tally.broken.items()):
-            click.echo(f"seed {seed}: {law}; `rollout simulate --seed {seed}` prints the story")
+            say(f"seed {seed}: {law}; `rollout simulate --seed {seed}` prints the story")
     return LAW_BROKEN if tally.broken else 0
 
 
 def _progress(tally: Tally) -> None:
-    click.echo(f"\r{tally.seeds:,} seeds, {len(tally.broken)} broken, {tally.took:.0f} s", nl=False, err=True)
+    say(f"\r{tally.seeds:,} seeds, {len(tally.broken)} broken, {tally.took:.0f} s", nl=False, err=True)
 
 
 def _silent(_tally: Tally) -> None:

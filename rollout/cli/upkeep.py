@@ -23,6 +23,7 @@ from rollout.app.reading import only, read_receipts
 from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.cli.options import echo_lines, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.frozen import dataclass
@@ -89,7 +90,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
         held, dirty = holders(reports), littered(reports)
         both = {**dirty, **held}
         for line in what_is_held(journal, cluster, reports, held, dirty):
-            click.echo(line, err=session.output == "json")
+            say(line, err=session.output == "json")
         typed_confirmation(cluster, f"{cluster} will be unlocked, {counted(len(both), 'node')} released", yes=yes)
         _check_holder(journal, cluster, force=force)  # a run may have started before the confirmation
         journal.unlock(cluster, Note(time.time(), operator(), f"unlocked: {session.reason}"))
@@ -102,7 +103,7 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     if session.output == "json":
         click.echo(documents.page(found))
     else:
-        click.echo("\n".join(unlocked_lines(found)))
+        say("\n".join(unlocked_lines(found)))
     return 4 if found.no_answer or found.not_released else 0
 
 
@@ -202,8 +203,8 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
         return 4 if failed else 0
     for reason, names in folded({each.node: f"{each.message} [{each.reference}]" for each in failed}).items():
         said = printable(for_all(reason, names), 300)
-        click.echo(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {said}")
-    click.echo(f"forgotten: {counted(len(done), 'node')}")
+        say(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {said}")
+    say(f"forgotten: {counted(len(done), 'node')}")
     return 4 if failed else 0
 
 

@@ -20,6 +20,7 @@ from rollout.app.ports import Journal, Observer
 from rollout.app.run_documents import no_controller_document
 from rollout.cli.control import named_run, run_argument
 from rollout.cli.options import session_options
+from rollout.cli.proposals import say
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
 from rollout.core.model.regions import RegionStanding
@@ -48,7 +49,7 @@ def watch(session: Session, run: str) -> int:
     with ended_by_signals(), session.observers() as observers, _keys(journal, name, observers) as keys:
         state = _followed(journal, name, observers, keys)
     if keys and keys.left:
-        click.echo(f"run {name} goes on without this terminal: `rollout watch {name}` shows it again")
+        say(f"run {name} goes on without this terminal: `rollout watch {name}` shows it again")
         return 0
     if state is None or state.phase is not Phase.ENDED:
         _tell_no_controller(session, journal, state or replay(journal, name))
@@ -79,7 +80,7 @@ def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> 
         return
     summary = summarize(state)
     after = afterwards(journal, state, SystemClock().now())
-    click.echo("\n".join((*summary_lines(summary, after), *attendance_lines(summary, after))), err=True)
+    say("\n".join((*summary_lines(summary, after), *attendance_lines(summary, after))), err=True)
 
 
 # The keys.

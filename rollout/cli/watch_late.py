@@ -20,6 +20,7 @@ from rollout.app.ports import Journal
 from rollout.app.rollbacks import rollback_order, since_run
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
+from rollout.cli.proposals import say
 from rollout.cli.rollback import revert_by_journal, say_passed
 from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
@@ -97,7 +98,7 @@ def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatch
 
 
 def _say_away(error: StateError) -> None:
-    click.echo(f"{error}; trying again", err=True)
+    say(f"{error}; trying again", err=True)
 
 
 def _acted(session: Session, journal: Journal, watcher: LateWatcher, found: LateRound) -> int:

@@ -70,7 +70,10 @@ class EmergencyTerminal:
         reports = read_receipts(access, self._connections, READERS, heard, self.session.traces.keep)
         if not self.rounds:  # told once, before the confirmation
             for line in frozen_lines({name: report.frozen for name, report in reports.items()}):
-                _print(f"{line}; {PASSES}", sys.stdout if self.session.output == "text" else sys.stderr)
+                _print(
+                    self.session.carried(f"{line}; {PASSES}"),
+                    sys.stdout if self.session.output == "text" else sys.stderr,
+                )
         return EmergencyReadings(reports, ended[0] - began)
 
     def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
@@ -153,7 +156,7 @@ class EmergencyTerminal:
             _print(documents.line(self._document(what)))
         else:
             for line in self._lines(what):
-                _print(line)
+                _print(self.session.carried(line))
 
     def _lines(self, what: Told) -> Iterable[str]:
         cluster = self.inventory.cluster
@@ -234,7 +237,7 @@ def tell_proofs(session: Session, proofs: Sequence[NodeProof]) -> None:
             _print(documents.line(document))
     elif proofs:
         for line in proof_lines(proofs):
-            _print(line)
+            _print(session.carried(line))
 
 
 def known_revert_times(session: Session, cluster: str) -> RevertTimes | None:

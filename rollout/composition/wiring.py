@@ -80,6 +80,9 @@ class Session:
     engine: DaskEngine | None = None  # ``None``: this process reaches the nodes
     label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
     interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
+    carried: Callable[[str], str] = field(
+        default=str, compare=False
+    )  # repeats this call's options in proposed commands
     opened: list[SqlJournal] = field(default_factory=list, compare=False)  # the journal, once it is open
 
     @cached_property
@@ -163,7 +166,9 @@ class Session:
             lenient.nodes().close()
         except UsageError as error:
             way = "over this machine's SSH, for regions in `controllerSsh` of the inventory"
-            _say(f"no engine ({error}); continuing {way}; `--engine embedded` reaches every node from here")
+            _say(
+                self.carried(f"no engine ({error}); continuing {way}; `--engine embedded` reaches every node from here")
+            )
             return replace(lenient, engine=replace(self.engine, strict=False, is_away=True))
         return lenient
 
@@ -249,7 +254,7 @@ class Session:
             if (reader := reader_of(self.state)) is not None:
                 return reader
         if self.shared is not None and self._is_there():
-            return self._journal(lambda said: _say(f"warning: {said}"))
+            return self._journal(lambda said: _say(self.carried(f"warning: {said}")))
         return self.past()
 
     def journal_if_any(self) -> Journal:
@@ -271,13 +276,13 @@ class Session:
         if self.engine is not None:
             if self.engine.strict:
                 for notice in self.engine.check_workers(self._scheduler, access):
-                    _say_once(notice)
+                    _say_once(self.carried(notice))
             return access
         problems = refused_routes(self.resolver, access.targets.values())
         for problem in problems[:_MOST_SAID]:
-            _say(str(problem))
+            _say(self.carried(str(problem)))
         if len(problems) > _MOST_SAID:
-            _say(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all")
+            _say(self.carried(f"… and {len(problems) - _MOST_SAID} more; `rollout check` lists them all"))
         return access
 
     def _regions_of(self, nodes: Nodes) -> Callable[[], Sequence[RegionStanding]]:
@@ -301,14 +306,14 @@ class Session:
         if self.output == "json":
             yield (JsonProgress(sys.stdout),)
         elif self.label:
-            yield (PlainProgress(sys.stdout, f"{self.label}: "),)
+            yield (PlainProgress(sys.stdout, f"{self.label}: ", self.carried),)
         elif shows_live(sys.stdout):
             from rollout.adapters.live import LiveProgress  # what draws takes 0.03 s to import
 
-            with closing(LiveProgress(sys.stdout)) as display:
+            with closing(LiveProgress(sys.stdout, self.carried)) as display:
                 yield (display,)
         else:
-            yield (PlainProgress(sys.stdout),)
+            yield (PlainProgress(sys.stdout, carried=self.carried),)
 
     @contextmanager
     def notices(self, journal: Journal) -> Iterator[tuple[NoticeSender, ...]]:
@@ -316,7 +321,7 @@ class Session:
         try:
             sender = notice_sender(journal)
         except RolloutError as error:
-            _say(f"no notices are sent: {error}")
+            _say(self.carried(f"no notices are sent: {error}"))
             sender = None
         if sender is None:
             yield ()
@@ -374,7 +379,7 @@ class Session:
                     reason=self.reason,
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
-                    notice=_say,
+                    notice=lambda words: _say(self.carried(words)),
                     zones=SystemZones(),
                     regions=self._regions_of(connections),
                     keep=self.traces.keep,

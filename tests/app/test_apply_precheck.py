@@ -58,6 +58,20 @@ def test_of_a_large_first_wave_a_few_nodes_are_enough(site: Site) -> None:
     assert look_before(plan, access_to(*names), site.nodes, site.journal).one_is_open, "the last node is read too"
 
 
+@pytest.mark.parametrize("left", NAMES)
+def test_a_node_that_left_is_not_read(site: Site, left: str) -> None:
+    """Its name stands in a wave of the plan, and nothing is known of how it is reached."""
+    there = access_to(*(name for name in NAMES if name != left))
+    site.nodes.says |= {(name, "status"): answer("status", *well(), holds(OLD)) for name in NAMES}
+    assert look_before(SMALL, there, site.nodes, site.journal).answer() is PlanDecision.BEGIN
+    site.nodes.says.clear()
+    site.apply()
+    site.nodes.asked.clear()
+    found = look_before(SMALL, there, site.nodes, site.journal)
+    assert found.answer() is PlanDecision.ALREADY_APPLIED
+    assert {name for name, _ in site.nodes.asked} == set(found.nodes) == set(there.targets)
+
+
 def test_the_connections_are_kept_for_the_run(site: Site) -> None:
     look_before(SMALL, ACCESS, site.nodes, site.journal)
     assert site.nodes.released == []

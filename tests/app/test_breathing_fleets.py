@@ -16,7 +16,7 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.following import replay
-from rollout.app.ports import Target
+from rollout.app.ports import Target, Worker
 from rollout.app.rollbacks import rollback_order
 from rollout.app.runs import Tools, changes_since, check_plan, resumable, resume, start_apply, start_revert
 from rollout.core.model.fleet_changes import GONE, REPLACED, FleetChanges
@@ -26,10 +26,11 @@ from rollout.core.model.playbook import ALL_CAUSES, Budget, Cause, Limits, Scope
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.plans.fleet_comparison import change_lines
 from rollout.core.presentation.summary import exit_code
+from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.laws import broken_laws
-from rollout.core.run.state import Ending, NodeState, RunState, Verb
+from rollout.core.run.state import Ending, NodeState, Rehearsal, RunState, Verb
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError, Problem, UsageError
 from tests.app.agents import SILENT, Agents, access_to, answer
@@ -286,6 +287,11 @@ def sound(cluster: Cluster, end: RunState, at_start: set[str], told: Counter[str
     if not any(record.cause for record in end.nodes.values()):
         shown = end.halt is not None and end.halt.reference == "nothing-shown"
         assert end.ending is Ending.DONE or shown, end.halt
+        if shown:
+            assert end.halt is not None
+            unshown = {plan.nodes[name].group for name in names_in(end.halt.message)}
+            confirmed = {plan.nodes[name].group for name, words in cluster.machines.asked if words["verb"] == "confirm"}
+            assert not unshown & confirmed, end.halt
         if end.ending is Ending.DONE:
             assert states.keys() <= {NodeState.CONFIRMED, NodeState.GONE}
             assert exit_code(end) == 0
@@ -389,6 +395,71 @@ def test_a_confirmed_node_that_left_is_gone_and_is_read_when_it_is_back(tmp_path
     back = replace(away, nodes={**there, "n1": Node("n1", "n1", "r", "z")})
     end = resume(again, ACCESS, site.tools(), changes=changes_since(again, site.journal, back, {}))
     assert (end.ending, {record.state for record in end.nodes.values()}) == (Ending.DONE, {NodeState.CONFIRMED})
+
+
+class DiesInTheSoak(Site):
+    """The controller is killed when the canary, n1, is measured after its confirm."""
+
+    soaks = True
+
+    def submit(self, worker: Worker, command: Command) -> None:
+        super().submit(worker, command)
+        confirmed = self.nodes.agents["n1"].state == "confirmed" if "n1" in self.nodes.agents else False
+        if self.soaks and confirmed and isinstance(command, Ask) and command.verb is Verb.MEASURE:
+            raise KilledError
+
+
+def gone_in_the_soak(tmp_path: Path, plan: Plan) -> RunState:
+    """The controller dies in the soak of the canary, n1, which then leaves; the end of the resumed run."""
+    site = DiesInTheSoak(SqlJournal(tmp_path))
+    with pytest.raises(KilledError):
+        start_apply(plan, ACCESS, site.tools())
+    site.answers, site.soaks = [], False
+    state = replay(site.journal, "r1")
+    assert state.nodes["n1"].state is NodeState.CONFIRMED
+    there = {name: Node(name, name, "r", "z") for name in ("n2", "n3")}
+    away = Inventory("c", "v1.34.2", there, {}, (), "d")
+    changes = changes_since(state, site.journal, away, {})
+    return resume(state, access_to("n2", "n3"), site.tools(), changes=changes)
+
+
+def test_a_node_that_was_confirmed_before_it_left_has_shown_its_kind(tmp_path: Path) -> None:
+    end = gone_in_the_soak(tmp_path, THREE)
+    assert (end.ending, end.halt, end.nodes["n1"].state) == (Ending.DONE, None, NodeState.GONE)
+    assert {end.nodes[name].state for name in ("n2", "n3")} == {NodeState.CONFIRMED}
+    assert exit_code(end) == 0
+
+
+def test_a_node_that_was_rehearsed_and_confirmed_before_it_left_has_shown_its_kind(tmp_path: Path) -> None:
+    end = gone_in_the_soak(tmp_path, replace(THREE, rehearsal=True))
+    assert (end.ending, end.halt, end.nodes["n1"].state) == (Ending.DONE, None, NodeState.GONE)
+
+
+def test_a_node_that_left_before_its_rehearsal_has_not_shown_its_kind(tmp_path: Path) -> None:
+    """n1 is confirmed and waits for its rehearsal while n2, of another kind, is changed. n3 is of the kind of n1."""
+    nodes = {
+        name: replace(node, group="g2" if name == "n2" else "g1", wave=int(name == "n3"))
+        for name, node in THREE.nodes.items()
+    }
+    waves = (Wave("canary", ("n1", "n2"), 1.0), Wave("rest", ("n3",), 1.0))
+    plan = replace(
+        THREE, groups=(G1, G2), nodes=nodes, waves=waves, rehearsal=True, limits=replace(THREE.limits, in_flight=1)
+    )
+    site = at(tmp_path)
+    site.dies_at = ("n2", Verb.APPLY)
+    with pytest.raises(KilledError):
+        start_apply(plan, ACCESS, site.tools())
+    site.answers, site.dies_at = [], None
+    state = replay(site.journal, "r1")
+    assert (state.nodes["n1"].state, state.nodes["n1"].rehearsal) == (NodeState.CONFIRMED, Rehearsal.NONE)
+    there = {name: Node(name, name, "r", "z") for name in ("n2", "n3")}
+    changes = changes_since(state, site.journal, Inventory("c", "v1.34.2", there, {}, (), "d"), {})
+    end = resume(state, access_to("n2", "n3"), site.tools(), changes=changes)
+    assert end.halt is not None
+    assert end.halt.message.endswith(
+        "n1: 1 node not rehearsed (no longer in the fleet), and no other node of the same kind was changed"
+    )
+    assert end.nodes["n3"].state is NodeState.PENDING
 
 
 def test_a_node_that_refuses_because_it_is_another_machine_is_charged_to_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.progress import PlainProgress
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, Nodes, Ran, Worker
+from rollout.app.reading import access_to
 from rollout.app.runs import Tools
 from rollout.cli.main import run as command
 from rollout.composition import wiring
@@ -39,7 +39,7 @@ from rollout.core.run.events import Event
 from rollout.core.run.state import Verb
 from rollout.core.text.nodesets import expand
 from rollout.kubelet.node import layout
-from tests.app.agents import CONFIG, MACHINE, access_to
+from tests.app.agents import CONFIG, MACHINE
 from tests.app.site import NAMES, SMALL, KilledError, fleet
 from tests.app.stacked_agents import StackedAgents, StackedNode
 from tests.app.test_node_worker import CHANGE
@@ -191,18 +191,19 @@ class Outside:
 
     @contextmanager
     def tools(self, session: Session, journal: Journal, nodes: Nodes | None) -> Iterator[Tools]:
-        yield Tools(
-            journal=journal,
-            engine=self,
-            nodes=nodes or self.nodes,
-            local=self,
-            clock=self,
-            observers=(PlainProgress(sys.stdout),) if session.output == "text" else (),
-            interrupted=lambda: False,
-            who="me@here",
-            reason=session.reason,
-            new_run_id=wiring.new_run_id,
-        )
+        with session.observers() as shown:
+            yield Tools(
+                journal=journal,
+                engine=self,
+                nodes=nodes or self.nodes,
+                local=self,
+                clock=self,
+                observers=shown if session.output == "text" else (),
+                interrupted=lambda: False,
+                who="me@here",
+                reason=session.reason,
+                new_run_id=wiring.new_run_id,
+            )
 
 
 @dataclass
@@ -483,23 +484,27 @@ class Typed:
         assert told == wanted, (told, wanted, self.done)
 
 
-def at_start(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
-    """Nodes that no run has changed, and an empty journal in ``folder``."""
-    dice = Random(seed)  # noqa: S311 - reproducible
-    nodes = StackedAgents({name: StackedNode({CONFIG: content(1)}) for name in NAMES})
-    outside = Outside(nodes)
+def put_behind_the_commands(outside: Outside, now: Callable[[], Inventory], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``now``: the inventory when a command reads it."""
 
-    def access(_self: Session, _inventory: Inventory, names: Sequence[str]) -> NodeAccess:
-        return access_to(*names)
+    def access(_self: Session, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
+        return access_to(inventory, "program", tuple(names))
 
     def tools(session: Session, journal: Journal, *_rest: object, **more: Any) -> AbstractContextManager[Tools]:
         return outside.tools(session, journal, more.get("nodes"))
 
-    monkeypatch.setattr(Session, "nodes", lambda _self: nodes)
+    monkeypatch.setattr(Session, "nodes", lambda _self: outside.nodes)
     monkeypatch.setattr(Session, "access", access)
-    monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: planned_fleet())
-    monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: planned_fleet())
+    monkeypatch.setattr(Session, "inventory", lambda _self, _cluster: now())
+    monkeypatch.setattr(Session, "inventory_or_remembered", lambda _self, _cluster: now())
     monkeypatch.setattr(Session, "tools", tools)
+
+
+def at_start(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Nodes that no run has changed, and an empty journal in ``folder``."""
+    dice = Random(seed)  # noqa: S311 - reproducible
+    outside = Outside(StackedAgents({name: StackedNode({CONFIG: content(1)}) for name in NAMES}))
+    put_behind_the_commands(outside, planned_fleet, monkeypatch)
     return Typed(dice, folder, outside, keep=dice.choice((1, 2, 3, 9)))
 
 

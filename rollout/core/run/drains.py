@@ -52,7 +52,7 @@ def was_skipped(record: NodeRecord) -> bool:
 
 
 def has_left(record: NodeRecord) -> bool:
-    """Whether it left the fleet: what it showed of its change is not enough for the others."""
+    """Whether it left the fleet."""
     return record.state is NodeState.GONE
 
 
@@ -95,6 +95,12 @@ def left_behind(record: NodeRecord) -> tuple[str, ...]:
     return tuple(words for words in record.leftovers if record.cordoned and words.startswith(_LEFT))
 
 
+def has_shown(order: Order, name: str, record: NodeRecord) -> bool:
+    """Whether it has shown the change of its kind. A node that left has, if it was confirmed and, where that is due, rehearsed."""
+    rehearsed = not order.rehearsal or order.nodes[name].wave > 0 or record.rehearsal is Rehearsal.DONE
+    return record.state is NodeState.CONFIRMED or (has_left(record) and record.shown and rehearsed)
+
+
 def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
     """Nodes of a wave that were left alone, of kinds that have no changed node yet but have nodes in later waves.
 
@@ -104,6 +110,6 @@ def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[st
     skipped = [n for n in order.waves[wave].nodes if any(skipped_for(nodes[n]) for skipped_for in reasons)]
     if not skipped:
         return []
-    shown = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.CONFIRMED}
+    shown = {order.nodes[name].kind for name, record in nodes.items() if has_shown(order, name, record)}
     to_come = {order.nodes[name].kind for name, record in nodes.items() if record.state is NodeState.PENDING}
     return [name for name in skipped if order.nodes[name].kind in to_come - shown]

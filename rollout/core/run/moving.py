@@ -61,6 +61,8 @@ def transition(
         changes |= _entering(builder, name, record, found.to)
     if record.state in BROKEN and record.cordoned:  # others may have got the room of its cordon
         changes["uncordons"] = max(record.uncordons, 1)
+    if found.to not in _NOTHING_NEW:
+        changes["shown"] = found.to is NodeState.CONFIRMED
     if _counts_anew(record, trigger, found.to):
         changes["since"] = builder.now
     if trigger is Trigger.RESUMED:
@@ -233,6 +235,9 @@ _GOOD_NEWS = frozenset(
     }
 )  # fmt: skip
 """Triggers with messages that do not replace the recorded message of the node's last failure."""
+
+_NOTHING_NEW = frozenset({NodeState.UNKNOWN, NodeState.UNREACHABLE, NodeState.GONE})
+"""States that do not say whether the node has its change."""
 
 _GOING_BACK = {NodeState.UNKNOWN, NodeState.CONFIRMED, NodeState.REVERTING}
 _UNTOUCHED = frozenset({NodeState.PENDING, NodeState.REFUSED, NodeState.SKIPPED, NodeState.GONE})

@@ -150,6 +150,8 @@ def _shows_nothing(builder: StateBuilder) -> bool:
     if names:
         wave = builder.state.order.waves[builder.state.wave].name
         why = f"{counted(len(names), 'node')} left unchanged ({_what_for(builder, names)}), and no other node of the same kind was changed"
+        if any(builder.record(name).shown for name in names):
+            why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
         halt(builder, Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
     return bool(names)
 

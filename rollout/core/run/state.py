@@ -204,6 +204,7 @@ class NodeRecord:
     * ``pod_starts``: the pods known to have started on it since its last apply; ``None``: not known.
     * ``pulls_done``: the image pulls known to have succeeded on it since then; ``None``: not known.
     * ``touched``: an apply was sent to it and no later read has found it untouched. What vanishes then may be our doing.
+    * ``shown``: it was confirmed, and as far as is known it has its change since, though it may not answer or have left.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
@@ -243,6 +244,7 @@ class NodeRecord:
     armed_at: float = 0.0
     away_at: float = 0.0
     touched: bool = False
+    shown: bool = False
 
 
 class Ending(StrEnum):

@@ -1,0 +1,100 @@
+"""Commands that a text proposes, with the options of this command line: they reach the same nodes and the same journal.
+
+A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say`` and the printing of
+errors add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
+too, so they are not repeated. Documents for programs are printed with ``click.echo``, as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import click
+
+from rollout.core.text.terminal import LONGEST_PATH, printable
+
+REPEATED = frozenset(
+    {
+        "ssh_config", "accept_new", "ask_sudo_password", "sudo_password_file", "engine", "scheduler", "certificates",
+        "kubeconfig", "state", "journal",
+    }
+)  # fmt: skip
+"""Options that say how nodes are reached, and where the journal is."""
+
+_PROPOSED = re.compile(r"(?<![\w/.-])rollout(?P<words>(?: [a-z][a-z-]*)+)(?P<rest>[^`;\n]*)")
+"""A proposed command ends at a backtick, a semicolon or the end of the line."""
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """``arguments``: this command line, without the program."""
+
+    program: click.Group
+    arguments: Sequence[str]
+
+    @cached_property
+    def given(self) -> Mapping[str, str]:
+        """Name of an option in ``REPEATED`` that was given → the words that give it again, quoted for a shell."""
+        command: click.Command = self.program
+        rest, found = list(self.arguments), dict[str, str]()
+        context = None
+        while True:
+            context = click.Context(command, parent=context, **command.context_settings)
+            try:
+                values, rest, _ = command.make_parser(context).parse_args(rest)
+            except click.UsageError:
+                return found
+            for option in command.params:
+                if option.name in REPEATED and option.name in values:
+                    value = printable(str(values[option.name]), LONGEST_PATH)
+                    is_flag = isinstance(option, click.Option) and option.is_flag
+                    found[option.name] = option.opts[0] if is_flag else f"{option.opts[0]} {shlex.quote(value)}"
+            below = command.get_command(context, rest[0]) if isinstance(command, click.Group) and rest else None
+            if below is None:
+                return found
+            command, rest = below, rest[1:]
+
+    def carried(self, text: str) -> str:
+        """``text`` with these options in each command that it proposes, right after the command's name."""
+        return _PROPOSED.sub(self._again, text) if "rollout " in text and self.given else text
+
+    def _again(self, proposed: re.Match[str]) -> str:
+        words, command, depth = proposed["words"].split(), self.program, 0
+        while isinstance(command, click.Group) and depth < len(words):
+            below = command.get_command(click.Context(command), words[depth])
+            if below is None:
+                break
+            command, depth = below, depth + 1  # type: ignore[assignment]
+        if not depth:  # the word "rollout" in a sentence, which may propose a command further on
+            return f"rollout{self.carried(proposed[0].removeprefix('rollout'))}"
+        rest = "".join(f" {word}" for word in words[depth:]) + proposed["rest"]
+        mine, _, more = rest.partition(" rollout ")  # two commands in one sentence
+        more = more and self.carried(f" rollout {more}")
+        has = set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", mine))
+        again = [
+            self.given[option.name]
+            for option in command.params
+            if option.name in self.given and not has.intersection(option.opts)
+        ]
+        return " ".join(["rollout", *words[:depth], *again]) + mine + more
+
+
+def proposals_here() -> Proposals | None:
+    """Those of the command that runs now; ``None``: it was not called by ``rollout`` itself."""
+    context = click.get_current_context(silent=True)
+    return context.find_object(Proposals) if context is not None else None
+
+
+def carried(text: str) -> str:
+    """``Proposals.carried`` of the command that runs now."""
+    here = proposals_here()
+    return here.carried(text) if here is not None else text
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text for people."""
+    click.echo(carried(text), err=err, nl=nl)

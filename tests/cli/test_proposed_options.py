@@ -1,0 +1,188 @@
+"""Each command that a text proposes has the options of the command line that printed it, and parses with them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from rollout.adapters.journal import SqlJournal
+from rollout.cli.main import COMMANDS, cli
+from rollout.cli.proposals import REPEATED, Proposals
+from rollout.composition.wiring import Session
+from tests.app.site import SMALL
+from tests.cli.test_leavers import Fleet, made, write_plan
+from tests.cli.test_plan import KUBECONFIG, OPTIONS
+from tests.places import ROOT
+
+SOURCE = ROOT / "rollout"
+PROPOSED = re.compile(r"(?<![\w/.-])rollout ([a-z](?:(?! rollout )[^`;)\n])*)")
+
+
+def words_of(options: dict[str, str]) -> list[str]:
+    return [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value) if word]
+
+
+def typed(proposed: str) -> tuple[click.Command, click.Context] | None:
+    """The command that these words call, parsed by click; ``None``: they are no command."""
+    try:
+        words = shlex.split(proposed)
+    except ValueError:  # an apostrophe in the sentence around it
+        words = shlex.split(proposed.rpartition("'")[0])
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words:
+        below = command.get_command(click.Context(command), words[0])
+        if below is None:
+            break
+        command, words = below, words[1:]
+    if command is cli:
+        return None
+    return command, command.make_context(command.name, words, resilient_parsing=True)
+
+
+def check(text: str, options: dict[str, str]) -> int:
+    """How many commands ``text`` proposes. Each has each of the options that it accepts, once, with the value given."""
+    count = 0
+    for sentence in PROPOSED.findall(text):
+        proposed = sentence.rstrip(".,")
+        found = typed(proposed)
+        if found is None:
+            continue
+        command, context = found
+        takes = {option.name: option for option in command.params if option.name in options}
+        for name, option in takes.items():
+            assert str(context.params[name]) == (options[name] or "True"), (name, proposed)
+            assert len(re.findall(rf"(?<!\S){option.opts[0]}(?!\S)", proposed)) == 1, (name, proposed)
+        count += 1
+    return count
+
+
+ALL = Proposals(cli, ["status", *words_of(OPTIONS)])
+
+
+def texts() -> Iterator[str]:
+    """Every text in the program that may propose a command; what is put into it is ``X``."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)  # type: ignore[misc]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+                yield node.value
+
+
+def test_each_text_of_the_program_proposes_commands_with_the_options_that_were_given() -> None:
+    found = Counter(
+        check(
+            ALL.carried(line),
+            {name: value for name, value in OPTIONS.items() if f"--{name.replace('_', '-')}" not in line},
+        )
+        for text in texts()
+        for line in text.splitlines()
+        if "rollout " in line and "rollout runs on " not in line
+    )
+    assert sum(count * times for count, times in found.items()) > 150
+
+
+def test_every_command_is_proposed_with_what_it_accepts() -> None:
+    proposed = "\n".join(f"next: `rollout {name}`" for name in COMMANDS)
+    assert check(ALL.carried(proposed), OPTIONS) == len(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("To undo: rollout rollback r1", "To undo: rollout rollback --state 'my two' r1"),
+        ("`rollout resume r1` or `rollout runs`", "`rollout resume --state 'my two' r1` or `rollout runs --state 'my two'`"),
+        ("rollout status --state other r1", "rollout status --state other r1"),
+        ("rollout plan show p.json", "rollout plan show p.json"),
+        ("see rollout status and rollout verify --cluster c", "see rollout status --state 'my two' and rollout verify --state 'my two' --cluster c"),
+        ("no rollout here, and no rollout of it", "no rollout here, and no rollout of it"),
+        ("use that rollout version, or: rollout runs", "use that rollout version, or: rollout runs --state 'my two'"),
+        ("/var/lib/rollout status", "/var/lib/rollout status"),
+    ],
+)  # fmt: skip
+def test_where_the_options_stand(text: str, wanted: str) -> None:
+    assert Proposals(cli, ["apply", "p.json", "--state", "my two"]).carried(text) == wanted
+
+
+def test_what_was_not_typed_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROLLOUT_STATE", "elsewhere")
+    for words in (["status"], ["status", "--no-such-option"], ["no-such-command", "--state", "two"], []):
+        assert Proposals(cli, words).carried("rollout resume r1") == "rollout resume r1"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """Its journal is a file in the place of the shared one."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("my ssh_config", ""), ("sudo password", "secret\n"), ("kube config", KUBECONFIG)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    monkeypatch.setattr(Session, "_journal", lambda _session, _doubt=None: SqlJournal(tmp_path / "shared"))
+    monkeypatch.setattr(Session, "_is_there", lambda _session: True)
+    return made(tmp_path, monkeypatch)
+
+
+def test_what_is_proposed_can_be_typed(fleet: Fleet) -> None:
+    """Each command that prints proposals, with every option that says how nodes are reached and where the journal is."""
+    given = words_of({name: value for name, value in OPTIONS.items() if name != "state"})
+    options = {**OPTIONS, "state": str(fleet.folder / "state")}
+    file = write_plan(fleet.folder)
+    cluster = ("--cluster", SMALL.cluster)
+    found: Counter[str] = Counter()
+
+    def types(*words: str, dies_at: int = -1) -> None:
+        _, told = fleet.type(*words, *given, dies_at=dies_at)
+        found[words[0]] += check(told, options)
+
+    types("status")
+    types("apply", file, "--yes", dies_at=6)
+    types("apply", file, "--yes")
+    fleet.changes("n3")
+    for words in (("status",), ("report",), ("runs",), ("recover", "--yes"), ("resume", "--yes"), ("resume", "--yes")):
+        types(*words)
+    types("apply", file, "--yes")
+    fleet.machine("n2").files.clear()
+    types("rollback", "no-such-run")
+    types("rollback", *cluster, "--emergency", "--yes")
+    types("status")
+    types("unlock", *cluster, "--yes", "--reason", "why")
+    assert {name for name, count in found.items() if count} >= {"apply", "status", "report", "resume", "rollback"}, (
+        found
+    )
+
+
+RAW = {
+    "proposals.py": 1,
+    "metrics.py": 1,
+    "schema.py": 1,
+    "plan.py": 2,
+    "commands.py": 1,
+    "sequence.py": 1,
+    "main.py": 4,
+}
+"""Where ``click.echo`` prints what is neither a document nor a text for people: how often."""
+
+
+def test_texts_for_people_are_printed_in_one_place() -> None:
+    """``click.echo`` prints documents; ``say`` and ``echo_lines`` print texts."""
+    found: Counter[str] = Counter()
+    for file in sorted((SOURCE / "cli").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":
+                found[file.name] += not ast.unparse(node.args[0]).startswith(("documents.page", "documents.line"))
+    assert +found == Counter({**RAW, "options.py": 1}), "print a text with `say`, so that its proposals can be typed"
+
+
+def test_the_options_are_those_of_the_command_line() -> None:
+    apply = cli.get_command(click.Context(cli), "apply")
+    assert apply is not None
+    assert {option.name for option in apply.params} >= REPEATED
