@@ -53,11 +53,16 @@ def test_a_live_controller_is_not_mentioned(
     assert abs(datetime.fromisoformat(str(found["heartbeat"])).timestamp() - time.time()) < 3600
 
 
+def to_continue(folder: Path) -> str:
+    """The proposal, with the option of the command that prints it."""
+    return f"  To continue: rollout resume --state {folder / 'state'} r1\n"
+
+
 def test_a_run_without_a_controller_is_reported_with_the_command_to_continue(
     journal: SqlJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = told(tmp_path, capsys)
-    assert "  no controller is at work on this run\n  To continue: rollout resume r1\n" in out
+    assert "  no controller is at work on this run\n" + to_continue(tmp_path) in out
     nobody: dict[str, object] = {"alive": False, "host": None, "pid": None, "heartbeat": None, "regions": []}
     assert document(tmp_path, capsys) == nobody
 
@@ -94,7 +99,7 @@ def test_a_killed_controller_is_not_alive(
     subprocess.run([sys.executable, "-c", code], check=False)
     out = told(tmp_path, capsys)
     assert "  no controller is at work on this run: the last heartbeat came " in out
-    assert "  To continue: rollout resume r1\n" in out
+    assert to_continue(tmp_path) in out
     assert document(tmp_path, capsys)["alive"] is False
 
     at = str(tmp_path / "state")
