@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.following import attendance, followed_by, late_of, rolled_back_directly, silences_left
+from rollout.app.following import attendance, followed_by, late_of, playbook_of, rolled_back_directly, silences_left
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
 from rollout.core.presentation.summary_text import Afterwards
@@ -31,7 +31,7 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
-        followed_by=followed_by(journal, run),
+        followed_by=followed_by(journal, run), playbook=playbook_of(journal, run),
         is_rolled_back=_is_rolled_back(state, {name for names in back.values() for name in names}),
     )  # fmt: skip
 

@@ -37,6 +37,11 @@ def plan_of(header: RunHeader) -> Plan | None:
         return None
 
 
+def playbook_of(journal: PastRuns, run: str) -> str:
+    """The playbook of a run's plan; ``""`` for a rollback."""
+    return plan_codec.selection_in(journal.header(run).plan)[0]
+
+
 LOOK_EVERY = 0.5
 """Seconds between two looks into the journal of a run that is followed."""
 

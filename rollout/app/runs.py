@@ -16,6 +16,7 @@ from rollout.app.following import (
     headers_of,
     highest_seen,
     last_that_acted,
+    playbook_of,
 )
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
@@ -33,7 +34,7 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
 from rollout.core.presentation.summary import RunSummary
-from rollout.core.presentation.summary_text import plan_again
+from rollout.core.presentation.summary_text import SAME_SETTINGS, plan_again
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Approved, Event, FleetRead, Resumed
 from rollout.core.run.journal_codec import encode_order
@@ -220,7 +221,8 @@ def resumable(journal: Journal, run: str) -> RunState:
         owed = state.ending is Ending.DONE and any(record.owed for record in state.nodes.values())
         again = fold(need_a_plan(state))
         plan = (
-            f"`{plan_again(state.order.cluster, again)}` plans the nodes without the change again"
+            f"`{plan_again(state.order.cluster, again, playbook_of(journal, run))}` plans the nodes without the change again, "
+            f"{SAME_SETTINGS}"
             if again
             else "plan again"
         )
@@ -248,7 +250,9 @@ def _newest(journal: Journal, run: str) -> RunState:
     if newest.order.run != run:
         other = newest.order.run
         ended = newest.ending is Ending.DONE
-        hint = f"plan again: rollout plan --cluster {newest.order.cluster}" if ended else f"`rollout resume {other}`"
+        playbook, limit = plan_codec.selection_in(journal.header(run).plan)
+        again = plan_again(newest.order.cluster, limit, playbook)
+        hint = f"plan again, {SAME_SETTINGS}: {again}" if ended else f"`rollout resume {other}`"
         raise StateError(
             "superseded", f"run {run} was followed by {other}{', which is done' if ended else ''}", hint=hint
         )

@@ -45,7 +45,7 @@ class Afterwards:
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``followed_by``: the newest later
-    run of the cluster; empty if there is none.
+    run of the cluster; empty if there is none. ``playbook``: of the run's plan; empty if it is not known.
     """
 
     now: float = 0.0
@@ -57,6 +57,7 @@ class Afterwards:
     on_top: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_rolled_back: bool = False
     followed_by: str = ""
+    playbook: str = ""
 
     @property
     def is_superseded(self) -> bool:
@@ -89,7 +90,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield from _budgets(summary)
     yield from _troubles(summary)
     if summary.need_a_plan and not after.is_rolled_back:
-        yield f"  To change them once they are repaired: {plan_again(summary.cluster, summary.need_a_plan)}"
+        command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
+        yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
     yield from _not_done(summary)
 
 
@@ -136,9 +138,14 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         yield f"  since then run {run} rolled it back on {nodes}"
 
 
-def plan_again(cluster: str, nodes: str) -> str:
-    """The command that plans a nodeset anew."""
-    return f"rollout plan --cluster {cluster} --limit {shlex.quote(nodes)}"
+SAME_SETTINGS = "with each --set of the first plan"
+"""A plan records the results of ``--set``, not its words. A command without them would plan another change."""
+
+
+def plan_again(cluster: str, limit: str, playbook: str) -> str:
+    """The command that plans nodes anew; ``SAME_SETTINGS`` stands beside it. ``limit`` ``""``: all; ``playbook`` ``""``: not known."""
+    chosen = f" --limit {shlex.quote(limit)}" if limit else ""
+    return f"rollout plan --cluster {cluster} --playbook {shlex.quote(playbook) if playbook else 'NAME'}{chosen}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

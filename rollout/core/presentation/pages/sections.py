@@ -17,7 +17,13 @@ from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
-from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, afterwards_lines, plan_again
+from rollout.core.presentation.summary_text import (
+    NOTHING_SINCE,
+    SAME_SETTINGS,
+    Afterwards,
+    afterwards_lines,
+    plan_again,
+)
 from rollout.core.presentation.waiting import standing
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong
@@ -42,7 +48,8 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
     if state.phase is Phase.ENDED and not after.is_superseded and any(each.owed for each in state.nodes.values()):
         yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
     if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
-        yield plan_again(cluster, again), "plan the failed, reverted and refused nodes again, once they are repaired"
+        what = f"plan the failed, reverted and refused nodes again, once they are repaired, {SAME_SETTINGS}"
+        yield plan_again(cluster, again, after.playbook), what
     yield from _left_behind(state)
     if state.order.goal is Goal.APPLY and _holds(state) and not after.is_rolled_back:
         yield f"rollout rollback {run}", "revert every node that has the change"
