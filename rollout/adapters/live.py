@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
@@ -25,7 +25,7 @@ from rollout.core.model.playbook import Scope
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.event_log import EventLog, LogLine, Tone
 from rollout.core.presentation.summary import Trouble, summarize
-from rollout.core.presentation.summary_text import region_lines, summary_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, region_lines, summary_lines
 from rollout.core.presentation.view import Counts, RackView, View, WaveStanding, WaveView, view
 from rollout.core.presentation.watch_keys import (
     GateReading,
@@ -292,11 +292,11 @@ class LiveDisplay:
             for text in log_texts(line, at, self._console.width):
                 self._console.print(text)
 
-    def conclude(self, state: RunState) -> None:
+    def conclude(self, state: RunState, after: Afterwards = NOTHING_SINCE) -> None:
         """End the region and leave the summary."""
         self.__exit__(None, None, None)
         with suppress(OSError, ValueError):
-            for line in summary_lines(summarize(state)):
+            for line in summary_lines(summarize(state), after):
                 for part in hanging(line, self._console.width):
                     self._console.print(Text(part))
 
@@ -322,7 +322,8 @@ class _Visible(Console):
 class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE) -> None:
+        self._known = known  # besides the events of a run
         self._display = LiveDisplay(_Visible(file=out, highlight=False))
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()
@@ -353,7 +354,7 @@ class LiveProgress:
 
     def on_end(self, state: RunState) -> None:
         self.close()
-        self._display.conclude(state)
+        self._display.conclude(state, self._known(state))
 
     def close(self) -> None:
         """Restore the terminal, also after an error."""

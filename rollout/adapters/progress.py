@@ -7,13 +7,14 @@ end has the rest.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
 from rollout.core.presentation.event_documents import event_document
 from rollout.core.presentation.event_log import EventLog
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import SummaryDocument, summary_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SummaryDocument, summary_lines
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
@@ -25,10 +26,13 @@ def shows_live(out: TextIO) -> bool:
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``. ``known``: besides the events of a run."""
 
-    def __init__(self, out: TextIO, label: str = "") -> None:
+    def __init__(
+        self, out: TextIO, label: str = "", known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE
+    ) -> None:
         self._out = out
+        self._known = known
         self._label = label
         self._log = EventLog()
 
@@ -37,7 +41,7 @@ class PlainProgress:
             _print(f"{self._label}{line.text}", self._out)
 
     def on_end(self, state: RunState) -> None:
-        for line in summary_lines(summarize(state)):
+        for line in summary_lines(summarize(state), self._known(state)):
             _print(f"{self._label}{line}", self._out)
 
 

@@ -14,7 +14,8 @@ from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
 from rollout.core.plans.approving import USED, Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
 from rollout.core.presentation.summary_text import SAME_SETTINGS, plan_again
-from rollout.core.run.state import Ending, RunState
+from rollout.core.run.retries import resume_has_work
+from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -123,7 +124,7 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
 
 def _may_be_resumed(journal: PastRuns, run: str) -> bool:
     state = replay_if_readable(journal, run)
-    return state is not None and state.ending not in (Ending.DONE, Ending.PREFLIGHT) and not followed_by(journal, run)
+    return state is not None and resume_has_work(state) and not followed_by(journal, run)
 
 
 def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[str, str]:

@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
+from rollout.app.approvals import check_not_used
 from rollout.app.following import replay
 from rollout.app.rollbacks import rollback_order, since_run
+from rollout.app.run_list import listed_runs
 from rollout.app.runs import resumable, start_apply, with_pending_recovery
+from rollout.core.model.playbook import ALL_CAUSES, Budget, Scope, Share
 from rollout.core.presentation.pages.sections import next_steps
+from rollout.core.presentation.run_list import run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
-from rollout.core.run.state import NodeState, RunState, Verb
+from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from rollout.core.text.nodesets import select
-from rollout.errors import StateError
+from rollout.errors import InputError, StateError
 from tests.app.agents import SILENT, answer
-from tests.app.site import ACCESS, NAMES, SMALL, Site, fleet
+from tests.app.site import ACCESS, NAMES, SMALL, KilledError, Site, fleet
 
 FOREIGN = "/var/lib/kubelet/config.yaml"
-CLAIMED = "7 r9 ended"
 
 
 def refuses(site: Site, node: str, verb: str, reference: str, text: str) -> None:
@@ -49,7 +53,6 @@ def preflight(site: Site) -> None:
 
 def halted(site: Site) -> None:
     """Its canary failed, so no node has the change, and others are pending."""
-    _strict(site)
     refuses(site, "n1", "apply", "no-room", "/var")
     _apply_strictly(site)
 
@@ -130,14 +133,7 @@ def fenced(site: Site) -> None:
     site.nodes.says.clear()
 
 
-def _strict(_site: Site) -> None: ...
-
-
 def _apply_strictly(site: Site, failed: int = 1) -> None:
-    from dataclasses import replace
-
-    from rollout.core.model.playbook import ALL_CAUSES, Budget, Scope, Share
-
     plan = replace(SMALL, budgets=(Budget(Scope.FLEET, ALL_CAUSES, Share(count=failed)),))
     start_apply(plan, ACCESS, site.tools())
 
@@ -157,13 +153,12 @@ def site(tmp_path: Path) -> Site:
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda each: each.__name__)
 def test_no_proposed_command_would_be_refused(site: Site, ending: Callable[[Site], None]) -> None:
     ending(site)
+    found = []
     for at in range(1, site.runs + 1):
         state = replay(site.journal, f"r{at}")
         for text in texts(site, state):
-            for command in commands(text):
-                why = refused(site, command)
-                print(f"r{at}: {shlex.join(command)}: {why or 'ok'}")
-                assert not why, f"{text}\nproposes {shlex.join(command)}: {why}"
+            found += [f"{why}, proposed by: {text}" for each in commands(text) if (why := refused(site, each))]
+    assert not found, "\n".join(found)
 
 
 def texts(site: Site, state: RunState) -> Iterator[str]:
@@ -177,6 +172,10 @@ def texts(site: Site, state: RunState) -> Iterator[str]:
             use_case(site.journal, state.order.run)
         except StateError as error:
             yield error.hint
+    try:
+        check_not_used(SMALL, site.journal, {})
+    except InputError as error:
+        yield error.problems[0].hint
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -184,6 +183,53 @@ def commands(text: str) -> Iterator[list[str]]:
     quoted = re.findall(r"`(rollout [^`]+)`", text)
     for command in quoted or re.findall(r"(rollout [a-z].*)", text):
         yield shlex.split(command)
+
+
+def said(site: Site, run: str) -> str:
+    state = replay(site.journal, run)
+    return "\n".join(texts(site, state))
+
+
+def test_nodes_with_the_bytes_of_others_are_told_apart_from_those_that_did_not_answer(site: Site) -> None:
+    foreign_bytes_and_silent(site)
+    text = said(site, "r2")
+    assert "others wrote files of run r1 on n2, so its revert is refused there [foreign-bytes]" in text
+    assert "rollout rollback r1 --cluster c --emergency --force --limit n2" in text
+    assert "  To recover n3, once the nodes answer: rollout recover r2" in text
+
+
+def test_only_nodes_with_the_bytes_of_others_are_not_recovered(site: Site) -> None:
+    foreign_bytes(site)
+    assert "rollout recover" not in said(site, "r2")
+
+
+def test_a_pending_recovery_ends_with_the_later_rollback_that_reverts_its_nodes(site: Site) -> None:
+    rollback_with_pending_recovery(site)
+    assert "  pending recovery: n2" in list(run_lines(tuple(listed_runs(site.journal))))
+    assert "pending recovery (" in said(site, "r2")
+    site.roll_back("r1", ("n2",))
+    assert "pending recovery" not in "\n".join(run_lines(tuple(listed_runs(site.journal))))
+    assert "pending recovery (" not in said(site, "r2")
+    assert "rollout recover r2" not in said(site, "r2")
+
+
+def test_a_run_that_was_fenced_names_no_claim_and_is_resumed_with_a_higher_token(site: Site) -> None:
+    fenced(site)
+    assert replay(site.journal, "r1").ending is Ending.CLAIMED
+    text = said(site, "r1")
+    assert "has claimed the nodes" not in text
+    assert "rollout unlock" not in text
+    assert "  To continue: rollout resume r1" in text
+    assert site.resume("r1").ending is Ending.DONE
+
+
+def test_a_node_that_was_only_claimed_is_not_called_reverted(site: Site) -> None:
+    site.apply()
+    site.dies_at = ("n1", Verb.READ)
+    with pytest.raises(KilledError):
+        site.roll_back("r1")
+    assert "unknown (3)" in said(site, "r2")
+    assert "reverted with the run" not in said(site, "r2")
 
 
 def refused(site: Site, command: list[str]) -> str:
@@ -237,5 +283,5 @@ def _accepted(_site: Site, _named: list[str], _words: list[str], _chosen: frozen
 
 _USE_CASES = {
     "resume": _resume, "recover": _recover, "rollback": _rollback, "plan": _plan, "verify": _accepted,
-    "watch": _accepted, "unlock": _accepted, "status": _accepted,
+    "watch": _accepted, "unlock": _accepted, "report": _accepted, "status": _accepted,
 }  # fmt: skip
