@@ -160,11 +160,11 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool,
     click.echo(f"written: {printable(str(path), LONGEST_PATH)}")
     click.echo(f"digest: {digest}")
     if made.nodes and not preflight.refused:
-        file, first = shlex.quote(str(path)), ""
+        first = ""
         if made.approvals:
-            click.echo(f"it needs approvals first; another person: rollout approve {file} --key FILE")
+            click.echo(f"it needs approvals first; another person: rollout approve {shlex.quote(str(path))} --key FILE")
             first = "then "
-        click.echo(f"{first}apply it: rollout apply {file}{given_again()}")
+        click.echo(f"{first}apply it: rollout apply {shlex.quote(str(path))}{given_again()}")
 
 
 def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:

@@ -19,17 +19,18 @@ AT_REST = frozenset(
 OPEN = frozenset({NodeState.PENDING, *IN_MOTION})
 """Nodes with work left."""
 
-_MAY_HOLD = frozenset(
+MAY_HOLD = frozenset(
     {
         NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
         NodeState.UNREACHABLE, NodeState.GONE,
     }
 )  # fmt: skip
+"""States of nodes that may have a run's change: a rollback reverts them."""
 
 
 def may_hold(record: NodeRecord) -> bool:
     """Whether the node may have the run's change: a rollback reverts it, if it is still in the fleet."""
-    return record.state in _MAY_HOLD or record.owed
+    return record.state in MAY_HOLD or record.owed
 
 
 def needs_force(record: NodeRecord) -> bool:
