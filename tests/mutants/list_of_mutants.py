@@ -981,6 +981,14 @@ MUTANTS = (
         ("tests/cli/test_plan.py::test_the_command_that_applies_a_plan_has_every_option_of_the_plan",),
     ),
     Mutant(
+        "recovers-what-only-force-reverts",
+        "rollout/core/run/facts.py",
+        'return record.owed and record.reference == "foreign-bytes"',
+        "return False",
+        "an operator in an emergency is told to recover nodes that refuse it every time",
+        ("tests/app/test_proposed_commands.py::test_only_nodes_with_the_bytes_of_others_are_not_recovered",),
+    ),
+    Mutant(
         "undone-below-counts-as-in-force",
         "rollout/core/model/transactions.py",
         "                stack = met.get((each.tx, file.path), ())\n",
