@@ -323,7 +323,7 @@ class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
     def __init__(self, out: TextIO, known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE) -> None:
-        self._known = known  # besides the events of a run
+        self._known = known  # what the events of a run do not show
         self._display = LiveDisplay(_Visible(file=out, highlight=False))
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()

@@ -26,7 +26,7 @@ def shows_live(out: TextIO) -> bool:
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``. ``known``: besides the events of a run."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``. ``known``: what its events do not show."""
 
     def __init__(
         self, out: TextIO, label: str = "", known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE

@@ -43,7 +43,7 @@ def playbook_of(journal: PastRuns, run: str) -> str:
 
 
 def at_the_end(journal: PastRuns, state: RunState) -> Afterwards:
-    """What is known of a run that has just ended, besides its events. A journal that is away is not waited for."""
+    """What the events of a run that has just ended do not show. A journal that is away is not waited for."""
     try:
         return Afterwards(playbook=playbook_of(journal, state.order.run))
     except StateError:
