@@ -31,12 +31,11 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         history = cluster_history(journal, state.order.cluster)
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
     reverted = {name for names in back.values() for name in names}
-    covered = reverted.union(*on_top.values())
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
         followed_by=followed_by(journal, run), playbook=playbook_of(journal, run),
         recovered=recovered_since(journal, state),
-        is_rolled_back=bool(back) and _held(state) <= reverted, is_below=bool(on_top) and _held(state) <= covered,
+        is_rolled_back=bool(back) and _held(state) <= reverted,
     )  # fmt: skip
 
 

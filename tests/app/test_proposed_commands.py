@@ -269,7 +269,8 @@ def _rollback(site: Site, named: list[str], words: list[str], chosen: frozenset[
         replay(site.journal, named[0]), "new", chosen, fleet(), SMALL.limits,
         since_run(site.journal, named[0]), force="--force" in words,
     )  # fmt: skip
-    return "" if order.nodes else "nothing to revert"
+    names_the_newer = any(each.what == "below a newer run" for each in order.left_out)
+    return "" if order.nodes or names_the_newer else "nothing to revert"
 
 
 def _plan(_site: Site, _named: list[str], words: list[str], chosen: frozenset[str] | None) -> str:

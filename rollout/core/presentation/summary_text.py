@@ -45,8 +45,7 @@ class Afterwards:
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``followed_by``: the newest later
     run of the cluster; empty if there is none. ``playbook``: of the run's plan; empty if it is not known.
-    ``recovered``: nodes pending recovery that a later run reverted. ``is_below``: where it may be in force, newer runs are on
-    top, so these must be rolled back first.
+    ``recovered``: nodes pending recovery that a later run reverted.
     """
 
     now: float = 0.0
@@ -60,17 +59,11 @@ class Afterwards:
     followed_by: str = ""
     playbook: str = ""
     recovered: frozenset[str] = frozenset()
-    is_below: bool = False
 
     @property
     def is_superseded(self) -> bool:
         """Whether a later run of its cluster has acted: it cannot be resumed."""
         return bool(self.followed_by or self.rolled_back or self.on_top)
-
-    @property
-    def keeps_from_undoing(self) -> bool:
-        """Whether a rollback of the run would revert no node."""
-        return self.is_rolled_back or self.is_below
 
 
 NOTHING_SINCE = Afterwards()
@@ -120,7 +113,7 @@ def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
         if after.followed_by
         else "  It cannot be continued"
     )
-    if summary.can_roll_back and not after.keeps_from_undoing:
+    if summary.can_roll_back and not after.is_rolled_back:
         yield f"  To undo: rollout rollback {summary.run}"
 
 
@@ -238,7 +231,7 @@ def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
         yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
     if summary.ending is not None and summary.can_resume and not after.is_superseded:
         yield f"  To continue: rollout resume {summary.run}"
-    if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and not after.keeps_from_undoing:
+    if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and not after.is_rolled_back:
         yield f"  To undo: rollout rollback {summary.run}"
 
 

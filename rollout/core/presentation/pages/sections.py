@@ -60,7 +60,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         what = f"plan the failed, reverted and refused nodes again, once they are repaired, {SAME_SETTINGS}"
         yield plan_again(cluster, again, after.playbook), what
     yield from _left_behind(state, after)
-    if summary.can_roll_back and not after.keeps_from_undoing:
+    if summary.can_roll_back and not after.is_rolled_back:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
         what = f"plan again once the unhealthy nodes are fixed or left out with --limit, {SAME_SETTINGS}"
