@@ -25,7 +25,7 @@ from rollout.core.model.playbook import Scope
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.event_log import EventLog, LogLine, Tone
 from rollout.core.presentation.summary import Trouble, summarize
-from rollout.core.presentation.summary_text import region_lines, summary_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, region_lines, summary_lines
 from rollout.core.presentation.view import Counts, RackView, View, WaveStanding, WaveView, view
 from rollout.core.presentation.watch_keys import (
     GateReading,
@@ -293,11 +293,11 @@ class LiveDisplay:
             for text in log_texts(line, at, self._console.width):
                 self._console.print(text)
 
-    def conclude(self, state: RunState) -> None:
+    def conclude(self, state: RunState, after: Afterwards = NOTHING_SINCE) -> None:
         """End the region and leave the summary."""
         self.__exit__(None, None, None)
         with suppress(OSError, ValueError):
-            for line in summary_lines(summarize(state)):
+            for line in summary_lines(summarize(state), after):
                 for part in hanging(self._carried(line), self._console.width):
                     self._console.print(Text(part))
 
@@ -323,7 +323,13 @@ class _Visible(Console):
 class LiveProgress:
     """The observer of a run: keeps the newest state, the lines of its log, and a thread that draws them."""
 
-    def __init__(self, out: TextIO, carried: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        carried: Callable[[str], str] = str,
+        known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE,
+    ) -> None:
+        self._known = known  # what the events of a run do not show
         self._display = LiveDisplay(_Visible(file=out, highlight=False), carried)
         self._log = EventLog(details=True)
         self._lines: deque[tuple[float, LogLine]] = deque()
@@ -354,7 +360,7 @@ class LiveProgress:
 
     def on_end(self, state: RunState) -> None:
         self.close()
-        self._display.conclude(state)
+        self._display.conclude(state, self._known(state))
 
     def close(self) -> None:
         """Restore the terminal, also after an error."""

@@ -14,7 +14,7 @@ from typing import TextIO
 from rollout.core.presentation.event_documents import event_document
 from rollout.core.presentation.event_log import EventLog
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import SummaryDocument, summary_lines
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SummaryDocument, summary_lines
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
@@ -26,10 +26,20 @@ def shows_live(out: TextIO) -> bool:
 
 
 class PlainProgress:
-    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``; ``carried`` completes proposed commands."""
+    """Prints lines on ``out`` while the run proceeds. Each line begins with ``label``; ``carried`` completes proposed commands.
 
-    def __init__(self, out: TextIO, label: str = "", carried: Callable[[str], str] = str) -> None:
+    ``known``: what the events of a run do not show.
+    """
+
+    def __init__(
+        self,
+        out: TextIO,
+        label: str = "",
+        carried: Callable[[str], str] = str,
+        known: Callable[[RunState], Afterwards] = lambda _: NOTHING_SINCE,
+    ) -> None:
         self._out = out
+        self._known = known
         self._label = label
         self._carried = carried
         self._log = EventLog()
@@ -39,7 +49,7 @@ class PlainProgress:
             _print(f"{self._label}{self._carried(line.text)}", self._out)
 
     def on_end(self, state: RunState) -> None:
-        for line in summary_lines(summarize(state)):
+        for line in summary_lines(summarize(state), self._known(state)):
             _print(f"{self._label}{self._carried(line)}", self._out)
 
 

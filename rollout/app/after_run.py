@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rollout.app.following import attendance, followed_by, late_of, rolled_back_directly, silences_left
+from rollout.app.following import (
+    attendance,
+    followed_by,
+    late_of,
+    playbook_of,
+    recovered_since,
+    rolled_back_directly,
+    silences_left,
+)
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
 from rollout.core.presentation.summary_text import Afterwards
-from rollout.core.run.state import Goal, NodeState, Phase, RunState
-
-MAY_HOLD = frozenset(
-    {
-        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
-        NodeState.UNREACHABLE, NodeState.GONE,
-    }
-)  # fmt: skip
-"""States of nodes that may have a run's change: a rollback reverts them."""
+from rollout.core.run.facts import may_hold
+from rollout.core.run.state import Goal, Phase, RunState
 
 
 def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
@@ -34,13 +35,13 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     reverted = {name for names in back.values() for name in names}
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
-        followed_by=followed_by(journal, run),
-        is_rolled_back=_is_rolled_back(state, reverted),
-        may_undo=not _is_rolled_back(state, reverted | spent),
+        followed_by=followed_by(journal, run), playbook=playbook_of(journal, run),
+        recovered=recovered_since(journal, state),
+        is_rolled_back=bool(back) and _held(state) <= reverted,
+        may_undo=not (reverted | spent) or not _held(state) <= reverted | spent,
     )  # fmt: skip
 
 
-def _is_rolled_back(state: RunState, back: set[str]) -> bool:
-    """Whether later rollbacks reverted every node that may have had the change."""
-    held = {name for name, record in state.nodes.items() if record.state in MAY_HOLD or record.owed}
-    return bool(back) and held <= back
+def _held(state: RunState) -> frozenset[str]:
+    """The nodes that may have had the change when the run ended."""
+    return frozenset(name for name, record in state.nodes.items() if may_hold(record))

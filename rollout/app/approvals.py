@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rollout.app.following import acted_on, has_acted, headers_of, highest_seen
+from rollout.app.following import acted_on, followed_by, has_acted, headers_of, highest_seen, replay_if_readable
 from rollout.app.ports import Files, PastRuns, Signatures
 from rollout.core.model.approvals import USED, Approval, ApprovalRule, parts_of, statement
 from rollout.core.model.frozen import dataclass
@@ -13,6 +13,8 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
 from rollout.core.plans.approving import Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
+from rollout.core.presentation.summary_text import SAME_SETTINGS, plan_again
+from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
@@ -109,7 +111,7 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
     used = next((run for run in same if has_acted(journal, run)), None)
     if used is not None:
         said = f"run {used} has applied this plan already"
-        raise _used(plan, said, f"`rollout resume {used}`, or ")
+        raise _used(plan, said, f"`rollout resume {used}`, or " if _may_be_resumed(journal, used) else "")
     of_plan = {name: report for name, report in reports.items() if name in plan.nodes}
     later = {name: run for name, report in of_plan.items() if (run := newer_run(plan, report))}
     unread = {name for name, report in of_plan.items() if report.outcome is not Outcome.DONE}
@@ -118,6 +120,11 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
         runs = ", ".join(sorted(set(later.values()))[:3])
         said = f"{printable(runs, 200)} changed {printable(fold(later), 300)} since this plan was made"
         raise _used(plan, said, "")
+
+
+def _may_be_resumed(journal: PastRuns, run: str) -> bool:
+    state = replay_if_readable(journal, run)
+    return state is not None and resume_has_work(state) and not followed_by(journal, run)
 
 
 def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[str, str]:
@@ -130,5 +137,6 @@ def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[
 
 
 def _used(plan: Plan, said: str, hint: str) -> InputError:
-    hint = f"{hint}plan again and have it approved: `rollout plan --cluster {plan.cluster}`"
+    again = plan_again(plan.cluster, plan.limit, plan.playbook)
+    hint = f"{hint}plan again, {SAME_SETTINGS}, and have it approved: `{again}`"
     return InputError((Problem(USED, f"nothing was touched: {said}; its approvals are used up", hint=hint),))

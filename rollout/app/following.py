@@ -15,7 +15,7 @@ from rollout.core.model.snapshot import ReceiptState
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.left_silences import LeftSilence, Step, left_silences
 from rollout.core.presentation.summary import reverted
-from rollout.core.presentation.summary_text import Attendance
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, Attendance
 from rollout.core.run.events import Answered, Event, Resumed, Trigger
 from rollout.core.run.journal_codec import decode_events, decode_order, rules_of
 from rollout.core.run.late_watch import LateFindings, LateStatus, findings, is_watched, late_status
@@ -35,6 +35,19 @@ def plan_of(header: RunHeader) -> Plan | None:
         return plan_codec.decode_journaled(header.plan, header.run) if header.plan else None
     except InputError:
         return None
+
+
+def playbook_of(journal: PastRuns, run: str) -> str:
+    """The playbook of a run's plan; ``""`` for a rollback."""
+    return plan_codec.selection_in(journal.header(run).plan)[0]
+
+
+def at_the_end(journal: PastRuns, state: RunState) -> Afterwards:
+    """What the events of a run that has just ended do not show. A journal that is away is not waited for."""
+    try:
+        return Afterwards(playbook=playbook_of(journal, state.order.run))
+    except StateError:
+        return NOTHING_SINCE
 
 
 LOOK_EVERY = 0.5
@@ -232,6 +245,29 @@ def released_since(journal: PastRuns, run: str) -> frozenset[str]:
         for name, record in state.nodes.items()
         if record.state is NodeState.SKIPPED and state.transaction(name).rpartition("-")[0] == run
     )
+
+
+def recovered_since(journal: PastRuns, state: RunState) -> frozenset[str]:
+    """The nodes pending recovery of a run where a later rollback reverted the same transaction, or found it absent."""
+    owed = {name: state.transaction(name) for name, record in state.nodes.items() if record.owed}
+    found: set[str] = set()
+    for later in headers_of(journal, state.order.cluster) if owed else ():
+        if later.run == state.order.run:
+            break
+        if later.goal == Goal.REVERT:
+            found |= _settled_by(journal, later.run, owed)
+    return frozenset(found)
+
+
+def _settled_by(journal: PastRuns, rollback: str, owed: Mapping[str, str]) -> set[str]:
+    """The nodes of ``owed`` (node → transaction) that a rollback needs nobody to recover any more."""
+    state = replay_if_readable(journal, rollback)
+    if state is None:
+        summary = journal.summary(rollback)
+        known = summary.reverted if summary is not None else {}
+        return {name for name, tx in owed.items() if name in expand(known.get(tx.rpartition("-")[0], ""))}
+    there = {name: record for name, record in state.nodes.items() if owed.get(name) == state.transaction(name)}
+    return {name for name, record in there.items() if record.state in (NodeState.REVERTED, NodeState.SKIPPED)}
 
 
 def _rollbacks_of(journal: PastRuns, run: str) -> Iterator[str]:

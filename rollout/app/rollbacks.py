@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 
-from rollout.app.after_run import MAY_HOLD
 from rollout.app.following import released_since, rolled_back_directly
 from rollout.app.node_histories import cluster_history, files_of_plans, newer_than, with_files
 from rollout.app.ports import PastRuns
@@ -18,6 +17,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import topmost_on, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
+from rollout.core.run.facts import may_hold
 from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
 from rollout.core.text.message_folding import folded, for_all
@@ -99,9 +99,7 @@ def rollback_order(
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()
-        if (chosen is None or name in chosen)
-        and name not in back
-        and (claimed or record.state in MAY_HOLD or record.owed)
+        if (chosen is None or name in chosen) and name not in back and (claimed or may_hold(record))
     }
     listed = {name: transaction for name, transaction in transactions.items() if name in inventory.nodes}
     absent = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rollout.app.following import replay_if_readable
+from rollout.app.following import recovered_since, replay_if_readable
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.core.presentation.past_run import PendingNodes
@@ -12,7 +12,7 @@ from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.presentation.summary_text import NewerRun, RolledBack, newer_runs, rolled_back
 from rollout.core.run.state import Goal, Phase
-from rollout.core.text.nodesets import expand
+from rollout.core.text.nodesets import expand, fold
 
 LaterRollbacks = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Run → the later runs that reverted it, the oldest first → nodes."""
@@ -32,7 +32,8 @@ def listed_runs(journal: PastRuns, cluster: str = "") -> Iterator[ListedRun]:
         standing = RunStanding.AT_WORK if header.run in at_work else _standing(summary)
         newer = newer_runs(above.get(header.run, {}))
         back = rolled_back(history[header.cluster].rolled_back(header.run, later.get(header.run, {})))
-        yield _listed(header, summary, standing, back, newer)
+        pending = _pending(journal, header.run, summary)
+        yield _listed(header, summary, standing, back, newer, pending)
         if header.goal == Goal.REVERT and summary is not None:
             later = {**later, **_with(later, header.run, summary)}
 
@@ -44,12 +45,21 @@ def _summary(journal: PastRuns, run: str) -> RunSummary | None:
     return run_summary(state) if state is not None and state.phase is Phase.ENDED else found
 
 
+def _pending(journal: PastRuns, run: str, summary: RunSummary | None) -> str:
+    """The nodeset pending recovery that no later run has reverted."""
+    owed = summary.owed if summary is not None else ""
+    state = replay_if_readable(journal, run) if owed else None
+    done = recovered_since(journal, state) if state is not None else frozenset()
+    return fold(name for name in expand(owed) if name not in done) if done else owed
+
+
 def _listed(
     header: RunHeader,
     summary: RunSummary | None,
     state: RunStanding,
     back: tuple[RolledBack, ...],
     on_top: tuple[NewerRun, ...],
+    pending: str,
 ) -> ListedRun:
     return ListedRun(
         run=header.run,
@@ -61,7 +71,7 @@ def _listed(
         reason=header.reason,
         state=state,
         exit_code=summary.exit_code if summary else None,
-        pending_recovery=PendingNodes(summary.owed if summary else ""),
+        pending_recovery=PendingNodes(pending),
         rolled_back=back,
         on_top=on_top,
     )

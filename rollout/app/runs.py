@@ -16,6 +16,7 @@ from rollout.app.following import (
     headers_of,
     highest_seen,
     last_that_acted,
+    playbook_of,
 )
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
@@ -32,14 +33,15 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
-from rollout.core.presentation.summary import RunSummary
-from rollout.core.presentation.summary_text import plan_again
+from rollout.core.presentation.summary import RunSummary, summarize
+from rollout.core.presentation.summary_text import FORCED, SAME_SETTINGS, forced_rollback, plan_again
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Approved, Event, FleetRead, Resumed
+from rollout.core.run.facts import needs_force
 from rollout.core.run.journal_codec import encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.order import apply_order
-from rollout.core.run.retries import need_a_plan
+from rollout.core.run.retries import need_a_plan, resume_has_work
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
@@ -217,14 +219,21 @@ def resumable(journal: Journal, run: str) -> RunState:
     """The state of a run that may be resumed, or the reason why not."""
     state = _newest(journal, run)
     if state.phase is Phase.ENDED and state.ending in (Ending.DONE, Ending.PREFLIGHT):
-        owed = state.ending is Ending.DONE and any(record.owed for record in state.nodes.values())
+        owed = any(record.owed and not needs_force(record) for record in state.nodes.values())
+        forced = [forced_rollback(state.order.cluster, of, names) for of, names in summarize(state).need_force.items()]
         again = fold(need_a_plan(state))
         plan = (
-            f"`{plan_again(state.order.cluster, again)}` plans the nodes without the change again"
+            f"`{plan_again(state.order.cluster, again, playbook_of(journal, run))}` plans the nodes without the change again, "
+            f"{SAME_SETTINGS}"
             if again
             else "plan again"
         )
-        hint = f"`rollout recover {run}` does its pending recoveries" if owed else plan
+        if owed and state.ending is Ending.DONE:
+            hint = f"`rollout recover {run}` does its pending recoveries"
+        elif forced:
+            hint = f"others wrote its files since: `{forced[0]}` overwrites them. {FORCED}"
+        else:
+            hint = plan
         raise StateError("nothing-to-resume", f"run {run} has ended: {state.ending}", hint=hint)
     return state
 
@@ -235,7 +244,7 @@ def with_pending_recovery(journal: Journal, run: str) -> RunState:
     if state.ending is Ending.PREFLIGHT:
         raise StateError("nothing-owed", f"run {run} has touched no node", hint="plan again")
     if state.phase is not Phase.ENDED or state.ending is not Ending.DONE:
-        hint = f"`rollout resume {run}` also does its pending recoveries"
+        hint = f"`rollout resume {run}` also does its pending recoveries" if resume_has_work(state) else ""
         raise StateError("not-done", f"run {run} has not ended as done: {state.ending or state.phase}", hint=hint)
     if not any(record.owed for record in state.nodes.values()):
         raise StateError("nothing-owed", f"run {run} has no pending recovery")
@@ -248,7 +257,10 @@ def _newest(journal: Journal, run: str) -> RunState:
     if newest.order.run != run:
         other = newest.order.run
         ended = newest.ending is Ending.DONE
-        hint = f"plan again: rollout plan --cluster {newest.order.cluster}" if ended else f"`rollout resume {other}`"
+        playbook, limit = plan_codec.selection_in(journal.header(run).plan)
+        again = plan_again(newest.order.cluster, limit, playbook)
+        anew = f"plan again, {SAME_SETTINGS}: {again}" if playbook else f"`rollout report {other}` shows what it did"
+        hint = anew if ended else f"`rollout resume {other}`"
         raise StateError(
             "superseded", f"run {run} was followed by {other}{', which is done' if ended else ''}", hint=hint
         )

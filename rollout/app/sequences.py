@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rollout.app.after_run import MAY_HOLD
 from rollout.app.following import AWAY_SECONDS, late_findings, replay_if_readable
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Clock, Journal
@@ -18,6 +17,7 @@ from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
+from rollout.core.run.facts import MAY_HOLD
 from rollout.core.run.journal_codec import transactions_in
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out

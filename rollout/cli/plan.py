@@ -161,7 +161,11 @@ def _show(session: Session, made: Plan, path: Path, digest: str, *, whole: bool,
     say(f"written: {printable(str(path), LONGEST_PATH)}")
     say(f"digest: {digest}")
     if made.nodes and not preflight.refused:
-        say(f"apply it: rollout apply {shlex.quote(str(path))}")
+        first = ""
+        if made.approvals:
+            say(f"it needs approvals first; another person: rollout approve {shlex.quote(str(path))} --key FILE")
+            first = "then "
+        say(f"{first}apply it: rollout apply {shlex.quote(str(path))}")
 
 
 def _shown_as_document(output: str, made: Plan, path: Path, digest: str) -> bool:

@@ -46,7 +46,7 @@ def watch(session: Session, run: str) -> int:
     """
     journal = session.past()
     name = named_run(session, journal, run)
-    with ended_by_signals(), session.observers() as observers, _keys(journal, name, observers) as keys:
+    with ended_by_signals(), session.observers(journal) as observers, _keys(journal, name, observers) as keys:
         state = _followed(journal, name, observers, keys)
     if keys and keys.left:
         say(f"run {name} goes on without this terminal: `rollout watch {name}` shows it again")

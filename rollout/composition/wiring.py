@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -299,21 +299,23 @@ class Session:
         return RegionWorkers(self._scheduler).connected()
 
     @contextmanager
-    def observers(self) -> Iterator[tuple[Observer, ...]]:
+    def observers(self, journal: Journal) -> Iterator[tuple[Observer, ...]]:
         """The observers of a run. The live display restores the terminal however the run ends."""
         from rollout.adapters.progress import JsonProgress, PlainProgress, shows_live
+        from rollout.app.following import at_the_end
 
+        known = partial(at_the_end, journal)
         if self.output == "json":
             yield (JsonProgress(sys.stdout),)
         elif self.label:
-            yield (PlainProgress(sys.stdout, f"{self.label}: ", self.carried),)
+            yield (PlainProgress(sys.stdout, f"{self.label}: ", self.carried, known),)
         elif shows_live(sys.stdout):
             from rollout.adapters.live import LiveProgress  # what draws takes 0.03 s to import
 
-            with closing(LiveProgress(sys.stdout, self.carried)) as display:
+            with closing(LiveProgress(sys.stdout, self.carried, known)) as display:
                 yield (display,)
         else:
-            yield (PlainProgress(sys.stdout, carried=self.carried),)
+            yield (PlainProgress(sys.stdout, carried=self.carried, known=known),)
 
     @contextmanager
     def notices(self, journal: Journal) -> Iterator[tuple[NoticeSender, ...]]:
@@ -366,7 +368,7 @@ class Session:
         connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
         try:
-            with self.notices(journal) as notices, self.observers() as shown:
+            with self.notices(journal) as notices, self.observers(journal) as shown:
                 yield Tools(
                     journal=journal,
                     engine=engine,

@@ -100,8 +100,10 @@ def test_an_approval_carries_one_run(tmp_path: Path) -> None:
     site = Site(SqlJournal(tmp_path))
     check_not_used(SMALL, site.journal, {})
     start_apply(SMALL, ACCESS, site.tools(), (ALICE,))
-    with pytest.raises(InputError, match=r"run r1 has applied this plan already.*rollout resume r1"):
+    with pytest.raises(InputError, match=r"run r1 has applied this plan already") as raised:
         check_not_used(SMALL, site.journal, {})
+    again = f"rollout plan --cluster {SMALL.cluster} --playbook {SMALL.playbook}"
+    assert raised.value.problems[0].hint.endswith(f"and have it approved: `{again}`"), "r1 is done: it is not resumed"
     check_not_used(replace(SMALL, limit="n1"), site.journal, {})
 
 

@@ -191,7 +191,7 @@ class Outside:
 
     @contextmanager
     def tools(self, session: Session, journal: Journal, nodes: Nodes | None) -> Iterator[Tools]:
-        with session.observers() as shown:
+        with session.observers(journal) as shown:
             yield Tools(
                 journal=journal,
                 engine=self,

@@ -43,7 +43,12 @@ def approve(name: str) -> int:
 
 def test_a_second_person_approves(asks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(asks, SOME_CHANGE) == 0
-    assert "needs 1 approval (inventories/small.yaml)" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "needs 1 approval (inventories/small.yaml)" in text
+    assert (
+        "it needs approvals first; another person: rollout approve p.plan.json --key FILE\nthen apply it: rollout"
+        in text
+    )
     assert run(["apply", str(PLAN), "--yes"]) == 2
     said = capsys.readouterr().err
     assert "the plan has 0 of 1 approval that inventories/small.yaml asks for" in said

@@ -1072,6 +1072,14 @@ MUTANTS = (
         ("tests/app/test_apply_precheck.py::test_a_node_that_left_is_not_read",),
     ),
     Mutant(
+        "recovers-what-only-force-reverts",
+        "rollout/core/run/facts.py",
+        'return record.owed and record.reference == "foreign-bytes"',
+        "return False",
+        "an operator in an emergency is told to recover nodes that refuse it every time",
+        ("tests/app/test_proposed_commands.py::test_only_nodes_with_the_bytes_of_others_are_not_recovered",),
+    ),
+    Mutant(
         "undone-below-counts-as-in-force",
         "rollout/core/model/transactions.py",
         "                stack = met.get((each.tx, file.path), ())\n",

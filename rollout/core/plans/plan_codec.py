@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from rollout.core.model.plan import Plan
@@ -46,6 +47,16 @@ def digest_in(data: bytes) -> str:
     except InputError:
         return ""
     return found if isinstance(found, str) else ""
+
+
+def selection_in(data: bytes) -> tuple[str, str]:
+    """The playbook and the limit in the bytes of a plan file, without reading all of it; ``""``: none, or not recorded."""
+    found = {key.decode(): json_text.parse(value) for key, value in _SELECTION.findall(data)}
+    return found.get("playbook", ""), found.get("limit", "")
+
+
+_SELECTION = re.compile(rb'^"(playbook|limit)": ("(?:[^"\\\n]|\\.)*"),?$', re.MULTILINE)
+"""A canonical plan has one line for each top-level key."""
 
 
 def file_name(plan: Plan, digest: str) -> str:

@@ -21,9 +21,10 @@ from rollout.core.presentation.waiting_nodes import (
 )
 from rollout.core.run import drain_rounds
 from rollout.core.run.budgets import nearest, place_words
+from rollout.core.run.facts import may_hold, needs_force
 from rollout.core.run.order import predicted_seconds
-from rollout.core.run.retries import need_a_plan
-from rollout.core.run.state import Ending, Goal, Halt, LeftOut, NodeState, Phase, Rehearsal, RunState
+from rollout.core.run.retries import need_a_plan, resume_has_work
+from rollout.core.run.state import Ending, Goal, Halt, LeftOut, NodeRecord, NodeState, Phase, Rehearsal, RunState
 from rollout.core.text.documents import Moment
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
@@ -216,6 +217,11 @@ class Summary:
     cancelled: str  # nodes that were changed while they pulled images
     cordoned: str  # nodes not in flight that may still have the run's cordon
     need_a_plan: str  # nodes that the run left without its change; no resume tries them again
+    need_force: Mapping[
+        str, str
+    ]  # run to revert → nodes where others wrote its files: only a forced revert overwrites them
+    can_resume: bool  # a resume would do something, unless another run has followed
+    can_roll_back: bool  # a node may have the run's change, or the run has not ended
 
 
 def summarize(state: RunState) -> Summary:
@@ -253,7 +259,26 @@ def summarize(state: RunState) -> Summary:
         cancelled=fold(name for name, record in state.nodes.items() if record.cancelled),
         cordoned=fold(cordons(state)),
         need_a_plan=fold(need_a_plan(state)),
+        need_force=_need_force(state),
+        can_resume=resume_has_work(state),
+        can_roll_back=_can_roll_back(state),
     )
+
+
+def _need_force(state: RunState) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for name in owed_nodes(state):
+        if needs_force(state.nodes[name]):
+            found.setdefault(state.transaction(name).rpartition("-")[0], []).append(name)
+    return {run: fold(names) for run, names in found.items()}
+
+
+def _can_roll_back(state: RunState) -> bool:
+    """A node that left the fleet cannot be reverted."""
+    if state.order.goal is Goal.REVERT or state.ending is Ending.PREFLIGHT:
+        return False
+    held = (record for record in state.nodes.values() if may_hold(record) and record.state is not NodeState.GONE)
+    return state.phase is not Phase.ENDED or any(held)
 
 
 def owed_nodes(state: RunState) -> tuple[str, ...]:
@@ -288,7 +313,7 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
     for name in state.nodes if names is None else names:
         record = state.nodes[name]
         if record.state in (*_TROUBLE, NodeState.GONE) and record.state not in expected:
-            message = record.message or ("reverted with the run" if record.cause is None else "")
+            message = record.message or _without_a_message(record)
             together.setdefault((record.state, record.reference, nameless(message, name)), []).append(name)
     folded = (
         Trouble(s, ref, for_all(message, nodes), fold(nodes), len(nodes), failure_log(state, nodes))
@@ -300,6 +325,12 @@ def troubles(state: RunState, names: Iterable[str] | None = None) -> tuple[Troub
             key=lambda each: (each.state is NodeState.GONE, each.reference == WITH_OTHERS, -each.count, each.nodes),
         )
     )
+
+
+def _without_a_message(record: NodeRecord) -> str:
+    if record.state is NodeState.REVERTED and record.cause is None:
+        return "reverted with the run"
+    return "not read since the controller asked it last" if record.state is NodeState.UNKNOWN else ""
 
 
 def exit_code(state: RunState) -> int | None:

@@ -15,11 +15,10 @@ from rollout.core.presentation.summary import FailureLog, Summary
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.text.documents import Inline, Moment, instant
-from rollout.core.text.nodesets import fold
+from rollout.core.text.nodesets import expand, fold
 from rollout.core.text.terminal import counted, printable
 
 MOST_LOG_LINES = 6
-_RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED, Ending.CLAIMED})
 
 
 # What a run's own events do not show: whether a controller still works on it, what it left behind, what came since.
@@ -45,7 +44,8 @@ class Afterwards:
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
-    no rollback of it has reverted. ``followed_by``: the newest later run of the cluster; empty if there is none.
+    no rollback of it has reverted. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
+    the run's plan; empty if it is not known. ``recovered``: nodes pending recovery that a later run reverted.
     """
 
     now: float = 0.0
@@ -58,6 +58,8 @@ class Afterwards:
     is_rolled_back: bool = False
     may_undo: bool = True
     followed_by: str = ""
+    playbook: str = ""
+    recovered: frozenset[str] = frozenset()
 
     @property
     def is_superseded(self) -> bool:
@@ -90,8 +92,9 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield from _budgets(summary)
     yield from _troubles(summary)
     if summary.need_a_plan and not after.is_rolled_back:
-        yield f"  To change them once they are repaired: {plan_again(summary.cluster, summary.need_a_plan)}"
-    yield from _not_done(summary)
+        command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
+        yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
+    yield from _not_done(summary, after)
 
 
 def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
@@ -111,7 +114,7 @@ def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
         if after.followed_by
         else "  It cannot be continued"
     )
-    if summary.goal is not Goal.REVERT and after.may_undo:
+    if summary.can_roll_back and after.may_undo:
         yield f"  To undo: rollout rollback {summary.run}"
 
 
@@ -137,9 +140,14 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         yield f"  since then run {run} rolled it back on {nodes}"
 
 
-def plan_again(cluster: str, nodes: str) -> str:
-    """The command that plans a nodeset anew."""
-    return f"rollout plan --cluster {cluster} --limit {shlex.quote(nodes)}"
+SAME_SETTINGS = "with each --set of the first plan"
+"""A plan records the results of ``--set``, not its words. A command without them would plan another change."""
+
+
+def plan_again(cluster: str, limit: str, playbook: str) -> str:
+    """The command that plans nodes anew; ``SAME_SETTINGS`` stands beside it. ``limit`` ``""``: all; ``playbook`` ``""``: not known."""
+    chosen = f" --limit {shlex.quote(limit)}" if limit else ""
+    return f"rollout plan --cluster {cluster} --playbook {shlex.quote(playbook) if playbook else 'NAME'}{chosen}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -169,16 +177,42 @@ def _log(log: FailureLog | None) -> Iterator[str]:
         yield from (f"      {printable(line, 200)}" for line in log.lines[-MOST_LOG_LINES:])
 
 
-def _not_done(summary: Summary) -> Iterator[str]:
+def still_pending(nodes: str, after: Afterwards) -> str:
+    """Of a nodeset: the nodes that no later run has reverted."""
+    return fold(name for name in expand(nodes) if name not in after.recovered) if after.recovered and nodes else nodes
+
+
+def forced_rollback(cluster: str, run: str, nodes: str) -> str:
+    """The command that reverts a run on nodes where others wrote its files since. It needs no journal."""
+    return f"rollout rollback {run} --cluster {cluster} --emergency --force --limit {shlex.quote(nodes)}"
+
+
+FORCED = "The bytes of others are kept on the node. A newer run on these nodes is named, and is rolled back first"
+"""What ``forced_rollback`` does."""
+
+
+def recoverable(summary: Summary, after: Afterwards) -> str:
+    """The nodeset that ``recover`` would finish once it answers."""
+    if summary.ending is not Ending.DONE or after.is_superseded:
+        return ""
+    forced = {name for nodes in summary.need_force.values() for name in expand(nodes)}
+    pending = summary.pending_recovery.nodes
+    return fold(name for name in expand(pending) if name not in forced) if forced and pending else pending
+
+
+def _not_done(summary: Summary, after: Afterwards) -> Iterator[str]:
     for left in summary.left_out:
         yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
-    pending = summary.pending_recovery
-    if pending.changes:
-        yield f"  pending recovery (the change is still to be applied or reverted there): {pending.changes}"
-    if pending.cordons:
-        yield f"  pending recovery (only the cordon is still to be lifted there): {pending.cordons}"
-    if pending.nodes and summary.ending is Ending.DONE:
-        yield f"  To recover them, once they answer: rollout recover {summary.run}"
+    if changes := still_pending(summary.pending_recovery.changes, after):
+        yield f"  pending recovery (the change is still to be applied or reverted there): {changes}"
+    if cordons := still_pending(summary.pending_recovery.cordons, after):
+        yield f"  pending recovery (only the cordon is still to be lifted there): {cordons}"
+    if nodes := recoverable(summary, after):
+        yield f"  To recover {nodes}, once the nodes answer: rollout recover {summary.run}"
+    for run, forced in summary.need_force.items():
+        if nodes := still_pending(forced, after):
+            yield f"  others wrote files of run {run} on {nodes}, so its revert is refused there [foreign-bytes]. {FORCED}."
+            yield f"      To overwrite them with the old files: {forced_rollback(summary.cluster, run, nodes)}"
     if summary.cancelled:
         yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
     if summary.cordoned:
@@ -191,14 +225,20 @@ def _not_done(summary: Summary) -> Iterator[str]:
 
 
 def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
-    if summary.ending is Ending.CLAIMED:
+    if is_fenced(summary):
+        yield "  another run had a newer token on the node; it may have ended. A resume takes a higher token, and is refused only while that run is at work"
+    elif summary.ending is Ending.CLAIMED:
         yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
         yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
-    if summary.ending in _RESUMABLE:
-        if not after.is_superseded:
-            yield f"  To continue: rollout resume {summary.run}"
-        if summary.goal is not Goal.REVERT and after.may_undo:
-            yield f"  To undo: rollout rollback {summary.run}"
+    if summary.ending is not None and summary.can_resume and not after.is_superseded:
+        yield f"  To continue: rollout resume {summary.run}"
+    if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and after.may_undo:
+        yield f"  To undo: rollout rollback {summary.run}"
+
+
+def is_fenced(summary: Summary) -> bool:
+    """Whether a newer token stopped the run, and no claim: the run of that token may have ended."""
+    return summary.ending is Ending.CLAIMED and summary.halt is not None and summary.halt.reference == "fenced"
 
 
 def _held_back(summary: Summary) -> Iterator[str]:

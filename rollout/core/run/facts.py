@@ -19,6 +19,25 @@ AT_REST = frozenset(
 OPEN = frozenset({NodeState.PENDING, *IN_MOTION})
 """Nodes with work left."""
 
+MAY_HOLD = frozenset(
+    {
+        NodeState.CONFIRMED, NodeState.APPLIED, NodeState.APPLYING, NodeState.REVERTING, NodeState.UNKNOWN,
+        NodeState.UNREACHABLE, NodeState.GONE,
+    }
+)  # fmt: skip
+"""States of nodes that may have a run's change: a rollback reverts them."""
+
+
+def may_hold(record: NodeRecord) -> bool:
+    """Whether the node may have the run's change: a rollback reverts it, if it is still in the fleet."""
+    return record.state in MAY_HOLD or record.owed
+
+
+def needs_force(record: NodeRecord) -> bool:
+    """Whether others wrote files of the change: without force the node refuses to revert it, however often it is asked."""
+    return record.owed and record.reference == "foreign-bytes"
+
+
 _UNKNOWN = NodeState.UNKNOWN  # a local name: these functions run several times per event
 _CONFIRMED = NodeState.CONFIRMED
 _BACK = Rehearsal.BACK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout.core.run import drains, postponed
+from rollout.core.run.facts import OPEN
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState
 
 _RESUMABLE = frozenset({Ending.HALTED, Ending.INTERRUPTED})
@@ -16,6 +17,25 @@ def resume_tries_again(record: NodeRecord) -> bool:
         or postponed.skipped_for_pulls(record)
         or postponed.skipped_without_baseline(record)
         or drains.was_skipped(record)
+    )
+
+
+def resume_has_work(state: RunState) -> bool:
+    """Whether a resume of the run would do anything, if no other run has followed it.
+
+    Nodes with the change are soaked again. Nodes that failed are left as they are.
+    """
+    if state.phase is not Phase.ENDED:
+        return True
+    if state.ending not in (*_RESUMABLE, Ending.CLAIMED):
+        return False
+    return any(
+        record.state in OPEN
+        or record.state is NodeState.CONFIRMED
+        or record.owed
+        or record.cordoned
+        or resume_tries_again(record)
+        for record in state.nodes.values()
     )
 
 

@@ -100,8 +100,10 @@ def test_what_waits_for_an_operator_has_its_command() -> None:
     story = halted()
     commands = [command for _, command in waiting(story.state)]
     run = story.past.order.run
-    again = f"rollout plan --cluster {story.past.order.cluster} --limit '{fold(need_a_plan(story.state))}'"
-    assert commands == [f"rollout resume {run}", f"rollout recover {run}", again, f"rollout rollback {run}"]
+    again = (
+        f"rollout plan --cluster {story.past.order.cluster} --playbook NAME --limit '{fold(need_a_plan(story.state))}'"
+    )
+    assert commands == [f"rollout resume {run}", again, f"rollout rollback {run}"]
     _, play = journals.stopped(lambda state: state.wave == 2)
     paused = replace(play.state, paused=Pause("ann@ops", "lunch", BEGAN))
     assert ("Paused: paused by ann@ops: lunch", f"rollout continue {run}") in list(waiting(paused))

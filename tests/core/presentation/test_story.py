@@ -128,7 +128,7 @@ def test_the_next_steps_are_commands() -> None:
     plan, play = journals.done()
     assert commands(story_of(play, plan)) == ["rollback", "verify"]
     plan, play = journals.halted()
-    assert commands(story_of(play, plan)) == ["resume", "recover", "plan", "rollback"]
+    assert commands(story_of(play, plan)) == ["resume", "plan", "rollback"]
     plan, play = journals.stopped(lambda s: s.wave == 1)
     assert commands(story_of(play, plan)) == ["watch", "resume", "rollback"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.presentation.pages.sections import next_steps
 from rollout.core.presentation.summary import summarize
-from rollout.core.presentation.summary_text import summary_lines
+from rollout.core.presentation.summary_text import Afterwards, summary_lines
 from rollout.core.run.retries import need_a_plan
 from rollout.core.run.state import Ending, NodeState, Phase
 from tests.orders import make_order
@@ -52,10 +52,13 @@ def test_the_command_is_printed_and_no_other_says_that_a_resume_retries_them() -
     play = halted(1)
     assert play.state.phase is Phase.ENDED
     summary = summarize(play.state)
-    command = f"rollout plan --cluster test --limit {_quoted(summary.need_a_plan)}"
-    assert f"  To change them once they are repaired: {command}" in list(summary_lines(summary))
-    steps = dict(next_steps(play.state))
-    assert steps[command] == "plan the failed, reverted and refused nodes again, once they are repaired"
+    command = f"rollout plan --cluster test --playbook small --limit {_quoted(summary.need_a_plan)}"
+    after = Afterwards(playbook="small")
+    same = "with each --set of the first plan"
+    assert f"  To change them once they are repaired, {same}: {command}" in list(summary_lines(summary, after))
+    steps = dict(next_steps(play.state, after))
+    assert steps[command] == f"plan the failed, reverted and refused nodes again, once they are repaired, {same}"
+    assert command.replace("small", "NAME") in dict(next_steps(play.state)), "its playbook is not known"
 
 
 def _quoted(nodes: str) -> str:

@@ -17,7 +17,18 @@ from rollout.core.presentation.pages.markup import Html, clock, lines, raw, tag
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed, summarize
-from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, afterwards_lines, plan_again
+from rollout.core.presentation.summary_text import (
+    FORCED,
+    NOTHING_SINCE,
+    SAME_SETTINGS,
+    Afterwards,
+    afterwards_lines,
+    forced_rollback,
+    is_fenced,
+    plan_again,
+    recoverable,
+    still_pending,
+)
 from rollout.core.presentation.waiting import standing
 from rollout.core.run.budgets import Distance, distances
 from rollout.core.run.facts import wrong
@@ -36,22 +47,27 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
     if state.phase is not Phase.ENDED and not after.is_superseded:
         yield f"rollout watch {run}", "watch it, if a controller is at work"
         yield f"rollout resume {run}", "continue it, if its controller has died"
-    if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and not after.is_superseded:
+    summary = summarize(state)
+    if state.ending in (Ending.HALTED, Ending.INTERRUPTED) and summary.can_resume and not after.is_superseded:
         what = "continue after its halt with the nodes that have not failed, all nodes are read again first"
         yield f"rollout resume {run}", what if state.ending is Ending.HALTED else "continue where it stopped"
-    if state.phase is Phase.ENDED and not after.is_superseded and any(each.owed for each in state.nodes.values()):
+    if recoverable(summary, after):
         yield f"rollout recover {run}", "do the pending recoveries of unreachable nodes, once they answer"
+    for source, forced in summary.need_force.items():
+        if nodes := still_pending(forced, after):
+            yield forced_rollback(cluster, source, nodes), f"overwrite what others wrote with the old files. {FORCED}"
     if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
-        yield plan_again(cluster, again), "plan the failed, reverted and refused nodes again, once they are repaired"
-    yield from _left_behind(state)
-    if state.order.goal is Goal.APPLY and _holds(state) and after.may_undo:
+        what = f"plan the failed, reverted and refused nodes again, once they are repaired, {SAME_SETTINGS}"
+        yield plan_again(cluster, again, after.playbook), what
+    yield from _left_behind(state, after)
+    if summary.can_roll_back and after.may_undo:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
-        yield (
-            f"rollout plan --cluster {cluster}",
-            "plan again once the unhealthy nodes are fixed or left out with --limit",
-        )
-    if state.ending is Ending.CLAIMED:
+        what = f"plan again once the unhealthy nodes are fixed or left out with --limit, {SAME_SETTINGS}"
+        yield plan_again(cluster, "", after.playbook), what
+    if is_fenced(summary) and not after.is_superseded:
+        yield f"rollout resume {run}", "take a token above that of the other run, which may have ended"
+    elif state.ending is Ending.CLAIMED:
         yield (
             f"rollout status --state DIR {run}",
             "another run has claimed nodes of this one: check it there, then resume it or roll it back",
@@ -60,10 +76,10 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         yield f"rollout verify --cluster {cluster}", "check the nodes for drift"
 
 
-def _left_behind(state: RunState) -> Iterator[tuple[str, str]]:
+def _left_behind(state: RunState, after: Afterwards) -> Iterator[tuple[str, str]]:
     """What the run could not remove from nodes, once it has ended."""
     summary = summarize(state)
-    if summary.cordoned and state.phase is Phase.ENDED:
+    if summary.cordoned and state.phase is Phase.ENDED and not after.is_superseded:
         yield (
             f"rollout recover {summary.run}",
             f"lift cordons that may be left behind on {printable(summary.cordoned, 200)}",
@@ -75,11 +91,6 @@ def _left_behind(state: RunState) -> Iterator[tuple[str, str]]:
             f"rollout unlock --cluster {summary.cluster} --limit {shlex.quote(names)} --reason …",
             f"remove what is left behind on {counted(len(kept), 'node')}, and keep the receipts",
         )
-
-
-def _holds(state: RunState) -> bool:
-    held = (NodeState.CONFIRMED, NodeState.APPLIED, NodeState.UNKNOWN, NodeState.UNREACHABLE)
-    return any(record.state in held for record in state.nodes.values())
 
 
 # The page's section on the planned changes: each kind of node with its reasons and diffs.
