@@ -10,6 +10,7 @@ from rollout.app.following import (
     late_of,
     playbook_of,
     recovered_since,
+    released_since,
     rolled_back_directly,
     silences_left,
 )
@@ -33,12 +34,13 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
         back, on_top = history.rolled_back(run, back), topmost_above(history.nodes).get(run, {})
         spent = history.restored.get(run, spent)
     reverted = {name for names in back.values() for name in names}
+    settled = reverted | spent | released_since(journal, run)
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
         followed_by=followed_by(journal, run), playbook=playbook_of(journal, run),
         recovered=recovered_since(journal, state),
         is_rolled_back=bool(back) and _held(state) <= reverted,
-        may_undo=not (reverted | spent) or not _held(state) <= reverted | spent,
+        may_undo=not settled or not _held(state) <= settled,
     )  # fmt: skip
 
 

@@ -229,8 +229,9 @@ class Typed:
         with captured() as (out, err):
             found = command([*words, "--state", str(self.folder / self.state)])
         assert found == code, (found, code, self.done, said(out)[-3000:], said(err)[-2000:])
-        self._collect(said(out))
-        return said(out)
+        printed = said(out).replace(f"--state {self.folder / self.state} ", "")  # each proposed command has it
+        self._collect(printed)
+        return printed
 
     def _collect(self, out: str) -> None:
         for line in out.splitlines():

@@ -44,7 +44,7 @@ class Afterwards:
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
-    no rollback of it has reverted. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
+    no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
     the run's plan; empty if it is not known. ``recovered``: nodes pending recovery that a later run reverted.
     """
 
