@@ -82,7 +82,12 @@ class Site:
 
     def rollout(self, *words: str) -> Done:
         """Run ``rollout`` in a process of its own."""
-        return finished(self.command(*words), self.folder)
+        done = finished(self.command(*words), self.folder)
+        return replace(done, out=self.plain(done.out), err=self.plain(done.err))
+
+    def plain(self, text: str) -> str:
+        """Without this site's options, which each proposed command repeats (``tests/cli/test_proposed_options.py``)."""
+        return text.replace(f" --ssh-config {self.lab / 'ssh_config'}", "").replace(f" --state {self.state}", "")
 
     def command(self, *words: str) -> list[str]:
         reaches_nodes = words[0] in REACH
