@@ -64,8 +64,8 @@ lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
 
 lay_receipts() {
   lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
-  for why in guard boot health asked; do
-    lay "reverting-$why" reverting "$why" 1 && lay "reverted-$why" reverted "$why" 1 || return 1
+  for end in guard boot health asked; do
+    lay "reverting-$end" reverting "$end" 1 && lay "reverted-$end" reverted "$end" 1 || return 1
   done
 }
 

@@ -603,8 +603,8 @@ MUTANTS = (
     Mutant(
         "reverted-again",
         "rollout/app/rollbacks.py",
-        "        and name not in back\n",
-        "",
+        " and name not in back and",
+        " and",
         "a rollback of what is rolled back claims nodes again and counts newer changes as reverted",
         ("tests/app/test_runs_of_plans.py::test_nodes_that_are_rolled_back_are_in_no_later_order",),
     ),

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,21 @@ class Elsewhere:
         ]
 
     def rollout(self, *words: str) -> Done:
-        return finished(self.command(*words), self.home)
+        done = finished(self.command(*words), self.home)
+        return replace(done, out=self._plain(done.out), err=self._plain(done.err))
+
+    def _plain(self, text: str) -> str:
+        """Without this machine's options, which each proposed command repeats."""
+        return text.replace(f" --ssh-config {self.home / 'ssh_config'}", "").replace(
+            f" --state {self.home / 'state'}", ""
+        )
 
     def begun(self, *words: str) -> AbstractContextManager[Process]:
         (self.home / "out").unlink(missing_ok=True)
         return at_work(self.command(*words), self.home, self.home / "out")
 
     def said(self) -> str:
-        return (self.home / "out").read_text()
+        return self._plain((self.home / "out").read_text())
 
 
 def elsewhere(site: Site, host: str) -> Elsewhere:
