@@ -72,7 +72,7 @@ apply_locked() {
   load "$tx" && { show_receipt receipt "$tx" && finish; }
   refuse_frozen
   refuse_voided
-  [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse fenced "run $run has ended here"
+  [ "$run" != "$k_run" ] || [ "$k_state" = live ] || refuse ended-here "run $run has ended here"
   asked=$tx
   sweep
   here "$asked"

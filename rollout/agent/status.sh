@@ -1,6 +1,6 @@
 claim_locked() {
   fence
-  [ "$counter $run ended 1" != "$k_counter $k_run $k_state $stored" ] || refuse fenced "run $run has ended here" # a claim that arrived late
+  [ "$counter $run ended 1" != "$k_counter $k_run $k_state $stored" ] || refuse ended-here "run $run has ended here" # a claim that arrived late
   older=$k_counter
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
   [ "$counter" = "$older" ] || forget_voids # not before the newer token fences what they refuse

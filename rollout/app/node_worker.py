@@ -31,7 +31,7 @@ from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
 from rollout.core.plans.approving import newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
-from rollout.core.run.events import Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
+from rollout.core.run.events import ENDED_HERE, Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of
 from rollout.core.run.state import Verb
 from rollout.core.text.terminal import printable
@@ -231,7 +231,7 @@ class NodeWorker:
     def _read(self, ask: Ask) -> Report:
         """Read with a claim. A refusal does not contain the node's state, so the node is then read without a claim."""
         report = self._ask(ask)
-        if report.reference == "fenced" and report.token is None:
+        if report.reference in ("fenced", ENDED_HERE) and report.token is None:
             return replace(report, token=self._look(ask).token)
         if report.reference == "claimed" and not self.take_over and gives_way(self._look(ask), self.has_ended):
             return self._ask(ask, take_over=True)

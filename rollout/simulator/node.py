@@ -139,7 +139,7 @@ class ModelNode(ModelMachine):
 
     def _apply(self, tx: str, by: Token, guard: float, began: float) -> Generator[float, None, None]:
         if self.token.run == by.run and not self.token.live:
-            raise AgentRefusedError("fenced", f"run {by.run} has ended here")
+            raise AgentRefusedError("ended-here", f"run {by.run} has ended here")
         if tx in self.voided:
             raise AgentRefusedError("voided", tx)
         if self.under_way:

@@ -312,7 +312,7 @@ def test_a_live_claim_of_another_run_holds(node: Node) -> None:
 def test_an_ended_claim_admits_the_next_run_but_not_its_own_late_apply(node: Node) -> None:
     node.status(claim=Claim(1, "run-1"))
     node.cleanup()
-    assert node.apply().reference == "fenced"
+    assert node.apply().reference == "ended-here"
     assert applied(node, run="run-2", counter=2).files() == NEW
 
 

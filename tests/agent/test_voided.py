@@ -126,7 +126,7 @@ def test_a_claim_that_comes_after_the_cleanup_is_refused(node: Node) -> None:
     assert node.confirm().outcome is Outcome.DONE
     assert node.cleanup().outcome is Outcome.DONE
     for late in (node.status(claim=CLAIM), node.status("t1", claim=replace(CLAIM, force=True)), voids(node, "t2")):
-        assert (late.outcome, late.reference) == (Outcome.REFUSED, "fenced"), late
+        assert (late.outcome, late.reference) == (Outcome.REFUSED, "ended-here"), late
         token = node.status().token
         assert token is not None
         assert not token.live

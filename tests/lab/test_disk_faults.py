@@ -151,7 +151,7 @@ def test_a_revert_needs_no_free_space(small: Lab) -> None:
 def test_an_unhealthy_change_on_a_full_disk_reverts_itself(small: Lab) -> None:
     before = extra(small, NODE)
     small.fault(NODE, kubelet_faults.NEVER_HEALTHY)
-    small.fault(NODE, disk.FULL, at=disk.RECEIPT, add=True)
+    small.fault(NODE, disk.FULL, at=disk.SWITCH, add=True)
     lines = small.verb(NODE, apply(small, NODE))
     assert any("state=reverted cause=health" in line for line in lines), lines
     assert extra(small, NODE) == before

@@ -536,7 +536,7 @@ MUTANTS = (
     Mutant(
         "ended-token-lives-again",
         "rollout/agent/status.sh",
-        """|| refuse fenced "run $run has ended here" # a claim that arrived late""",
+        """|| refuse ended-here "run $run has ended here" # a claim that arrived late""",
         """|| :""",
         "a claim that arrives after the cleanup keeps the node for a run that has ended",
         ("tests/agent/test_voided.py::test_a_claim_that_comes_after_the_cleanup_is_refused",),

@@ -394,7 +394,10 @@ def test_no_shell_on_a_node_with_another_host_key(real: Real, known: str) -> Non
 def test_without_a_terminal_there_is_no_shell(real: Real) -> None:
     done = real.rollout("ssh", "n1")
     assert done.code == 2
-    assert "`rollout exec n1 --cluster real -- COMMAND` needs no terminal" in done.err
+    assert (
+        f"`rollout exec --ssh-config {real.server.ssh_config} n1 --cluster real -- COMMAND` needs no terminal"
+        in done.err
+    )
     assert "[no-terminal]" in done.err
 
 

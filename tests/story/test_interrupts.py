@@ -35,7 +35,7 @@ def test_after_the_first_ctrl_c_nodes_in_flight_finish_and_the_run_can_be_resume
         until(lambda: transactions(few, "small-061"), PATIENCE, "the second wave has begun")
         ctrl_c(process)
         assert process.wait(PATIENCE) == 130, said(few)
-    told = said(few)
+    told = few.plain(said(few))
     assert "interrupted" in told
     assert f"rollout resume {where(few)['run']}" in told, "it prints how to continue"
     nothing_left(few, *FEW)

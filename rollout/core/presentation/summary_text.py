@@ -12,6 +12,7 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
+from rollout.core.run.events import ENDED_HERE
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
 from rollout.core.text.documents import Inline, Moment, instant
@@ -225,7 +226,9 @@ def _not_done(summary: Summary, after: Afterwards) -> Iterator[str]:
 
 
 def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
-    if is_fenced(summary):
+    if is_fenced(summary) and summary.halt and summary.halt.reference == ENDED_HERE:
+        yield "  an unlock, or another controller of this run, ended its claim on the node. A resume takes a higher token"
+    elif is_fenced(summary):
         yield "  another run had a newer token on the node; it may have ended. A resume takes a higher token, and is refused only while that run is at work"
     elif summary.ending is Ending.CLAIMED:
         yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
@@ -237,8 +240,12 @@ def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
 
 
 def is_fenced(summary: Summary) -> bool:
-    """Whether a newer token stopped the run, and no claim: the run of that token may have ended."""
-    return summary.ending is Ending.CLAIMED and summary.halt is not None and summary.halt.reference == "fenced"
+    """Whether a newer or an ended token stopped the run, and no claim: a resume takes a higher token."""
+    return (
+        summary.ending is Ending.CLAIMED
+        and summary.halt is not None
+        and summary.halt.reference in ("fenced", ENDED_HERE)
+    )
 
 
 def _held_back(summary: Summary) -> Iterator[str]:

@@ -54,8 +54,11 @@ class Trigger(StrEnum):
 AWAY = "region-away"
 """The reference with which an engine reports that it is away itself: it has no worker that reaches the node."""
 
-FENCES = frozenset({"claimed", "fenced"})
-"""References with which a node reports that another run has it."""
+ENDED_HERE = "ended-here"
+"""The reference with which a node refuses a run whose own token has ended on it: an unlock or another controller ended it."""
+
+FENCES = frozenset({"claimed", "fenced", ENDED_HERE})
+"""References with which a node reports that this controller has it no more."""
 
 
 @dataclass(frozen=True, slots=True)

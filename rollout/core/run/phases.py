@@ -9,7 +9,7 @@ from rollout.core.model.playbook import Cause
 from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
-from rollout.core.run.events import FENCES, Trigger
+from rollout.core.run.events import ENDED_HERE, FENCES, Trigger
 from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
@@ -166,7 +166,10 @@ def _claim_again(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> No
     over, so a claim of a live run does not stop it.
     """
     apply = builder.state.order.goal is Goal.APPLY
-    others = apply and any(record.reference == "claimed" or record.orphaned for record in foreign.values())
+    others = apply and any(
+        record.reference == "claimed" or (record.orphaned and record.reference != ENDED_HERE)
+        for record in foreign.values()
+    )
     if others or builder.state.claims >= MOST_CLAIMS:
         name, record = next(iter(foreign.items()))
         halt(builder, Ending.CLAIMED, record.reference, f"{name}: {record.message}")
