@@ -55,7 +55,7 @@ AWAY = "region-away"
 """The reference with which an engine reports that it is away itself: it has no worker that reaches the node."""
 
 ENDED_HERE = "ended-here"
-"""The reference with which a node refuses a run whose own token has ended on it: an unlock or another controller ended it."""
+"""The reference with which a node refuses a run: the claim of that run has ended on it, by an unlock or another controller."""
 
 FENCES = frozenset({"claimed", "fenced", ENDED_HERE})
 """References with which a node reports that this controller has it no more."""

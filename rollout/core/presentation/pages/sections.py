@@ -66,7 +66,7 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         what = f"plan again once the unhealthy nodes are fixed or left out with --limit, {SAME_SETTINGS}"
         yield plan_again(cluster, "", after.playbook), what
     if is_fenced(summary) and not after.is_superseded:
-        yield f"rollout resume {run}", "take a token above the one on the node, whose run may have ended"
+        yield f"rollout resume {run}", "take a token above the one on the node"
     elif state.ending is Ending.CLAIMED:
         yield (
             f"rollout status --state DIR {run}",
