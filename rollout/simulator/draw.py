@@ -245,6 +245,7 @@ _FROM_THE_START = frozenset(
 _WEIGHTED = (
     *FaultKind,
     *(FaultKind.KILLED,) * 6,
+    FaultKind.UNLOCKED,
     *(FaultKind.CUT,) * 3,
     FaultKind.ANSWER_LOST,
     FaultKind.ANSWER_LOST,

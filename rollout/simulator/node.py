@@ -7,7 +7,7 @@ verb.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, Token
@@ -113,6 +113,8 @@ class ModelNode(ModelMachine):
             if claim is not None:
                 yield from self._lock(LOCK_PATIENCE)
                 self._fence(claim, force=force)
+                if claim == replace(self.token, live=True) and not self.token.live:
+                    raise AgentRefusedError("ended-here", f"run {claim.run} has ended here")
                 self.token = Token(claim.counter, claim.run, live=True)
                 if void and tx not in self.transactions:
                     self.voided.add(tx)

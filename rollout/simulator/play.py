@@ -12,6 +12,7 @@ from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.report import Outcome as Answer
 from rollout.core.model.report import Report
+from rollout.core.model.snapshot import Token
 from rollout.core.plans.receipt_history import on_nodes
 from rollout.core.run.state import Ending, Goal, Order, Phase, RunState
 from rollout.errors import UsageError
@@ -92,6 +93,7 @@ class Play:
         self.room = Surroundings(self.timeline, self.fleet, self.tell)
         self._kills = [fault for fault in self.scenario.faults if fault.kind is FaultKind.KILLED]
         self._waits: list[float] = []
+        self._unlocks = sum(fault.kind is FaultKind.UNLOCKED for fault in self.scenario.faults)
 
     def _dice(self, of: str) -> Random:
         return Random(f"{self.scenario.seed} {of}")  # noqa: S311 - reproducible on purpose
@@ -158,11 +160,23 @@ class Play:
                 if controller.end.ending not in (Ending.HALTED, Ending.INTERRUPTED) or not resumes or self.taken_over:
                     return controller.end
                 resumes -= 1
+            if controller.stopped == "killed" and self._unlocks:
+                self._unlock(order.run)
             self.timeline.run(self.timeline.now + self._pause_after(controller))
             if self.taken_over:
                 return None
         broken("law 1: the run never ends")
         return None
+
+    def _unlock(self, run: str) -> None:
+        """What `rollout unlock` does: the claims that the dead controller left end in the run's own name, with a newer token."""
+        self._unlocks -= 1
+        self.tell("operator", f"unlocks the cluster from {run}")
+        reached = [node for node in self.fleet.nodes.values() if self._read(node).outcome is Answer.DONE]
+        counter = max((node.token.counter for node in reached), default=0) + 1
+        for node in reached:
+            if node.token.run == run and node.token.live:
+                node.token = Token(counter, run, live=False)
 
     def _pause_after(self, controller: Controller) -> float:
         if controller.stopped == "killed" and self._waits:

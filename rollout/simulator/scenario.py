@@ -54,6 +54,7 @@ class FaultKind(StrEnum):
     KILLED = known_faults.CONTROLLER_KILLED.name
     FROZEN = known_faults.CONTROLLER_FROZEN.name
     INTERRUPTED = "interrupted"
+    UNLOCKED = "unlock"
     PAUSED = "paused"
     ABORTED = "aborted"
     EMERGENCY = "emergency-rollback"

@@ -32,6 +32,22 @@ MUTANTS = (
         (SEEDS,),
     ),
     Mutant(
+        "an-ended-claim-taken-for-another-run",
+        "rollout/core/run/phases.py",
+        "(record.orphaned and record.reference != ENDED_HERE)",
+        "record.orphaned",
+        "a run that an unlock released can never be resumed",
+        ("tests/story/test_control.py::test_a_run_that_was_unlocked_is_resumed_where_its_journal_is",),
+    ),
+    Mutant(
+        "waits-for-a-node-that-answered",
+        "rollout/core/run/moving.py",
+        "message=message, away_at=0.0)",
+        "message=message)",
+        "a run whose engine was away never ends, because it waits for nodes that refuse it",
+        ("tests/core/run/test_machine.py::test_a_higher_token_is_overtaken_after_the_engine_was_away",),
+    ),
+    Mutant(
         "lease-not-asked",
         "rollout/adapters/journal/journal.py",
         "            self._leases.check(connection, run)\n",

@@ -287,7 +287,7 @@ def fenced(builder: StateBuilder, name: str, reference: str, message: str) -> No
     A rollback continues without the node unless most nodes report this. One false report must not keep the change on
     all others. A node that another run does have refuses us by itself.
     """
-    builder.put(name, reference=reference, message=message)
+    builder.put(name, reference=reference, message=message, away_at=0.0)
     if builder.state.phase is Phase.OPENING:
         return
     if builder.state.order.goal is Goal.APPLY or is_taken_over(builder):

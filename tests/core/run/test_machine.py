@@ -16,7 +16,7 @@ from rollout.core.model.report import LastLog
 from rollout.core.model.snapshot import ReceiptState, Token
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import Ask
-from rollout.core.run.events import Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
+from rollout.core.run.events import AWAY, Answered, ContinueAsked, InterruptAsked, Ticked, Trigger
 from rollout.core.run.machine import opening, step
 from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
@@ -554,6 +554,28 @@ def test_a_higher_token_on_the_nodes_is_overtaken_once() -> None:
         play.feed(reply)
     assert play.state.counter == 8
     assert play.go_on().ending is Ending.DONE
+
+
+class AwayThenFenced(Play):
+    """At its first two questions, each node is behind an engine that is away, and then knows a higher token."""
+
+    reference = "fenced"
+
+    def said(self, ask: Ask, event: Answered) -> Answered:
+        if ask.verb is not Verb.READ or ask.serial > 2:
+            return super().said(ask, event)
+        if ask.serial == 1:
+            return replace(event, trigger=Trigger.AWAY, reference=AWAY, message="no worker")
+        return replace(event, trigger=Trigger.REFUSED, reference=self.reference, message="older token", counter=7)
+
+
+@pytest.mark.parametrize("reference", ["fenced", "ended-here"])
+def test_a_higher_token_is_overtaken_after_the_engine_was_away(reference: str) -> None:
+    """Once, the run waited for these nodes without an end."""
+    play = AwayThenFenced(make_order({"a": 3}))
+    play.reference = reference
+    end = play.run()
+    assert (end.ending, end.counter) == (Ending.DONE, 8)
 
 
 def test_nodes_that_do_not_answer_while_others_know_a_higher_token() -> None:
