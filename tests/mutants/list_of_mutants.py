@@ -44,7 +44,7 @@ MUTANTS = (
         "rollout/core/run/moving.py",
         "message=message, away_at=0.0)",
         "message=message)",
-        "a run whose engine was away never ends, because it waits for nodes that refuse it",
+        "after an outage of its engine a run never ends, because it waits for nodes that refuse it",
         ("tests/core/run/test_machine.py::test_a_higher_token_is_overtaken_after_the_engine_was_away",),
     ),
     Mutant(
