@@ -114,7 +114,9 @@ def test_the_shipped_templates_use_only_known_variables(name: str, known: Mappin
         ),
         ("{{ [1, 2] | random }}", "t.j2:1:1: No filter named 'random'. [template-syntax]"),
         (
-            "{% for a in range(1000) %}{% for b in range(1000) %}{{ node.name }}{% endfor %}{% endfor %}",
+            "{% for a in range(1000) %}{% for b in range(1000) %}{{ node.name }}"
+            + "x" * 100
+            + "{% endfor %}{% endfor %}",
             "t.j2:1:1: the rendered text is larger than 1 MiB [template-failed]",
         ),
     ],

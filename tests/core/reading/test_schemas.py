@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ PLAYBOOK: dict[str, Any] = {"name": "p", "settings": {"maxPods": 30}}
 SEQUENCE: dict[str, Any] = {"name": "s", "stages": [{"clusters": {"a": "a.json"}}]}
 
 
+@cache
 def schema_of(what: str) -> Draft202012Validator:
     made = SCHEMAS[what]()
     Draft202012Validator.check_schema(made)

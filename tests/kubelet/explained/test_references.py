@@ -59,11 +59,13 @@ def printed() -> set[str]:
     return set(wire_names.names()["references"]) - OTHER_WORDS
 
 
+@pytest.mark.no_cover  # reads the source, not the code under test
 def test_every_reference_has_an_entry() -> None:
     missing = sorted(word for word in printed() if about(word) is None)
     assert missing == [], "add them to rollout/kubelet/explained/references.toml"
 
 
+@pytest.mark.no_cover
 def test_every_entry_is_used() -> None:
     begun = set(re.findall(r'f"([a-z]+(?:-[a-z]+)*-)\{', "".join(wire_names.sources())))
     families = {key.removesuffix(ANY) for key in references() if key.endswith(ANY)}
