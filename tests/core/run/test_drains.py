@@ -29,6 +29,8 @@ from tests.orders import make_order, to_change, to_revert
 from tests.plays import EVER, Play, confirmed_before
 from tests.sampling import examples
 
+pytestmark = pytest.mark.no_cover  # whole runs: a count makes them slow, and other tests count the same lines
+
 WITHIN = 60.0
 S = NodeState
 

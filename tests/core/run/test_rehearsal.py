@@ -14,6 +14,8 @@ from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play
 
+pytestmark = pytest.mark.no_cover  # whole runs: a count makes them slow, and other tests count the same lines
+
 RACKS = {"a": 20, "b": 20}
 WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("rest", lambda _: True))
 CANARIES = ("a-1", "b-1")

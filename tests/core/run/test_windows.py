@@ -19,6 +19,8 @@ from rollout.simulator.machine import NEW
 from tests.orders import make_order
 from tests.plays import EVER, Play, confirmed_before
 
+pytestmark = pytest.mark.no_cover  # whole runs: a count makes them slow, and other tests count the same lines
+
 RACKS = {"a": 20, "b": 20}
 WAVES = (("canary", lambda n: n == "a-1"), ("rest", lambda _: True))
 LIMITS = Limits(per_rack=Share(count=2))
