@@ -401,6 +401,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "forged-end-of-a-pull",
+        "rollout/agent/pulls.sh",
+        '      [ "$moment" -gt "$doubted" ] || return 0\n',
+        "",
+        "a line in the text of a pod ends a pull, which a restart then cancels",
+        ("tests/agent/test_quoted.py::test_a_line_in_the_text_of_a_pod_ends_no_pull",),
+    ),
+    Mutant(
         "late-apply-accepted",
         "rollout/agent/apply.sh",
         "  refuse_voided\n",
