@@ -401,6 +401,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "unchecked-path-not-named",
+        "rollout/app/maintenance.py",
+        "{*found.check.not_checked, *gone}",
+        "{*found.check.not_checked}",
+        "`verify` passes a file whose last receipt the node has removed, and does not say so",
+        ("tests/app/test_maintenance.py::test_a_file_whose_last_receipt_was_removed_is_named",),
+    ),
+    Mutant(
         "forged-end-of-a-pull",
         "rollout/agent/pulls.sh",
         '      [ "$moment" -gt "$doubted" ] || return 0\n',
