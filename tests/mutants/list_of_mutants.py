@@ -839,10 +839,18 @@ MUTANTS = (
     Mutant(
         "certain-by-the-text-of-others",
         "rollout/kubelet/diagnosis/diagnosis.py",
-        "    if any(fact.of_others for fact in here):\n",
+        "    if any(fact.of_others for fact in facts):\n",
         "    if False:\n",
         "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
         ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+    ),
+    Mutant(
+        "hidden-by-the-text-of-others",
+        "rollout/kubelet/diagnosis/diagnosis.py",
+        "*_hidden_by_others(findings, without)",
+        "",
+        "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
+        ("tests/kubelet/diagnosis/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
     ),
     Mutant(
         "an-end-is-believed",
