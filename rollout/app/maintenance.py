@@ -100,8 +100,8 @@ def verify_fleet(
 ) -> tuple[Mapping[str, NodeCheck], tuple[Unread, ...]]:
     """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
-    ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force
-    whose receipts a node has removed.
+    ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force,
+    for a node that has removed their receipts.
     """
 
     def read(target: Target) -> _Compared | Unread:
@@ -119,7 +119,7 @@ def verify_fleet(
 
 
 def _checked(name: str, found: _Compared, known: Known | None, files_of: FilesOf) -> NodeCheck:
-    """With the files of changes in force whose receipts are gone, if no newer receipt names them."""
+    """With the files of changes in force that have no receipt any more, if no newer receipt names them."""
     if known is None or not found.told:
         return found.check
     gone = {file.path for run in known.standing - found.told for file in files_of(run).get(name, ())}

@@ -405,7 +405,7 @@ MUTANTS = (
         "rollout/app/maintenance.py",
         "{*found.check.not_checked, *gone}",
         "{*found.check.not_checked}",
-        "`verify` passes a file whose last receipt the node has removed, and does not say so",
+        "`verify` passes a file without a word, though the node has removed its last receipt",
         ("tests/app/test_maintenance.py::test_a_file_whose_last_receipt_was_removed_is_named",),
     ),
     Mutant(
