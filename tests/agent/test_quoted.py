@@ -149,7 +149,7 @@ def at_seconds(*lines: tuple[float, tuple[str, int, str]]) -> str:
 
 
 def pulls_after(node: Node, unit: str, *lines: tuple[float, tuple[str, int, str]]) -> tuple[str, ...] | None:
-    """The pulls that a status shows, when these lines are in the log of a kubelet whose first line is there too."""
+    """The pulls that a status shows with these lines in the log, behind the first line of the kubelet."""
     node.serve(unit, "/usr/bin/x", pid=300)
     node.at("/var/lib/docker/tmp").mkdir(parents=True, exist_ok=True)
     node.standin("journal", at_seconds((START + 0.5, ("kubelet", 100, klog("Starting"))), *lines))
