@@ -1,7 +1,7 @@
 read_journal() { # of the running processes, by the journal's own fields: how often the kubelet warned that it ignores a part of its
   # configuration, into `lenient` (empty if not a line of it can be read); the pulls under way, as NAME#REQUEST, into `pulling`. A pull
   # ends with the kubelet that requested it: lines since its start count, by a clock that never steps
-  lenient='' pulling='' readable=0 sources='' since=999999999999 main_line='^$' ignored=0 loaded=0
+  lenient='' pulling='' readable=0 sources='' since=999999999999 main_line='^$' ignored=0 loaded=0 doubted=0
   [ "$main_pid" = 0 ] || ! is_number "$main_started" || since=$((main_started / 1000000))
   if [ "$main_pid" != 0 ]; then
     sources="_PID=$main_pid"
@@ -10,12 +10,13 @@ read_journal() { # of the running processes, by the journal's own fields: how of
   for served in $services; do [ "${served#*:}" = 0 ] || sources="$sources _PID=${served#*:}"; done
   [ -n "$sources" ] || return 0
   # `!read` marks the first line of the kubelet itself, whatever it contains
-  # shellcheck disable=SC2086 # a list of matches
-  lines=$({ bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 $sources 2>/dev/null || echo '!unreadable'; } |
+  lines=$(ask_journal |
     sed -n -e '/^!unreadable$/{p;q;}' -e "/$main_line/{x;/^$/{s/^/!/;x;s/^/!read/p;s/^!read//;x;};x;}" -e '/lenient decoding/b cut' \
       -e '/Kubelet version/b cut' -e '/] Version: v/b cut' -e '/PullImage/b say' -e '/ulling image/b say' -e '/Pulled image: /b say' \
-      -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e ': say' -e p)
+      -e '/&Container{/b say' -e '/probe for /b say' -e '/Event(v1.ObjectReference{/b say' -e '/blob data]/b say' -e d \
+      -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e ': say' -e p) || return 0
   case $lines in *!unreadable) return ;; esac
+  case $services in *' crio.service:'[1-9]*) lines=$(printf '%s\n' "$lines" | sort -s -t '[' -k 2n) || return 0 ;; esac
   readable=1
   IFS=$NL
   for line in $lines; do
@@ -27,7 +28,10 @@ read_journal() { # of the running processes, by the journal's own fields: how of
     text=${line#"$teller]: "}
     take_apart "$text"
     case $teller in
-      '!read'*) lenient=0 ;;
+      '!read'*)
+        lenient=0
+        [ "$moment" -le $((since + 1)) ] || doubted=$((moment + 5)) # what came before it is gone
+        ;;
       *"[$main_pid")
         # its first lines; of a long log they may be gone
         [ -z "$lenient" ] || [ "$moment" -gt $((since + 60)) ] || count_notice "$text"
@@ -38,6 +42,15 @@ read_journal() { # of the running processes, by the journal's own fields: how of
   done
   unset IFS
   [ -z "$lenient" ] || lenient=$ignored
+}
+
+ask_journal() { # for `sources`. CRI-O's lines alone show its pulls: those of the kubelet, some with texts of pods, must not displace them
+  case $services in *' crio.service:'[1-9]*) IFS=' ' ;; *) IFS=$NL ;; esac
+  for matches in $sources; do
+    unset IFS
+    # shellcheck disable=SC2086 # a list of matches
+    bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 $matches 2>/dev/null || { echo '!unreadable' && return; }
+  done
 }
 
 follow() { # `message`: a pull that begins or ends, of containerd 1.5 to 2.3, CRI-O or cri-dockerd
@@ -61,17 +74,32 @@ follow() { # `message`: a pull that begins or ends, of containerd 1.5 to 2.3, CR
   esac
 }
 
-follow_kubelet() { # `source`, `message` of a kubelet: a call that failed, which CRI-O does not log; dockershim's progress, every 10 s if it runs with -v=2
-  case $source/$message in
-    remote_image.go:*/'PullImage "'*'" from image service failed: '*)
-      image=${message#'PullImage "'}
+follow_kubelet() { # `text` of a kubelet, taken apart: a call that failed, which CRI-O does not log; dockershim's progress, every 10 s if it runs with
+  # -v=2. Some messages print texts of pods with their line ends (a container up to 1.30, a probe up to 1.20), and no field of the journal
+  # tells such a line from one of the kubelet: for 5 s behind the beginning of a message like these, no line ends a pull
+  case $text in *'&Container{'* | *'probe for '* | *'Event(v1.ObjectReference{'* | *'blob data]'*) doubted=$((moment + 5)) ;; esac
+  [ -z "$writer" ] || [ "$writer" = "$main_pid" ] || return 0
+  case $services in
+    *' crio.service:'[1-9]*)
+      [ "$moment" -gt "$doubted" ] || return 0
+      case $source/$message in
+        remote_image.go:*/'PullImage "'*'" from image service failed: '*) image=${message#'PullImage "'} ;;
+        remote_image.go:*/'PullImage from image service failed"'*' image="'* | log.go:*/'PullImage from image service failed"'*' image="'*)
+          image=${message##*' image="'}
+          ;;
+        *) return 0 ;;
+      esac
       ended "${image%%'"'*}#*"
       ;;
-    *.go:*/'PullImage from image service failed"'*' image="'*)
-      image=${message##*' image="'}
-      ended "${image%%'"'*}#*"
+    *' cri-docker.service:'[1-9]*) ;;
+    *' docker.service:'[1-9]*)
+      case $source/$message in
+        kube_docker_client.go:*/'Pulling image'*) follow_docker ;;
+        kube_docker_client.go:*/'Stop pulling image'* | kube_docker_client.go:*/'Cancel pulling image'*)
+          [ "$moment" -le "$doubted" ] || follow_docker
+          ;;
+      esac
       ;;
-    kube_docker_client.go:*/'Pulling image'* | kube_docker_client.go:*/'Stop pulling image'* | kube_docker_client.go:*/'Cancel pulling image'*) follow_docker ;;
   esac
 }
 

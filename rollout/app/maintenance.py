@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from rollout.app.following import plan_of
 from rollout.app.isolation import READING_FAILED, Keep, attempt, keep_nothing, run_verb, run_verification
-from rollout.app.node_histories import cluster_history, newest_in_force
+from rollout.app.node_histories import FilesOf, cluster_history, newest_in_force
 from rollout.app.node_worker import CLEAN_SECONDS, READ_SECONDS, UNIT, NodeAccess
 from rollout.app.ports import Journal, Nodes, RunHeader, Target
 from rollout.app.reading import each
@@ -15,7 +15,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import ReceiptState, Unread
-from rollout.core.model.transactions import in_force
+from rollout.core.model.transactions import FileVersions, has_gaps, in_force, unchecked_paths
 from rollout.core.model.verification import (
     ChangeStanding,
     Drift,
@@ -78,15 +78,33 @@ def _known(header: RunHeader, plan: Plan, name: str, standing: frozenset[str]) -
     return Known(header.run, node.machine_id, header.at, {file.path: file.before for file in change.files}, standing)
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """``told``: the runs that the node has a receipt of. ``expected``: the paths that were compared."""
+
+    check: NodeCheck
+    told: frozenset[str]
+    expected: frozenset[str]
+
+
+def no_files(_run: str) -> Mapping[str, tuple[FileVersions, ...]]:
+    return {}
+
+
 def verify_fleet(
-    access: NodeAccess, nodes: Nodes, known: Mapping[str, Known], keep: Keep = keep_nothing
+    access: NodeAccess,
+    nodes: Nodes,
+    known: Mapping[str, Known],
+    keep: Keep = keep_nothing,
+    files_of: FilesOf = no_files,
 ) -> tuple[Mapping[str, NodeCheck], tuple[Unread, ...]]:
     """Node → its differences from its receipts and the journal; and the nodes that were not read. Changes nothing.
 
-    ``keep`` stores the trace of an answer that rollout fails on.
+    ``keep`` stores the trace of an answer that rollout fails on. ``files_of`` names the files of runs with a change in force,
+    for a node that has removed their receipts.
     """
 
-    def read(target: Target) -> NodeCheck | Unread:
+    def read(target: Target) -> _Compared | Unread:
         name = target.name
         command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
         found = run_verification(nodes, target, command, keep)
@@ -96,10 +114,19 @@ def verify_fleet(
 
     answers = each(access, nodes, read)
     unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
-    return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
+    compared = {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}
+    return {name: _checked(name, found, known.get(name), files_of) for name, found in compared.items()}, unread
 
 
-def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:
+def _checked(name: str, found: _Compared, known: Known | None, files_of: FilesOf) -> NodeCheck:
+    """With the files of changes in force that have no receipt any more, if no newer receipt names them."""
+    if known is None or not found.told:
+        return found.check
+    gone = {file.path for run in known.standing - found.told for file in files_of(run).get(name, ())}
+    return replace(found.check, not_checked=tuple(sorted({*found.check.not_checked, *gone} - found.expected)))
+
+
+def _compared(answer: Verification | Unread, known: Known | None) -> _Compared | Unread:
     if isinstance(answer, Unread):
         return answer
     drifted = _against_journal(answer, known)
@@ -108,7 +135,13 @@ def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck |
     told = {*(each.run for each in answer.receipts), *(each.tx.rpartition("-")[0] for each in answer.transactions)}
     is_changed = known is not None and not drifted and not known.standing <= told
     standing = ChangeStanding.CHANGED if is_changed else change_standing(answer)
-    return NodeCheck((*drifted, *_named(answer, known)), standing)
+    check = NodeCheck(
+        (*drifted, *_named(answer, known)),
+        standing,
+        tuple(sorted(unchecked_paths(answer.transactions))),
+        has_gaps(answer.transactions),
+    )
+    return _Compared(check, frozenset(told), frozenset(each.path for each in answer.expected))
 
 
 def _named(answer: Verification, known: Known | None) -> tuple[Drift, ...]:

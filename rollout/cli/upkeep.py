@@ -17,6 +17,7 @@ from rollout.app.maintenance import (
     under_way,
     verify_fleet,
 )
+from rollout.app.node_histories import files_of_plans
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, Note
 from rollout.app.reading import only, read_receipts
@@ -49,10 +50,11 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     Example: `rollout verify --cluster rno`
     """
     access = _access(session, cluster, limit)
-    known = last_confirmed(session.past(), cluster)
+    journal = session.past()
+    known = last_confirmed(journal, cluster)
     nodes = session.nodes()
     try:
-        found, unread = verify_fleet(access, nodes, known, session.traces.keep)
+        found, unread = verify_fleet(access, nodes, known, session.traces.keep, files_of_plans(journal))
     finally:
         nodes.close()
     if session.output == "json":

@@ -36,6 +36,10 @@ def line(who: tuple[str, int], text: str, second: int = START + 50) -> str:
     return f"[{second:>7}.123456] node {who[0]}[{who[1]}]: {text}\n"
 
 
+FIRST = line(KUBELET, "I1120 10:00:00.000000     100 server.go:1] Starting", START)
+"""Where the first line of the kubelet is read, no line before it is missing."""
+
+
 def journal(node: Node, *lines: str) -> None:
     node.standin("journal", "".join(lines))
 
@@ -168,7 +172,7 @@ def test_pulls_of_crio_are_matched_by_request_number(crio: Node) -> None:
     ],
 )
 def test_only_the_kubelet_logs_a_failed_pull_of_crio(crio: Node, failed: str) -> None:
-    journal(crio, asked("quay.io/a:1", "2b-1"), asked("quay.io/b:1", "2b-2"), line(KUBELET, failed))
+    journal(crio, FIRST, asked("quay.io/a:1", "2b-1"), asked("quay.io/b:1", "2b-2"), line(KUBELET, failed, START + 51))
     assert pulls(crio) == ("quay.io/b:1",)
 
 
@@ -236,7 +240,7 @@ def test_progress_names_what_docker_pulls(docker: Node, who: tuple[str, int], go
     journal(docker, line(who, goes_on), line(who, goes_on))
     assert pulls(docker) == ("a/b:1",)
     docker.at(LAYER).unlink()
-    journal(docker, line(who, goes_on), line(who, goes_on), line(who, ends))
+    journal(docker, FIRST, line(who, goes_on), line(who, goes_on), line(who, ends))
     assert pulls(docker) == ()
 
 

@@ -79,6 +79,39 @@ RUNTIMES: dict[str, Callable[[str], list[str]]] = {
 }  # fmt: skip
 
 
+OPENERS = {
+    "a container": klog("container &Container{Name:app,Image:a/b:1,Command:[],Args:[x"),
+    "a probe": klog('Readiness probe for "web_shop(0):app" failed (failure): x'),
+    "an event": klog("Event(v1.ObjectReference{Kind:\"Pod\", Name:\"a\"}): type: 'Warning' reason: 'Unhealthy' x"),
+    "a line with a control character": "[5.0K blob data]",
+}
+"""How a message begins that prints a text of others with its line ends: up to 1.30 a container, up to 1.20 the others."""
+GAP = 5
+"""Seconds for which the lines behind such a beginning may be those of others."""
+
+
+def kubelets_records(pid: int) -> dict[str, str]:
+    """Whole lines by which a kubelet's log ends a pull: of CRI-O that failed, of dockershim."""
+    at = f"1120 10:00:00.000000     {pid}"
+    return {
+        "failed": f'E{at} remote_image.go:113] PullImage "{IMAGE}" from image service failed: rpc error: x',
+        "failed, in words of later versions": f'E{at} log.go:32] "PullImage from image service failed" err="x" image="{IMAGE}"',
+        "stopped": f'I{at} kube_docker_client.go:347] Stop pulling image "{IMAGE}": "Status: x"',
+        "cancelled": f'E{at} kube_docker_client.go:340] "Cancel pulling image because of x" image="{IMAGE}" deadline="1m0s"',
+    }
+
+
+PROGRESS = f'I1120 10:00:00.000000     100 kube_docker_client.go:344] Pulling image "{IMAGE}": "0f: Downloading [=>  ]"'
+BEGINS = {
+    "containerd.service": ("containerd", 300, pulls.WORDS["containerd.service"].begins),
+    "crio.service": ("crio", 300, pulls.WORDS["crio.service"].begins),
+    "cri-docker.service": ("cri-dockerd", 300, pulls.WORDS["cri-docker.service"].begins),
+    "docker.service": ("kubelet", 100, PROGRESS),
+}
+OWN = {"crio.service": ("failed", "failed, in words of later versions"), "docker.service": ("stopped", "cancelled")}
+"""The records of a kubelet that end a pull of this runtime; none ends one of containerd or cri-dockerd."""
+
+
 def journal(node: Node, *lines: tuple[str, int, str]) -> None:
     node.standin(
         "journal", "".join(f"[{START + 1:>7}.5] node {program}[{pid}]: {text}\n" for program, pid, text in lines)
@@ -109,6 +142,77 @@ def test_a_phrase_in_a_field_means_nothing(node: Node, unit: str) -> None:
         measured = node.status(measure=Measure(healthz_port=10248)).measurement
         assert measured is not None
         assert (measured.lenient, measured.pulls) == (0, under_way)
+
+
+def at_seconds(*lines: tuple[float, tuple[str, int, str]]) -> str:
+    return "".join(f"[{second:>12.6f}] node {program}[{pid}]: {text}\n" for second, (program, pid, text) in lines)
+
+
+def pulls_after(node: Node, unit: str, *lines: tuple[float, tuple[str, int, str]]) -> tuple[str, ...] | None:
+    """The pulls that a status shows with these lines in the log, behind the first line of the kubelet."""
+    node.serve(unit, "/usr/bin/x", pid=300)
+    node.at("/var/lib/docker/tmp").mkdir(parents=True, exist_ok=True)
+    node.standin("journal", at_seconds((START + 0.5, ("kubelet", 100, klog("Starting"))), *lines))
+    measured = node.status(measure=Measure(healthz_port=10248)).measurement
+    assert measured is not None
+    return measured.pulls
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize("unit", BEGINS)
+def test_a_line_in_the_text_of_a_pod_ends_no_pull(node: Node, unit: str, opener: str) -> None:
+    """No field of the journal tells it from a line of the kubelet: it counts for nothing that makes a pull vanish."""
+    opened = ("kubelet", 100, OPENERS[opener])
+    for pid in (100, 99):
+        forged = [(START + 20.1, ("kubelet", 100, line)) for line in kubelets_records(pid).values()]
+        begun = (START + 10, BEGINS[unit])
+        assert pulls_after(node, unit, begun, (START + 20, opened), *forged) == (IMAGE,)
+
+
+@pytest.mark.parametrize("unit", BEGINS)
+def test_a_kubelet_ends_the_pulls_of_no_other_runtime(node: Node, unit: str) -> None:
+    """Only CRI-O and dockershim have no record of the end. The line must be klog's, of the unit's own main process."""
+    begun = (START + 10, BEGINS[unit])
+    for name, line in kubelets_records(100).items():
+        ended = name in OWN.get(unit, ())
+        assert pulls_after(node, unit, begun, (START + 20, ("kubelet", 100, line))) == (() if ended else (IMAGE,))
+        assert pulls_after(node, unit, begun, (START + 20, ("kubelet", 100, kubelets_records(99)[name]))) == (IMAGE,)
+
+
+@pytest.mark.parametrize("unit", OWN)
+def test_a_record_counts_again_when_the_text_is_over(node: Node, unit: str) -> None:
+    begun, opened = (START + 10, BEGINS[unit]), (START + 20, ("kubelet", 100, OPENERS["a container"]))
+    for name in OWN[unit]:
+        late = (START + 21 + GAP, ("kubelet", 100, kubelets_records(100)[name]))
+        assert pulls_after(node, unit, begun, opened, late) == ()
+
+
+@pytest.mark.parametrize("unit", BEGINS)
+def test_a_line_in_the_text_of_a_pod_begins_no_pull_of_another_program(node: Node, unit: str) -> None:
+    """Only dockershim's records are lines of the kubelet, and there one in the text of a pod is a pull: it may be one."""
+    lines = {PROGRESS, *(begins for _, _, begins in BEGINS.values())}
+    forged = [(START + 20.1, ("kubelet", 100, line)) for line in sorted(lines)]
+    shown = pulls_after(node, unit, (START + 20, ("kubelet", 100, OPENERS["a container"])), *forged)
+    assert shown == ((IMAGE,) if unit == "docker.service" else ())
+
+
+def test_behind_a_beginning_that_is_gone_nothing_is_known(node: Node) -> None:
+    """Of a long log only the newest lines are read: the first of them may be the middle of a message."""
+    node.serve("crio.service", "/usr/bin/crio", pid=300)
+    node.standin("elsewhere")  # the first line of the kubelet is not in what is read
+    for second, expected in ((20.1, (IMAGE,)), (21 + GAP, ())):
+        record = (START + second, ("kubelet", 100, kubelets_records(100)["failed"]))
+        begun, middle = (START + 10, BEGINS["crio.service"]), (START + 20, ("kubelet", 100, "x"))
+        node.standin("journal", at_seconds(begun, middle, record))
+        measured = node.status(measure=Measure(healthz_port=10248)).measurement
+        assert measured is not None
+        assert measured.pulls == expected
+
+
+def test_the_kubelets_lines_displace_none_of_crio(node: Node) -> None:
+    """CRI-O has no file that shows a pull: what the author of a pod makes the kubelet print removes no record of it."""
+    flood = [(START + 20 + each / 10_000, ("kubelet", 100, "x")) for each in range(8_100)]
+    assert pulls_after(node, "crio.service", (START + 10, BEGINS["crio.service"]), *flood) == (IMAGE,)
 
 
 def test_a_tenants_texts_revert_no_apply(node: Node) -> None:

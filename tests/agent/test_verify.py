@@ -8,6 +8,7 @@ import time
 import pytest
 
 from rollout.core.model.snapshot import ReceiptState
+from rollout.core.model.transactions import has_gaps
 from rollout.core.model.verification import drifts
 from tests.agent.node import CONFIG, DROPIN, FLAGS, MACHINE, NEW, OLD, Node, digest, order
 
@@ -140,6 +141,21 @@ def test_the_order_of_reverts_outlives_the_removal_of_older_transactions(node: N
     node.confirm("t6", keep=1)
     assert [tx for tx in ("t1", "t2", "t3", "t4", "t5", "t6") if not node.tx(tx).exists()] == ["t2"]
     assert references(node) == {}
+    assert has_gaps(node.verify().transactions), "what only t2 changed is in no receipt"
+
+
+def test_a_node_that_removed_nothing_shows_no_gap(node: Node) -> None:
+    """Whatever ended its transactions: a confirm, a revert of either kind, a refusal."""
+    applied_twice(node)
+    node.apply(order("t3", old=NEW, new={FLAGS: b"T3=1\n"}))
+    assert node.revert("t3").reference == ""
+    node.apply(order("t4", old=OLD, new={FLAGS: b"T4=1\n"}))  # refused: other bytes are there
+    node.revert("t2")
+    node.revert("t2")
+    node.revert("t1")
+    found = node.verify().transactions
+    assert {each.tx for each in found} == {"t1", "t2", "t3"}
+    assert not has_gaps(found)
 
 
 def test_receipts_of_an_earlier_version_are_ordered_by_the_bytes_that_they_replaced(node: Node) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rollout.app.maintenance import Freed, Known, forget_fleet, holders, littered, set_free, under_way, verify_fleet
 from rollout.app.reading import read_receipts
 from rollout.core.model.report import Outcome, RemoteAnswer
 from rollout.core.model.snapshot import Unread, digest
+from rollout.core.model.transactions import FileVersions
 from rollout.core.model.verification import ChangeStanding, NodeCheck
 from tests.app.agents import CONFIG, MACHINE, NEW, SILENT, Agents, access_to, answer, holds, receipt, well
 
@@ -56,6 +59,26 @@ def test_removed_receipts_are_detected_by_the_journal() -> None:
     bare = answer("verify", f"fact machine-id {MACHINE}", *well())
     assert found(bare) == [("receipts-gone", "node")]
     assert found(bare, None) == []
+
+
+def test_a_file_whose_last_receipt_was_removed_is_named() -> None:
+    """Of r1 the node has a receipt, of r0 and r2 it has none: r2 changed a file that no receipt names."""
+    known = replace(KNOWN, run="r2", standing=frozenset({"r0", "r1", "r2"}))
+    files = {"r0": {"n1": (FileVersions(CONFIG, "", ""),)}, "r2": {"n1": (FileVersions("/etc/z", "", ""),)}}
+    for said, gap in (
+        (verified(CONFIRMED, holds(NEW)), False),
+        (
+            verified(CONFIRMED, holds(NEW), f"expected r3-1 confirmed 3 0 {digest(OLD)} {digest(NEW)} 644 0:0 /etc/b"),
+            True,
+        ),
+    ):
+        checks, _ = verify_fleet(
+            access_to("n1"), Agents({("n1", "verify"): said}), {"n1": known}, files_of=lambda run: files.get(run, {})
+        )
+        assert checks["n1"].not_checked == (("/etc/z", CONFIG) if gap else ("/etc/z",))
+        assert checks["n1"].removed == gap
+    checks, _ = verify_fleet(access_to("n1"), Agents({("n1", "verify"): said}), {})
+    assert (checks["n1"].not_checked, checks["n1"].removed) == ((CONFIG,), True), "by the node's receipts alone"
 
 
 def test_kubeadm_is_named_if_it_rewrote_the_file_after_the_run() -> None:

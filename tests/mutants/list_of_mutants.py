@@ -417,6 +417,22 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "unchecked-path-not-named",
+        "rollout/app/maintenance.py",
+        "{*found.check.not_checked, *gone}",
+        "{*found.check.not_checked}",
+        "`verify` passes a file without a word, though the node has removed its last receipt",
+        ("tests/app/test_maintenance.py::test_a_file_whose_last_receipt_was_removed_is_named",),
+    ),
+    Mutant(
+        "forged-end-of-a-pull",
+        "rollout/agent/pulls.sh",
+        '      [ "$moment" -gt "$doubted" ] || return 0\n',
+        "",
+        "a line in the text of a pod ends a pull, which a restart then cancels",
+        ("tests/agent/test_quoted.py::test_a_line_in_the_text_of_a_pod_ends_no_pull",),
+    ),
+    Mutant(
         "late-apply-accepted",
         "rollout/agent/apply.sh",
         "  refuse_voided\n",
@@ -839,10 +855,18 @@ MUTANTS = (
     Mutant(
         "certain-by-the-text-of-others",
         "rollout/kubelet/diagnosis/diagnosis.py",
-        "    if any(fact.of_others for fact in here):\n",
+        "    if any(fact.of_others for fact in facts):\n",
         "    if False:\n",
         "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
         ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+    ),
+    Mutant(
+        "hidden-by-the-text-of-others",
+        "rollout/kubelet/diagnosis/diagnosis.py",
+        "*_hidden_by_others(findings, without)",
+        "",
+        "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
+        ("tests/kubelet/diagnosis/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
     ),
     Mutant(
         "an-end-is-believed",

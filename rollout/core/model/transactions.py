@@ -86,6 +86,18 @@ def expected_by_receipts(transactions: Sequence[NodeTransaction]) -> tuple[Expec
     )
 
 
+def unchecked_paths(transactions: Sequence[NodeTransaction]) -> tuple[str, ...]:
+    """The paths of these receipts of which nothing is expected, because a removed transaction may have changed them since."""
+    checked = {each.path for each in expected_by_receipts(transactions)}
+    return tuple(each.path for each in expected_files(transactions) if each.path not in checked)
+
+
+def has_gaps(transactions: Sequence[NodeTransaction]) -> bool:
+    """Whether the node has removed transactions: numbers are missing. Files that only these changed are in no receipt."""
+    numbers = {number for each in transactions for number in (each.applied_at, each.reverted_at) if number}
+    return len(numbers) < max(numbers, default=0)
+
+
 def in_force(transactions: Sequence[NodeTransaction], path: str = "") -> tuple[NodeTransaction, ...]:
     """The transactions with bytes that a file holds, or would hold if all newer ones were reverted; the newest first.
 

@@ -79,10 +79,16 @@ def change_standing(found: Verification) -> ChangeStanding:
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """What a verification found on a node that was read."""
+    """What a verification found on a node that was read.
+
+    ``not_checked``: paths that rollout changed, where the receipt of the last change is gone. ``removed``: the node has
+    removed old receipts, so files that only these name were not checked either.
+    """
 
     drifts: tuple[Drift, ...]
     standing: ChangeStanding
+    not_checked: tuple[str, ...] = ()
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

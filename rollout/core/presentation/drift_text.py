@@ -48,6 +48,14 @@ def drift_lines(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Ite
     yield f"  a change of rollout is on {counted(on, 'node')}, and was reverted on {counted(back, 'node')}"
     if never:
         yield f"  never changed by rollout, so nothing to compare: {counted(len(never), 'node')} {printable(fold(never), 160)}"
+    unchecked: dict[str, list[str]] = {}
+    for name, check in found.items():
+        for path in check.not_checked:
+            unchecked.setdefault(path, []).append(name)
+    for path, having in sorted(unchecked.items()):
+        yield f"  not checked {printable(path)}: {counted(len(having), 'node')} {printable(fold(having), 160)}: the receipt of its last change was removed"
+    if removed := [name for name, check in found.items() if check.removed]:
+        yield f"  old receipts were removed (keep): {counted(len(removed), 'node')} {printable(fold(removed), 160)}; files that only these name were not checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,9 @@ class DriftDocument:
     """What ``verify`` found. ``drifted``: node → its differences; ``as_wanted``: nodes without any.
 
     ``changed`` and ``reverted``: nodes with a change of rollout, and with changes that are all reverted. ``never_changed``:
-    nodes without a receipt; nothing was compared there.
+    nodes without a receipt; nothing was compared there. ``not_checked``: node → paths that rollout changed, where the
+    receipt of the last change is gone. ``receipts_removed``: nodes that removed old receipts; files that only these name were
+    not checked.
     """
 
     drifted: Mapping[str, tuple[Drift, ...]]
@@ -73,6 +83,8 @@ class DriftDocument:
     reverted: tuple[str, ...]
     never_changed: tuple[str, ...]
     not_asked: tuple[NotAsked, ...]
+    not_checked: Mapping[str, tuple[str, ...]]
+    receipts_removed: tuple[str, ...]
 
 
 def drift_document(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> DriftDocument:
@@ -93,4 +105,6 @@ def drift_document(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> 
         reverted=standing(ChangeStanding.REVERTED),
         never_changed=never,
         not_asked=tuple(NotAsked(each.node, each.reference, printable(each.message, 300)) for each in unread),
+        not_checked={name: check.not_checked for name, check in found.items() if check.not_checked},
+        receipts_removed=tuple(sorted(name for name, check in found.items() if check.removed)),
     )

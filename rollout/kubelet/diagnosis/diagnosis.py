@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rollout.core.text.nodesets import fold, is_name
@@ -75,10 +75,10 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
     """``pod`` (``namespace/name``): its end is shown. ``target.minor`` ``None``: the rules take the minor from the logs where one of them names it."""
     here, notes = aligned(named(facts))
     findings = _findings(here, target)
-    if any(fact.of_others for fact in here):
-        findings = _not_by_others(
-            findings, _findings(here.replaced(fact for fact in here if not fact.of_others), target)
-        )
+    if any(fact.of_others for fact in facts):
+        own, _ = aligned(named(facts.replaced(fact for fact in facts if not fact.of_others)))
+        without = _findings(own, target)
+        findings = (*_not_by_others(findings, without), *_hidden_by_others(findings, without))
     left_out = facts.left_out + sum(reading.left_out for reading in readings)
     if left_out:
         notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
@@ -109,6 +109,12 @@ OF_OTHERS = (
 )
 
 
+HIDDEN = (
+    "whether the kubelet printed the lines that contradict this: they stand inside a message that prints a text of a pod with its "
+    "line ends, so the author of the pod may have written them; `kubectl get events` or the next occurrence shows it"
+)
+
+
 def _not_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> tuple[Finding, ...]:
     """A finding is certain only if it is so ``without`` the lines that the author of a pod may have written."""
     certain = {
@@ -122,6 +128,20 @@ def _not_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> t
         )
         for each in findings
     )
+
+
+def _hidden_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings that are there only ``without`` the lines that the author of a pod may have written: at most likely."""
+    for own in without:
+        if not any(
+            own.id == each.id
+            and set(own.nodes) <= set(each.nodes)
+            and (own.confidence is Confidence.UNKNOWN or each.confidence is not Confidence.UNKNOWN)
+            and (own.cause == each.cause or not {*own.evidence}.isdisjoint(each.evidence))
+            for each in findings
+        ):
+            confidence = Confidence.LIKELY if own.confidence is Confidence.CERTAIN else own.confidence
+            yield replace(own, confidence=confidence, fetch_next=f"{HIDDEN}{own.fetch_next and f'; {own.fetch_next}'}")
 
 
 def _minor(facts: Facts) -> int | None:

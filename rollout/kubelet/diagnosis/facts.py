@@ -110,16 +110,16 @@ class BareFact:
 
 @dataclass(slots=True)
 class Facts:
-    """All facts of all sources, each text once, the newest ``most`` of a kind."""
+    """All facts of all sources, each text once, the newest ``most`` of a kind. What others may have written displaces nothing else."""
 
     most: int = MOST_FACTS
-    by_kind: dict[Kind, deque[Fact]] = field(default_factory=dict)
+    by_kind: dict[tuple[Kind, bool], deque[Fact]] = field(default_factory=dict)
     left_out: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def add(self, fact: Fact) -> None:
         """Write-ups and merged journals repeat lines. A line has a time in microseconds, so equal lines are one."""
-        kept = self.by_kind.setdefault(fact.kind, deque(maxlen=self.most))
+        kept = self.by_kind.setdefault((fact.kind, fact.of_others), deque(maxlen=self.most))
         key = hash((fact.kind, fact.where.text, fact.node, fact["image"], fact["pod"], fact["id"], fact.at))
         if key in self._seen:
             return
@@ -134,7 +134,8 @@ class Facts:
 
     def of(self, *kinds: Kind) -> list[Fact]:
         """The facts of these kinds, by time; those without a time come first."""
-        return sorted((fact for kind in kinds for fact in self.by_kind.get(kind, ())), key=lambda each: each.at or 0.0)
+        found = (fact for kind in kinds for whose in (False, True) for fact in self.by_kind.get((kind, whose), ()))
+        return sorted(found, key=lambda each: each.at or 0.0)
 
     def __iter__(self) -> Iterator[Fact]:
         return (fact for facts in self.by_kind.values() for fact in facts)
@@ -143,5 +144,5 @@ class Facts:
         """These facts instead, with the same count of what was left out."""
         new = Facts(self.most, left_out=self.left_out)
         for fact in facts:
-            new.by_kind.setdefault(fact.kind, deque(maxlen=self.most)).append(fact)
+            new.by_kind.setdefault((fact.kind, fact.of_others), deque(maxlen=self.most)).append(fact)
         return new

@@ -75,16 +75,18 @@ class OthersText:
     _firsts: list[int] = field(default_factory=list)
     _lasts: list[int] = field(default_factory=list)
 
-    def take(self, number: int, line: bytes) -> None:
-        """``number``: of the line, from 1."""
+    def take(self, number: int, line: bytes) -> bool:
+        """Whether it may be the text of others. ``number``: of the line, from 1."""
         may_open = _MAY_OPEN.search(line) is not None
         if not (may_open or self._messages or self._left):
-            return
+            return False
         here = _parted(line)
-        if self._inside(here):
+        inside = self._inside(here)
+        if inside:
             self._add(number)
         if may_open and (most := _may_print(here.text)):
             self._open(here, most)
+        return inside
 
     def holds(self, number: int) -> bool:
         at = bisect_right(self._firsts, number) - 1

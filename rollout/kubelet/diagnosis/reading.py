@@ -71,7 +71,7 @@ class FileReading:
     def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
         sieve, table, rows, others = Sieve(self.file, latest), TableReader(self.file), 0, OthersText()
         for number, line in _lines(pieces):
-            others.take(number, line)
+            of_others = others.take(number, line)
             if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
                 found := table.line(number, text_of(line))
             ) is not None:
@@ -80,7 +80,7 @@ class FileReading:
                 continue
             if line.isspace():
                 self.blank += 1
-            sieve.take(number, line)
+            sieve.take(number, line, of_others=of_others)
         reader = LogReader(self.file, sieve.zone or 0.0)
         for number, midnight, line in sieve.kept():
             of_others = others.holds(number)

@@ -148,7 +148,7 @@ class Sieve:
     read: int = 0
     left_out: int = 0
     zone: float | None = None
-    _kept: dict[Label, deque[Kept]] = field(default_factory=dict)
+    _kept: dict[tuple[Label, bool], deque[Kept]] = field(default_factory=dict)
     _size: int = 0
     _calendar: Calendar = field(init=False)
     _date: tuple[bytes, bytes] = (b"", b"")
@@ -157,11 +157,12 @@ class Sieve:
     def __post_init__(self) -> None:
         self._calendar = Calendar(self.latest)
 
-    def take(self, number: int, line: bytes) -> None:
+    def take(self, number: int, line: bytes, *, of_others: bool = False) -> None:
+        """``of_others``: the author of a pod may have written it. Such lines are counted apart: they displace no others."""
         klog = _KLOG.match(line)
         label = self._klog(line, klog) if klog is not None else self._other(number, line)
         if label is not None:
-            self._keep(label, (number, self._midnight, line))
+            self._keep((label, of_others), (number, self._midnight, line))
 
     def kept(self) -> Iterator[Kept]:
         """The lines that matter, in their order. They are given up while they are read: each is needed once."""
@@ -170,7 +171,7 @@ class Sieve:
         while lines:
             yield lines.pop()
 
-    def _keep(self, label: Label, line: Kept) -> None:
+    def _keep(self, label: tuple[Label, bool], line: Kept) -> None:
         lines = self._kept.get(label)
         if lines is None:
             lines = self._kept[label] = deque()

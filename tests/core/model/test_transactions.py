@@ -14,8 +14,10 @@ from rollout.core.model.transactions import (
     NodeTransaction,
     expected_by_receipts,
     expected_files,
+    has_gaps,
     in_force,
     on_top_of,
+    unchecked_paths,
     undone_at,
     undone_in_part,
 )
@@ -111,6 +113,28 @@ def test_nothing_is_expected_of_a_path_that_a_removed_transaction_may_have_chang
     assert [each.path for each in expected_by_receipts((replace(newest, applied_at=3), kept))] == ["/b", "/a"]
     far = replace(newest, applied_at=10**30)
     assert [each.path for each in expected_by_receipts((far, kept))] == ["/b"], "a false number costs nothing"
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_path_of_removed_transactions_is_expected_rightly_or_named_or_a_gap_shows(seed: int) -> None:
+    """Whatever the node removed: no path that was changed goes unmentioned."""
+    dice = Random(seed)  # noqa: S311 - reproducible
+    played = Played(dice)
+    for _ in range(8):
+        on = [each for each in in_force(played.transactions) if each.state is ReceiptState.CONFIRMED]
+        if on and dice.random() < 0.3:
+            played.revert(dice.choice(on))
+        else:
+            played.apply()
+    newest = max(played.transactions, key=lambda each: max(each.applied_at, each.reverted_at))
+    left = [each for each in played.transactions if each is newest or dice.random() < 0.6]
+    expected = {each.path: each.digest for each in expected_by_receipts(left)}
+    assert expected == {path: played.files[path] for path in expected}
+    named = set(unchecked_paths(left))
+    assert named == {file.path for each in left for file in each.files} - set(expected)
+    touched = {file.path for each in played.transactions for file in each.files}
+    assert has_gaps(left) or touched == set(expected), "the node's own receipts show that they are not all"
+    assert has_gaps(left) == (len(left) < len(played.transactions))
 
 
 def test_nothing_is_expected_of_a_file_in_progress() -> None:

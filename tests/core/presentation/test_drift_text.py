@@ -46,6 +46,19 @@ def test_the_same_difference_of_many_nodes_is_printed_once() -> None:
     ]
 
 
+def test_files_without_a_receipt_are_printed_as_not_checked() -> None:
+    found = {name: NodeCheck((), ChangeStanding.CHANGED, (CONFIG,), removed=True) for name in ("n1", "n2")} | {
+        "n3": check()
+    }
+    assert list(drift_lines(found, ()))[2:] == [
+        f"  not checked {CONFIG}: 2 nodes n[1-2]: the receipt of its last change was removed",
+        "  old receipts were removed (keep): 2 nodes n[1-2]; files that only these name were not checked",
+    ]
+    document = as_printed(drift_document(found, ()))
+    assert document["notChecked"] == {"n1": [CONFIG], "n2": [CONFIG]}
+    assert document["receiptsRemoved"] == ["n1", "n2"]
+
+
 def test_nodes_that_could_not_be_read_for_one_reason_are_one_line_although_it_names_each() -> None:
     silent = [
         Unread(f"n{i}", "name-not-known", f"the name does not resolve (at n{i}): Name or service not known")

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rollout.kubelet.diagnosis.facts import Fact
+from rollout.kubelet.diagnosis.facts import MOST_FACTS, Fact
 from rollout.kubelet.diagnosis.finding import Confidence
 from rollout.kubelet.diagnosis.messages import WANTED
 from rollout.kubelet.diagnosis.others_text import MOST_RANGES, OthersText
 from rollout.kubelet.diagnosis.reading import FileReading
 from rollout.kubelet.diagnosis.sieve import QUOTED
-from tests.kubelet.diagnosis.logs import found, journal, klog, logrus
+from tests.kubelet.diagnosis.logs import NODE, diagnosis, found, journal, klog, logrus
 from tests.kubelet.diagnosis.test_each_finding import LOGS
 from tests.sampling import sample
 
@@ -255,3 +255,61 @@ def test_what_the_kubelet_prints_at_another_time_is_its_own() -> None:
 def test_lines_of_others_do_not_take_certainty_from_what_is_certain_without_them() -> None:
     shows = FORGED["pleg-unhealthy"].rstrip()
     assert confidence(f"{shows}\n{container(shows)}\n")["pleg-unhealthy"] is Confidence.CERTAIN
+
+
+LIES = sorted(
+    {
+        line
+        for shows, alike in LOGS.values()
+        for line in (shows + alike).splitlines()
+        if line.strip() and not line.lstrip().startswith(("{", "}", '"', "[", "]"))
+    }
+    | {
+        klog(at, words)
+        for at in (-1, 5, 400)
+        for words in ('"Kubelet version" kubeletVersion="v1.36.2"', "Version: v1.13.0")
+    }
+    | {
+        klog(at, f'"Successfully registered node" node="{name}"')
+        for at in (-1, 5)
+        for name in ("other", "tess-node-0007")
+    }
+)
+"""Lines that show a finding, lines of logs that look alike and show none, versions and names: each may contradict a true log."""
+
+
+def _lies() -> Iterator[tuple[str, str]]:
+    for host, prints in PRINTS_AS_IT_IS.items():
+        everything = "\n".join(LIES)
+        yield f"all in {host}", prints(everything if host.startswith("a container") else everything[: 9 << 10])
+        yield from ((f"one in {host}", prints(line)) for line in LIES if len(line) < 9 << 10)
+
+
+TRUE = sorted(FORGED)
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_no_line_of_others_makes_a_finding_vanish(name: str) -> None:
+    """What the log shows without them stays reported; where only they contradict it, it is likely, and says why."""
+    shows = FORGED[name].rstrip()
+    alone = found(shows)
+    assert name in alone
+    for what, lie in sample(f"lies {name}", list(_lies()), 20):
+        ahead = [
+            *(journal(line, -90) for line in lie.splitlines()),
+            *(line if f" {NODE} " in line else journal(line, 0) for line in shows.splitlines()),
+        ]
+        for text in (f"{shows}\n{lie}\n", "\n".join(ahead) + "\n"):
+            both = diagnosis(text).findings
+            for each in alone.values():
+                same = [other for other in both if other.id == each.id and set(each.nodes) <= set(other.nodes)]
+                assert same, (what, each.id)
+                if each.confidence is not Confidence.UNKNOWN:
+                    assert any(other.confidence is not Confidence.UNKNOWN for other in same), (what, each.id)
+
+
+def test_no_number_of_lines_of_others_displaces_those_of_the_kubelet() -> None:
+    """Of each kind the newest lines are kept: those of others are counted apart."""
+    shows = FORGED["pleg-unhealthy"].rstrip()
+    flood = "\n".join(f"{shows} {number}" for number in range(MOST_FACTS + 100))
+    assert confidence(f"{shows}\n{container(flood)}\n")["pleg-unhealthy"] is Confidence.CERTAIN
