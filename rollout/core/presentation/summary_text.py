@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import PlanWords
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
+from rollout.core.plans.again import plan_again, same_settings
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
@@ -45,8 +47,8 @@ class Afterwards:
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
-    no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
-    the run's plan; empty if it is not known. ``recovered``: nodes pending recovery that a later run reverted.
+    no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``words``: of
+    the run's plan. ``recovered``: nodes pending recovery that a later run reverted.
     """
 
     now: float = 0.0
@@ -59,7 +61,7 @@ class Afterwards:
     is_rolled_back: bool = False
     may_undo: bool = True
     followed_by: str = ""
-    playbook: str = ""
+    words: PlanWords = field(default_factory=PlanWords)
     recovered: frozenset[str] = frozenset()
 
     @property
@@ -93,8 +95,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield from _budgets(summary)
     yield from _troubles(summary)
     if summary.need_a_plan and not after.is_rolled_back:
-        command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
-        yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
+        command = plan_again(summary.cluster, summary.need_a_plan, after.words)
+        yield f"  To change them once they are repaired{same_settings(after.words)}: {command}"
     yield from _not_done(summary, after)
 
 
@@ -139,16 +141,6 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for run, names in since.items():
         nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
         yield f"  since then run {run} rolled it back on {nodes}"
-
-
-SAME_SETTINGS = "with each --set of the first plan"
-"""A plan records the results of ``--set``, not its words. A command without them would plan another change."""
-
-
-def plan_again(cluster: str, limit: str, playbook: str) -> str:
-    """The command that plans nodes anew; ``SAME_SETTINGS`` stands beside it. ``limit`` ``""``: all; ``playbook`` ``""``: not known."""
-    chosen = f" --limit {shlex.quote(limit)}" if limit else ""
-    return f"rollout plan --cluster {cluster} --playbook {shlex.quote(playbook) if playbook else 'NAME'}{chosen}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
