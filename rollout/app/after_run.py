@@ -8,11 +8,11 @@ from rollout.app.following import (
     attendance,
     followed_by,
     late_of,
+    playbook_of,
     recovered_since,
     released_since,
     rolled_back_directly,
     silences_left,
-    words_of,
 )
 from rollout.app.node_histories import cluster_history, topmost_above
 from rollout.app.ports import PastRuns
@@ -37,7 +37,7 @@ def afterwards(journal: PastRuns, state: RunState, now: float) -> Afterwards:
     settled = reverted | spent | released_since(journal, run)
     return Afterwards(
         now, controller, left, back, late_of(journal, state), on_top=on_top,
-        followed_by=followed_by(journal, run), words=words_of(journal, run),
+        followed_by=followed_by(journal, run), playbook=playbook_of(journal, run),
         recovered=recovered_since(journal, state),
         is_rolled_back=bool(back) and _held(state) <= reverted,
         may_undo=not settled or not _held(state) <= settled,

@@ -12,7 +12,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.approving import Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
 from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import RunState
@@ -137,6 +137,6 @@ def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[
 
 
 def _used(plan: Plan, said: str, hint: str) -> InputError:
-    again = plan_again(plan.cluster, plan.limit, plan.words)
-    hint = f"{hint}plan again{same_settings(plan.words)}, and have it approved: `{again}`"
+    again = plan_again(plan.cluster, plan.limit, plan.playbook)
+    hint = f"{hint}plan again, {SAME_SETTINGS}, and have it approved: `{again}`"
     return InputError((Problem(USED, f"nothing was touched: {said}; its approvals are used up", hint=hint),))

@@ -8,7 +8,7 @@ from threading import Lock
 from rollout import __version__
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import PastRuns, RunHeader
-from rollout.core.model.plan import Plan, PlanWords
+from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertTimes
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
@@ -37,15 +37,15 @@ def plan_of(header: RunHeader) -> Plan | None:
         return None
 
 
-def words_of(journal: PastRuns, run: str) -> PlanWords:
-    """What the command line of a run's plan said; nothing for a rollback."""
+def playbook_of(journal: PastRuns, run: str) -> str:
+    """The playbook of a run's plan; ``""`` for a rollback."""
     return plan_codec.selection_in(journal.header(run).plan)[0]
 
 
 def at_the_end(journal: PastRuns, state: RunState) -> Afterwards:
     """What the events of a run that has just ended do not show. A journal that is away is not waited for."""
     try:
-        return Afterwards(words=words_of(journal, state.order.run))
+        return Afterwards(playbook=playbook_of(journal, state.order.run))
     except StateError:
         return NOTHING_SINCE
 

@@ -16,7 +16,7 @@ from rollout.app.following import (
     headers_of,
     highest_seen,
     last_that_acted,
-    words_of,
+    playbook_of,
 )
 from rollout.app.isolation import Keep, keep_nothing
 from rollout.app.journal_away import AWAY
@@ -32,7 +32,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
 from rollout.core.presentation.summary import RunSummary, summarize
 from rollout.core.presentation.summary_text import FORCED, forced_rollback
@@ -223,9 +223,9 @@ def resumable(journal: Journal, run: str) -> RunState:
         owed = any(record.owed and not needs_force(record) for record in state.nodes.values())
         forced = [forced_rollback(state.order.cluster, of, names) for of, names in summarize(state).need_force.items()]
         again = fold(need_a_plan(state))
-        words = words_of(journal, run)
         plan = (
-            f"`{plan_again(state.order.cluster, again, words)}` plans the nodes without the change again{same_settings(words)}"
+            f"`{plan_again(state.order.cluster, again, playbook_of(journal, run))}` plans the nodes without the change again, "
+            f"{SAME_SETTINGS}"
             if again
             else "plan again"
         )
@@ -258,13 +258,9 @@ def _newest(journal: Journal, run: str) -> RunState:
     if newest.order.run != run:
         other = newest.order.run
         ended = newest.ending is Ending.DONE
-        words, limit = plan_codec.selection_in(journal.header(run).plan)
-        again = plan_again(newest.order.cluster, limit, words)
-        anew = (
-            f"plan again{same_settings(words)}: {again}"
-            if words.playbook
-            else f"`rollout report {other}` shows what it did"
-        )
+        playbook, limit = plan_codec.selection_in(journal.header(run).plan)
+        again = plan_again(newest.order.cluster, limit, playbook)
+        anew = f"plan again, {SAME_SETTINGS}: {again}" if playbook else f"`rollout report {other}` shows what it did"
         hint = anew if ended else f"`rollout resume {other}`"
         raise StateError(
             "superseded", f"run {run} was followed by {other}{', which is done' if ended else ''}", hint=hint

@@ -49,7 +49,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.fleet_comparison import change_lines, field_lines, fleet_changes, promotion_lines
 from rollout.core.plans.receipt_history import highest_token
@@ -238,7 +238,7 @@ def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory
 
 
 def _again(plan: Plan) -> str:
-    return f"plan again{same_settings(plan.words)}: `{plan_again(plan.cluster, plan.limit, plan.words)}`"
+    return f"plan again, {SAME_SETTINGS}: `{plan_again(plan.cluster, plan.limit, plan.playbook)}`"
 
 
 def _stale(found: Standings) -> str:

@@ -71,6 +71,4 @@ def make_plan(
     around = look_around(inventory, session.past(), session.sources(), session.kubeconfig, selection)
     zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), SystemZones())
     settings = settings_of(inventory, policy, said)
-    keep = session.traces.keep
-    made = build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, keep)
-    return replace(made, overrides=tuple(overrides))
+    return build_plan(inventory, policy, fleet, settings, selection, limit, known, around, assumed, session.traces.keep)

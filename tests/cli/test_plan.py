@@ -18,13 +18,10 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.cli.main import run
 from rollout.cli.options import session_options
-from rollout.cli.plan import plan
 from rollout.cli.runs import apply
 from rollout.composition.wiring import Session
-from rollout.core.model.plan import PlanWords
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot, Unread
-from rollout.core.plans import plan_codec, snapshot_codec
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans import snapshot_codec
 from rollout.kubelet.node import sources
 from tests.app.test_isolation import poison
 from tests.cli.test_start import DATABASES, LISTS, REACHES_NODES, SCREENS
@@ -211,32 +208,3 @@ def test_the_command_that_applies_a_plan_repeats_nothing_that_was_not_given(
 ) -> None:
     planned(site, SOME_CHANGE)
     assert "apply it: rollout apply p.plan.json\n" in capsys.readouterr().out
-
-
-SET = (
-    ("serializeImagePulls=false",),
-    ("maxPods=99", "evictionHard={memory.available: 5%}"),
-    ("imagePullProgressDeadline=5m0s", "clusterDomain='it''s here'"),
-    (),
-)
-"""Words of ``--set``, as typed: YAML of every kind, and what a shell would split."""
-
-
-@pytest.mark.parametrize("words", SET)
-def test_the_command_that_plans_again_has_each_set_of_the_first(site: Path, words: tuple[str, ...]) -> None:
-    assert planned(site, SOME_CHANGE, "--limit", "n2", *(part for word in words for part in ("--set", word))) == 0
-    content = (site / "p.plan.json").read_bytes()
-    made = plan_codec.decode(content, "p.plan.json")
-    said, limit = plan_codec.selection_in(content)
-    assert (said, limit) == (made.words, "n2")
-    assert same_settings(said) == ""
-    again = plan_again("small", limit, said)
-    typed = plan.make_context("plan", shlex.split(again)[2:], resilient_parsing=True).params
-    assert (typed["playbook"], typed["overrides"], typed["limit"]) == ("pulls", words, "n2")
-
-
-@pytest.mark.parametrize("word", ["x.password=hunter2", "x=a\nb", "x=\x1b[31m", "x=`id`"])
-def test_what_may_not_be_shown_is_left_to_the_person(word: str) -> None:
-    words = PlanWords("pulls", ("maxPods=99", word))
-    assert plan_again("small", "", words) == "rollout plan --cluster small --playbook pulls --set maxPods=99"
-    assert same_settings(words) == same_settings(PlanWords("pulls")) == ", with each --set of the first plan"

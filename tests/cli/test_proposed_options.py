@@ -107,6 +107,15 @@ def test_each_text_of_the_program_proposes_commands_with_the_options_that_were_g
     assert sum(count * times for count, times in found.items()) > 150
 
 
+PLANS = {"again.py", "finding.py", "lab.py", "sequence_text.py"}
+"""Where a text proposes to plan a cluster: as it was planned before, for the first time, or into the file of a sequence."""
+
+
+def test_a_plan_is_proposed_again_in_one_place_with_its_playbook_and_limit() -> None:
+    found = {file.name for file in SOURCE.rglob("*.py") if re.search(r"rollout plan --cluster \{", file.read_text())}
+    assert found == PLANS, "call `plan_again`: a command without playbook and limit plans another change"
+
+
 def test_every_command_is_proposed_with_what_it_accepts() -> None:
     proposed = "\n".join(f"next: `rollout {name}`" for name in COMMANDS)
     assert check(ALL.carried(proposed), OPTIONS) == len(COMMANDS)

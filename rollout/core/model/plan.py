@@ -219,17 +219,6 @@ class Wave:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanWords:
-    """What the command line of a plan said about its settings. ``playbook`` ``""``: not known.
-
-    ``overrides``: each ``--set`` as it was typed; ``None``: not recorded.
-    """
-
-    playbook: str = ""
-    overrides: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """See the module. ``counter`` is the highest token counter seen in the snapshot; ``cordoned``: nodes that others have
     cordoned are changed, too.
@@ -267,11 +256,6 @@ class Plan:
     approvals: tuple[ApprovalRule, ...] = ()  # of playbook and inventory: each must be kept before it is applied
     late: LateWatch | None = None  # None: nothing is asked after the end of its run
     calendars: tuple[ChangeCalendar, ...] = ()  # of playbook and inventory: changes start only while each is open
-    overrides: tuple[str, ...] | None = None  # each --set as typed; None: made by a rollout that did not record it
-
-    @property
-    def words(self) -> PlanWords:
-        return PlanWords(self.playbook, self.overrides)
 
     @property
     def left_out(self) -> tuple[ExcludedNode, ...]:

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from rollout.core.model.plan import Plan, PlanWords
+from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import digest as content_digest
 from rollout.core.text import json_text
 from rollout.core.text.nodesets import is_name
@@ -21,9 +21,6 @@ from rollout.errors import InputError, Problem
 VERSION = 9
 BEFORE = 8
 """The version that did not record bastions and settings of nodes. Such plans are read in journals only."""
-
-_OVERRIDES = "overrides"
-"""A plan that an earlier rollout made does not have it, and its digest stays the same."""
 
 MOST_BYTES = 256 * 1024 * 1024
 
@@ -52,17 +49,13 @@ def digest_in(data: bytes) -> str:
     return found if isinstance(found, str) else ""
 
 
-def selection_in(data: bytes) -> tuple[PlanWords, str]:
-    """What the command line said and the limit in the bytes of a plan file, without reading all of it; ``""``: none."""
+def selection_in(data: bytes) -> tuple[str, str]:
+    """The playbook and the limit in the bytes of a plan file, without reading all of it; ``""``: none, or not recorded."""
     found = {key.decode(): json_text.parse(value) for key, value in _SELECTION.findall(data)}
-    said = found.get("overrides")
-    return PlanWords(found.get("playbook", ""), None if said is None else tuple(said)), found.get("limit", "")
+    return found.get("playbook", ""), found.get("limit", "")
 
 
-_TEXT = rb'"(?:[^"\\\n]|\\.)*"'
-_SELECTION = re.compile(
-    rb'^"(playbook|limit|overrides)": (%b|\[(?:%b(?:, %b)*)?\]),?$' % (_TEXT, _TEXT, _TEXT), re.MULTILINE
-)
+_SELECTION = re.compile(rb'^"(playbook|limit)": ("(?:[^"\\\n]|\\.)*"),?$', re.MULTILINE)
 """A canonical plan has one line for each top-level key."""
 
 
@@ -99,9 +92,6 @@ def _decoded(data: bytes, file: str, versions: tuple[int, ...]) -> Plan:
             "plan-edited", f"{file} was changed after it was written", hint="plan again; a plan is never edited"
         )
     document.pop("version")
-    if document.get(_OVERRIDES, ()) is None:
-        raise _error("plan-unreadable", f"{file}: {_OVERRIDES} has no value")
-    document.setdefault(_OVERRIDES)
     if version == BEFORE:
         _complete(document)
     try:
@@ -122,8 +112,6 @@ def _complete(document: dict[str, Any]) -> None:
 
 def _body(plan: Plan) -> dict[str, Any]:
     body: dict[str, Any] = json_text.encode(plan)
-    if plan.overrides is None:
-        del body[_OVERRIDES]
     return {"version": VERSION, **body}
 
 

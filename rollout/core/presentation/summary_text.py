@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.plan import PlanWords
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
@@ -47,8 +46,8 @@ class Afterwards:
 
     ``frozen``: the freeze of its cluster, for the page of a run. ``on_top``: newest run above it → nodes where both are in
     force. ``is_rolled_back``: later rollbacks reverted every node that may have had its change. ``may_undo``: there is a node that
-    no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``words``: of
-    the run's plan. ``recovered``: nodes pending recovery that a later run reverted.
+    no rollback of it has reverted, or found without the change. ``followed_by``: the newest later run of the cluster; empty if there is none. ``playbook``: of
+    the run's plan; empty if it is not known. ``recovered``: nodes pending recovery that a later run reverted.
     """
 
     now: float = 0.0
@@ -61,7 +60,7 @@ class Afterwards:
     is_rolled_back: bool = False
     may_undo: bool = True
     followed_by: str = ""
-    words: PlanWords = field(default_factory=PlanWords)
+    playbook: str = ""
     recovered: frozenset[str] = frozenset()
 
     @property
@@ -95,8 +94,8 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield from _budgets(summary)
     yield from _troubles(summary)
     if summary.need_a_plan and not after.is_rolled_back:
-        command = plan_again(summary.cluster, summary.need_a_plan, after.words)
-        yield f"  To change them once they are repaired{same_settings(after.words)}: {command}"
+        command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
+        yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
     yield from _not_done(summary, after)
 
 

@@ -43,15 +43,6 @@ def test_round_trip(plan: Plan) -> None:
     assert plan_codec.file_name(plan, digest) == f"rno-{digest[:12]}.plan.json"
 
 
-def test_what_was_set_is_recorded_and_a_plan_without_it_keeps_its_digest(plan: Plan) -> None:
-    assert b"overrides" not in plan_codec.encode(plan)
-    for said in ((), ("maxPods=99",), ("a=1", 'b={"x": [1, 2]}, "playbook": "\n"y"')):
-        made = replace(plan, overrides=said)
-        data = plan_codec.encode(made)
-        assert plan_codec.decode(data, "p.json") == made
-        assert plan_codec.selection_in(data) == (made.words, "@all")
-
-
 def test_contents_that_are_not_text_survive(plan: Plan) -> None:
     assert encode(replace(POLICY.limits))["per_rack"] == {"count": None, "percent": 5.0}
     bytes_of = converter(bytes)
@@ -98,8 +89,6 @@ def test_another_version(plan: Plan) -> None:
     [
         lambda document: document.pop("guard"),
         lambda document: document.update(extra=1),
-        lambda document: document.update(overrides=None),
-        lambda document: document.update(overrides=["a=1", 2]),
         lambda document: document.update(guard="soon"),
         lambda document: document.update(waves={}),
         lambda document: document.update(nodes=[]),

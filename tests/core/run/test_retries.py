@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from rollout.core.model.plan import PlanWords
 from rollout.core.presentation.pages.sections import next_steps
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import Afterwards, summary_lines
@@ -54,12 +53,11 @@ def test_the_command_is_printed_and_no_other_says_that_a_resume_retries_them() -
     assert play.state.phase is Phase.ENDED
     summary = summarize(play.state)
     command = f"rollout plan --cluster test --playbook small --limit {_quoted(summary.need_a_plan)}"
-    same = ", with each --set of the first plan"
-    for words, said in ((PlanWords("small"), same), (PlanWords("small", ()), "")):
-        after = Afterwards(words=words)
-        assert f"  To change them once they are repaired{said}: {command}" in list(summary_lines(summary, after))
-        steps = dict(next_steps(play.state, after))
-        assert steps[command] == f"plan the failed, reverted and refused nodes again, once they are repaired{said}"
+    after = Afterwards(playbook="small")
+    same = "with each --set of the first plan"
+    assert f"  To change them once they are repaired, {same}: {command}" in list(summary_lines(summary, after))
+    steps = dict(next_steps(play.state, after))
+    assert steps[command] == f"plan the failed, reverted and refused nodes again, once they are repaired, {same}"
     assert command.replace("small", "NAME") in dict(next_steps(play.state)), "its playbook is not known"
 
 

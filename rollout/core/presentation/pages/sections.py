@@ -10,7 +10,7 @@ from rollout.core.model.areas import limited
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
-from rollout.core.plans.again import plan_again, same_settings
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.change_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.last_logs import logs
@@ -56,14 +56,14 @@ def next_steps(state: RunState, after: Afterwards = NOTHING_SINCE) -> Iterator[t
         if nodes := still_pending(forced, after):
             yield forced_rollback(cluster, source, nodes), f"overwrite what others wrote with the old files. {FORCED}"
     if (again := fold(need_a_plan(state))) and not after.is_rolled_back:
-        what = f"plan the failed, reverted and refused nodes again, once they are repaired{same_settings(after.words)}"
-        yield plan_again(cluster, again, after.words), what
+        what = f"plan the failed, reverted and refused nodes again, once they are repaired, {SAME_SETTINGS}"
+        yield plan_again(cluster, again, after.playbook), what
     yield from _left_behind(state, after)
     if summary.can_roll_back and after.may_undo:
         yield f"rollout rollback {run}", "revert every node that has the change"
     if state.ending is Ending.PREFLIGHT:
-        what = f"plan again once the unhealthy nodes are fixed or left out with --limit{same_settings(after.words)}"
-        yield plan_again(cluster, "", after.words), what
+        what = f"plan again once the unhealthy nodes are fixed or left out with --limit, {SAME_SETTINGS}"
+        yield plan_again(cluster, "", after.playbook), what
     if is_fenced(summary) and not after.is_superseded:
         yield f"rollout resume {run}", "take a token above the one on the node"
     elif state.ending is Ending.CLAIMED:
