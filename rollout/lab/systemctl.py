@@ -44,7 +44,7 @@ _TARGETS: Mapping[str, Mapping[str, str]] = {
 
 
 def _dependencies(unit: Unit, *needed: str) -> dict[str, str]:
-    """``needed``: what every unit of this kind requires, besides its default dependencies."""
+    """``needed``: what every unit of this kind requires in addition to its default dependencies."""
     given = {name: unit.words(name) for name in ("Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Wants")}
     if unit.last("DefaultDependencies", "yes") not in units.NO:
         needed = ("sysinit.target", *needed)
