@@ -12,8 +12,8 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans import plan_codec
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.approving import Examined, all_good, form_of, names_of, newer_run, refusals, why_not_now
-from rollout.core.presentation.summary_text import SAME_SETTINGS, plan_again
 from rollout.core.run.retries import resume_has_work
 from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold

@@ -32,9 +32,10 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
 from rollout.core.presentation.summary import RunSummary, summarize
-from rollout.core.presentation.summary_text import FORCED, SAME_SETTINGS, forced_rollback, plan_again
+from rollout.core.presentation.summary_text import FORCED, forced_rollback
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Approved, Event, FleetRead, Resumed
 from rollout.core.run.facts import needs_force

@@ -95,7 +95,10 @@ def tell(found: Iterable[KubeletVerdict], output: str) -> int:
     for answer in found:
         told += 1
         wrong += not answer.is_right
-        click.echo(documents.line(_document(answer)) if output == "json" else "\n".join(_lines(answer)))
+        if output == "json":
+            click.echo(documents.line(_document(answer)))
+        else:
+            say("\n".join(_lines(answer)))
     if output == "text" and told > 1:
         say(f"{counted(told, 'file')}, {wrong:,} with mistakes" if wrong else f"{counted(told, 'file')}, no mistakes")
     return InputError.exit_code if wrong else 0

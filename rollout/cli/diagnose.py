@@ -21,6 +21,7 @@ from rollout.cli.pulls import probe
 from rollout.composition.diagnosing import symptoms, verified
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
+from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import printable
@@ -156,7 +157,8 @@ def _verified(session: Session, found: Verified) -> int:
 
 def _shown(session: Session, found: Diagnosis, wanted: _Wanted, *, code: int) -> int:
     if wanted.page is not None:
-        write_privately(wanted.page, diagnosis_page(found, wanted.cluster).encode())
+        page = with_texts(diagnosis_page(found, wanted.cluster), session.carried)
+        write_privately(wanted.page, page.encode())
     if session.output == "json":
         click.echo(documents.page(diagnosis_document(found)))
     else:

@@ -13,6 +13,7 @@ from rollout.app.load_playbook import load_policy
 from rollout.app.reading import access_to
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import cluster_option
+from rollout.cli.proposals import say
 from rollout.composition.back_ends import examined_back_ends
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -51,7 +52,10 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
     back_ends = examined_back_ends(inventory, session.kubeconfig)
     parts = folded_checks(cluster, (*found, *back_ends), ways)
     made = DoctorDocument(cluster, is_well(parts), len(selection), chosen, parts)
-    click.echo(documents.page(made) if session.output == "json" else "\n".join(doctor_lines(made)))
+    if session.output == "json":
+        click.echo(documents.page(made))
+    else:
+        say("\n".join(doctor_lines(made)))
     return 0 if made.ok else TROUBLE
 
 

@@ -55,7 +55,10 @@ def explain(
     """
     reference = name.strip("[]")
     if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
-        click.echo(documents.page(entry) if session.output == "json" else "\n".join(reference_lines(reference, entry)))
+        if session.output == "json":
+            click.echo(documents.page(entry))
+        else:
+            say("\n".join(reference_lines(reference, entry)))
         return
     found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
     lines, document = explanation_lines(found), explanation_document(found)

@@ -1,7 +1,7 @@
 """Commands that a text proposes, with the options of this command line: they reach the same nodes and the same journal.
 
-A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say`` and the printing of
-errors add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
+A text for people says ``rollout resume RUN``. It does not know how this command was called. ``say``, the printing of
+errors and pages add what was given here and the proposed command accepts. Variables and ``rollout.toml`` hold for the next command
 too, so they are not repeated. Documents for programs are printed with ``click.echo``, as they are.
 """
 

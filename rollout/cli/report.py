@@ -16,6 +16,7 @@ from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.cli.proposals import say
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.document import report_document
+from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.text import report_lines
 from rollout.core.presentation.past_run import past_run_lines
@@ -53,7 +54,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
     story = tell_run(journal, named)
     after = afterwards(journal, story.state, SystemClock().now())
     if file is not None:
-        _write(file, page(story, after))
+        _write(file, with_texts(page(story, after), session.carried))
     if session.output == "json":
         click.echo(documents.page(report_document(story, after)))
     elif file is not None:

@@ -49,6 +49,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.fleet_comparison import change_lines, field_lines, fleet_changes, promotion_lines
 from rollout.core.plans.receipt_history import highest_token
@@ -159,7 +160,7 @@ def _approvals(session: Session, plan: Plan, inventory: Inventory, plan_file: Pa
     if not rules:
         return ()
     if plan_file is None:
-        hint = f"`rollout plan --cluster {plan.cluster}`, then `rollout approve PLAN --key FILE`, then `rollout apply PLAN`"
+        hint = f"{_again(plan)}; then `rollout approve PLAN --key FILE`, then `rollout apply PLAN`"
         raise UsageError("approval-missing", "a plan that needs approvals is applied from its file", hint=hint)
     how = how_to_approve(plan_file)
     checks = Approvals(session.files(), SshSignatures())
@@ -232,8 +233,12 @@ def _is_applied(session: Session, nodes: Nodes, plan: Plan, inventory: Inventory
     check_nodes_not_frozen(plan.cluster, found.frozen)
     answer = found.answer()
     if answer is PlanDecision.PLAN_AGAIN:
-        raise UsageError("plan-is-stale", _stale(found), hint=f"plan again: rollout plan --cluster {plan.cluster}")
+        raise UsageError("plan-is-stale", _stale(found), hint=_again(plan))
     return answer is PlanDecision.ALREADY_APPLIED
+
+
+def _again(plan: Plan) -> str:
+    return f"plan again, {SAME_SETTINGS}: `{plan_again(plan.cluster, plan.limit, plan.playbook)}`"
 
 
 def _stale(found: Standings) -> str:

@@ -51,7 +51,7 @@ def serve(session: Session, port: int, control: bool) -> int:  # noqa: FBT001 - 
     who = operator() if control else ""
     with _telling(session, journal):
         plans = partial(waiting_plans, Path(), session.files())
-        serve_pages(journal, str(session.place), port, lambda line: say(f"  {line}"), who, plans)
+        serve_pages(journal, str(session.place), port, lambda line: say(f"  {line}"), who, plans, session.carried)
     return 0
 
 

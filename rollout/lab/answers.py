@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """``out`` and ``err`` are lines; ``bare`` is output without a line end. ``delay``: seconds before the output.
-    ``first``: a command that really runs, and ends, before the output.
+    ``first``: a command that really runs, and ends, before the output; ``invocation``: of the start that it belongs to.
     """
 
     out: tuple[str, ...] = ()
@@ -18,6 +18,7 @@ class ToolOutput:
     delay: float = 0.0
     after_boot: bool = False
     first: tuple[str, ...] = ()
+    invocation: str = ""
 
 
 def failed(status: int, *lines: str) -> ToolOutput:

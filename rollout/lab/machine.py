@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from uuid import uuid4
 
 from rollout.lab import kubelet, pulls, runtime_start, units
 from rollout.lab.kubelet_faults import Ailments
@@ -69,6 +70,7 @@ class Timer:
     accuracy: float = 60.0
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fired: bool = False
+    invocation: str = field(default_factory=lambda: uuid4().hex)
 
 
 @dataclass(slots=True)
@@ -176,7 +178,8 @@ class LabMachine:
         if name in self.timers or self.service(timer.service) is not None:
             return False
         self.timers[name] = timer
-        entries = {**timer.entries, "ExecStart": (shlex.join(timer.arguments),)}
+        described = " ".join(timer.arguments)
+        entries = {"Description": (described,), **timer.entries, "ExecStart": (shlex.join(timer.arguments),)}
         self.services[timer.service] = LabService(units.transient(self.tree, timer.service, entries))
         self.say(now, 1, "systemd", f"Started {' '.join(timer.arguments)[:80]}.")
         return True
@@ -293,7 +296,7 @@ class LabMachine:
         service.begin(now, self.host.pid(), arguments, kubelet.ProgramStart())
         self.host.appear(service.pid, arguments, now, 0)
         service.phase = UnitPhase.ONESHOT if oneshot else UnitPhase.RUNNING
-        self.host.run(name, arguments, variables)
+        self.host.run(name, arguments, {**variables, "INVOCATION_ID": service.invocation})
 
     def _launch(self, name: str, service: LabService, now: float) -> bool:
         try:

@@ -300,7 +300,9 @@ class LabNode:
         elif answer.delay:
             self.loop.at(now + answer.delay, partial(reply, answer))
         elif answer.first:
-            child = children.spawn(self._watched(answer.first), self._environment, piped=False)
+            child = children.spawn(
+                self._watched(answer.first), {**self._environment, "INVOCATION_ID": answer.invocation}, piped=False
+            )
             StateLine(self.loop, child.line, self._ask, self._lines)
             children.on_end(self.loop, child.pid, lambda _: reply(answer))
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from uuid import uuid4
 
 from rollout.lab.kubelet import ProgramStart
 from rollout.lab.units import Unit
@@ -41,6 +42,7 @@ class LabService:
     start: ProgramStart = field(default_factory=ProgramStart)
     arguments: tuple[str, ...] = ()
     flush: bool = False
+    invocation: str = ""  # of the newest start, as ``INVOCATION_ID`` tells it to the unit's commands
 
     @property
     def restart_after(self) -> float:
@@ -58,6 +60,7 @@ class LabService:
             self.restarts, self.flush = 0, False
         self.phase, self.pid, self.started, self.wakes = UnitPhase.RUNNING, pid, now, None
         self.arguments, self.start, self.result = arguments, start, "success"
+        self.invocation = uuid4().hex
         self.ends = None if start.status is None else now + start.life
 
     def end(self, now: float, status: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from rollout.lab import units
 from rollout.lab.answers import ToolOutput, failed
@@ -15,16 +16,75 @@ from rollout.lab.units import Unit
 # ``systemctl show``: the properties of a unit, in systemd's order (the service's own first).
 
 
-def of(machine: LabMachine, name: str) -> dict[str, str]:
-    """All properties of one unit that the lab knows."""
+def of(machine: LabMachine, name: str, ahead: float = 0.0) -> dict[str, str]:
+    """All properties of one unit that the lab knows. ``ahead``: seconds by which the node's clock is ahead of ``now``."""
     if name in machine.timers:
         return _timer(machine, name)
+    if name in _TARGETS:
+        return dict(_TARGETS[name])
     unit = machine.unit(name)
     service = machine.service(name) or LabService(unit)
-    return (_service(service) | _common(machine, service)) if name.endswith(".service") else _common(machine, service)
+    if not name.endswith(".service"):
+        return _common(machine, service)
+    return _service(service, ahead) | _common(machine, service)
 
 
-def _service(service: LabService) -> dict[str, str]:
+_TARGETS: Mapping[str, Mapping[str, str]] = {
+    name: {
+        "Id": own, "Names": f"{own} default.target" if name == "default.target" else own, "Requires": needed,
+        "Conflicts": "shutdown.target", "LoadState": "loaded", "ActiveState": "active", "SubState": "active",
+        "UnitFileState": "static",
+    }
+    for name, own, needed in (
+        ("default.target", "graphical.target", "multi-user.target"),
+        ("multi-user.target", "multi-user.target", "basic.target"),
+        ("basic.target", "basic.target", "sysinit.target"),
+    )
+}  # fmt: skip
+
+
+def _dependencies(unit: Unit, *needed: str) -> dict[str, str]:
+    """``needed``: what every unit of this kind requires in addition to its default dependencies."""
+    given = {name: unit.words(name) for name in ("Requires", "Requisite", "BindsTo", "PartOf", "Conflicts", "Wants")}
+    if unit.last("DefaultDependencies", "yes") not in units.NO:
+        needed = ("sysinit.target", *needed)
+        given["Conflicts"] = ("shutdown.target", *given["Conflicts"])
+    given["Requires"] = (*needed, *given["Requires"])
+    given["StopPropagatedFrom"] = unit.words("StopPropagatedFrom")
+    return {name: " ".join(dict.fromkeys(names)) for name, names in given.items()}
+
+
+_SIZES = ("MemoryHigh", "MemoryMax", "MemoryLimit", "LimitFSIZE", "LimitDATA", "LimitAS")
+
+
+def _limits(unit: Unit) -> dict[str, str]:
+    return {
+        "RuntimeMaxUSec": units.span_text(unit.span("RuntimeMaxSec", units.INFINITE)),
+        "TasksMax": unit.last("TasksMax", _TASKS),
+        "CPUQuotaPerSecUSec": units.quota_text(unit.last("CPUQuota")),
+        "LimitCPU": unit.last("LimitCPU", "infinity").rpartition(":")[2],
+        **{name: units.size_text(unit.last(name, "infinity").rpartition(":")[2]) for name in _SIZES},
+    }
+
+
+def _watchdog(service: LabService) -> str:
+    """``WatchdogSec=0`` is ``infinity`` until the first start, and ``0`` from then on, as without it."""
+    seconds = service.unit.span("WatchdogSec", 0)
+    off = "infinity" if service.unit.every("WatchdogSec") and not service.started else "0"
+    return units.span_text(seconds) if seconds else off
+
+
+_TASKS = "4915"
+"""A share of the pids of the machine, where a unit says nothing else."""
+
+
+def _date(service: LabService, ahead: float) -> str:
+    if not service.started:
+        return ""
+    return datetime.fromtimestamp(service.started + ahead, UTC).strftime("%a %Y-%m-%d %H:%M:%S UTC")
+
+
+def _service(service: LabService, ahead: float) -> dict[str, str]:
     unit = service.unit
     main = str(service.pid)
     return {
@@ -37,11 +97,14 @@ def _service(service: LabService) -> dict[str, str]:
         "ControlPID": "0",
         "Result": service.result,
         "NRestarts": str(service.restarts),
+        "ExecMainStartTimestamp": _date(service, ahead),
         "ExecMainStartTimestampMonotonic": str(round(service.started * 1e6)),
         "ExecMainPID": main,
         "ExecMainCode": "0" if service.pid or not service.started else "1",
         "ExecMainStatus": str(service.status),
         "ExecStart": "".join(_exec(command) for command in unit.every("ExecStart")),
+        "WatchdogUSec": _watchdog(service),
+        **_limits(unit),
         "Environment": " ".join(unit.every("Environment")),
         "EnvironmentFiles": "\n".join(_environment_file(value) for value in unit.every("EnvironmentFile")),
     }
@@ -58,9 +121,11 @@ def _environment_file(value: str) -> str:
 def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
     unit = service.unit
     active, sub = service.phase.value
+    needed = ("system.slice",) if unit.name.endswith(".service") else ()
     return {
         "Id": unit.name,
         "Names": unit.name,
+        **_dependencies(unit, *needed),
         "Description": unit.last("Description", unit.name),
         "Before": " ".join(unit.every("Before")),
         "After": " ".join(unit.every("After")),
@@ -74,6 +139,7 @@ def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
         "NeedDaemonReload": "yes" if _stale(machine, unit) else "no",
         "Transient": "yes" if machine.transient(unit.name) else "no",
         "Job": "0",
+        "InvocationID": service.invocation,
     }
 
 
@@ -91,6 +157,7 @@ def _timer(machine: LabMachine, name: str) -> dict[str, str]:
         "AccuracyUSec": units.span_text(timer.accuracy),
         "Id": name,
         "Names": name,
+        **_dependencies(unit),
         "Description": unit.last("Description"),
         "LoadState": "loaded",
         "ActiveState": "active",
@@ -100,6 +167,7 @@ def _timer(machine: LabMachine, name: str) -> dict[str, str]:
         "UnitFileState": "transient",
         "NeedDaemonReload": "no",
         "Transient": "yes",
+        "InvocationID": timer.invocation,
     }
 
 
@@ -130,13 +198,15 @@ class Call:
     all: bool = False
     now: bool = False
     signal: str = "TERM"
+    ahead: float = 0.0
 
 
-def answer(machine: LabMachine, arguments: tuple[str, ...], now: float) -> ToolOutput:
-    """Run the command and print what the real one would."""
+def answer(machine: LabMachine, arguments: tuple[str, ...], now: float, ahead: float = 0.0) -> ToolOutput:
+    """Run the command and print what the real one would. ``ahead``: seconds by which the node's clock is ahead of ``now``."""
     if "--version" in arguments:
         return ToolOutput(out=("systemd 252 (252.39-1~deb12u1)",))
     call = parse(arguments)
+    call.ahead = ahead
     verb = _VERBS.get(call.verb)
     if verb is None:
         return failed(1, f"Unknown command verb {call.verb}.")
@@ -202,8 +272,12 @@ def _show(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     if not call.units:
         manager = {"Version": "252.39-1~deb12u1", "SystemState": "running", "NFailedUnits": "0"}
         return ToolOutput(out=tuple(_picked(manager, call)))
-    blocks = ["\n".join(_picked(of(machine, name), call)) for name in call.units]
+    blocks = ["\n".join(_picked(of(machine, name, call.ahead), call)) for name in call.units]
     return ToolOutput(out=tuple("\n\n".join(blocks).split("\n")) if any(blocks) else ())
+
+
+_LEFT_OUT = frozenset({"EnvironmentFiles"})
+"""Lists of structures: an empty one has no line, though it is asked for."""
 
 
 def _picked(found: Mapping[str, str], call: Call) -> list[str]:
@@ -213,7 +287,8 @@ def _picked(found: Mapping[str, str], call: Call) -> list[str]:
             continue
         if not text and not call.wanted and not call.all:
             continue
-        lines.extend(part if call.value else f"{name}={part}" for part in text.split("\n"))
+        if text or name not in _LEFT_OUT:
+            lines.extend(part if call.value else f"{name}={part}" for part in text.split("\n"))
     return lines
 
 

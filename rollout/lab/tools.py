@@ -87,6 +87,8 @@ def answer(machine: LabMachine, tool: str, arguments: tuple[str, ...], now: floa
     """Run ``tool``. ``wall`` is the wall time of ``now``, for ``journalctl --since``."""
     if tool == "journalctl":
         return journalctl(machine, arguments, now - wall)
+    if tool == "systemctl":
+        return systemctl.answer(machine, arguments, now, wall - now)
     asked = _TOOLS.get(tool)
     return asked(machine, arguments, now) if asked else failed(127, f"{tool}: not in the lab")
 
@@ -144,7 +146,12 @@ def _arm(
     if not timed:
         machine.advance(now)
         first = machine.unit(f"{name}.service").last("ExecStartPre").removeprefix("-")
-        return ToolOutput(err=(f"Running as unit: {name}.service",), first=tuple(first.split()))
+        service = machine.service(f"{name}.service")
+        return ToolOutput(
+            err=(f"Running as unit: {name}.service",),
+            first=tuple(first.split()),
+            invocation=service.invocation if service else "",
+        )
     return ToolOutput(err=(f"Running timer as unit: {name}.timer", f"Will run service as unit: {name}.service"))
 
 
@@ -276,7 +283,6 @@ def _listens(service: LabService, port: int, now: float) -> bool:
 
 
 _TOOLS: Mapping[str, Callable[[LabMachine, tuple[str, ...], float], ToolOutput]] = {
-    "systemctl": systemctl.answer,
     "systemd-run": systemd_run,
     "curl": curl,
 }

@@ -75,6 +75,9 @@ SEARCH = (
     "/lib/systemd/system",
 )
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+_SIZE = re.compile(r"(\d+)([KMGTPE]?)")
+INFINITE = float("inf")
+NO = frozenset({"no", "false", "off", "0"})
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 0.001, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -116,6 +119,10 @@ class Unit:
     def every(self, key: str) -> tuple[str, ...]:
         """All values of a list key; an empty assignment resets earlier ones."""
         return self.entries.get(key, ())
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """All words of a list key, such as the names of units."""
+        return tuple(word for value in self.every(key) for word in value.split())
 
     def span(self, key: str, default: float) -> float:
         """A time span in seconds."""
@@ -183,6 +190,17 @@ def seconds(text: str) -> float:
     return total
 
 
+def size_text(text: str) -> str:
+    """A number of bytes (``64M``; base 1024) as ``systemctl show`` prints it."""
+    found = _SIZE.fullmatch(text.strip())
+    return str(int(found[1]) << 10 * " KMGTPE".index(found[2] or " ")) if found else text
+
+
+def quota_text(percent: str) -> str:
+    """``CPUQuota=`` as ``CPUQuotaPerSecUSec``: ``50%`` is ``500ms``, nothing is ``infinity``."""
+    return span_text(float(percent.rstrip("%")) / 100 if percent else INFINITE)
+
+
 def span_text(value: float) -> str:
     """A time span as ``systemctl show`` prints it: ``10s``, ``1min 30s``, ``100ms``."""
     if value == float("inf"):
@@ -204,12 +222,17 @@ def _stamps(tree: Tree, paths: tuple[str, ...]) -> tuple[tuple[str, int | None],
 
 
 def drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
-    """``*.conf`` of every ``NAME.d``, by file name; the first directory wins for a name in two directories."""
+    """``*.conf`` by file name, of ``NAME.d``, then of names that begin alike (``rollout-.service.d``), then of all of its
+    kind (``service.d``); the first directory wins for a name in two directories.
+    """
+    stem, _, kind = name.rpartition(".")
+    alike = [f"{stem[: at + 1]}.{kind}" for at in range(len(stem) - 2, -1, -1) if stem[at] == "-"]
     found: dict[str, str] = {}
-    for folder in SEARCH:
-        for entry in tree.names(f"{folder}/{name}.d"):
-            if entry.endswith(".conf"):
-                found.setdefault(entry, f"{folder}/{name}.d/{entry}")
+    for owner in (name, *alike, kind):
+        for folder in SEARCH:
+            for entry in tree.names(f"{folder}/{owner}.d"):
+                if entry.endswith(".conf"):
+                    found.setdefault(entry, f"{folder}/{owner}.d/{entry}")
     return tuple(found[entry] for entry in sorted(found))
 
 

@@ -26,7 +26,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.presentation.metrics import metrics_text
 from rollout.core.presentation.pages.index_page import index_body, index_head
 from rollout.core.presentation.pages.live_page import live_body, live_head
-from rollout.core.presentation.pages.markup import lines, tag
+from rollout.core.presentation.pages.markup import lines, tag, with_texts
 from rollout.core.presentation.pages.node_page import node_body, node_head
 from rollout.core.presentation.pages.page import STYLE
 from rollout.core.presentation.pages.plan_page import plan_body, plan_head
@@ -58,7 +58,8 @@ def static_files() -> Mapping[str, str]:
 class Site:
     """``journal`` opens the journal, or returns the one that is open; ``place`` names it; ``stopping``: the server ends.
 
-    ``who``: the operator whose requests the pages may record; ``""``: they only show.
+    ``who``: the operator whose requests the pages may record; ``""``: they only show. ``carried`` completes the
+    commands that the pages propose.
     """
 
     journal: Callable[[], Journal]
@@ -66,12 +67,13 @@ class Site:
     stopping: Callable[[], bool]
     who: str = ""
     plans: Callable[[Journal], Sequence[WaitingPlan]] = no_plans
+    carried: Callable[[str], str] = str
     files: Mapping[str, str] = field(default_factory=static_files)
     streams: int = 0
 
     def __post_init__(self) -> None:
         self.runs = LiveRuns(self.journal, time)
-        self.control = RunControl(self.runs, self.who) if self.who else None
+        self.control = RunControl(self.runs, self.who, self.carried) if self.who else None
         self.secret = self.control.secret if self.control else ""
         self.rendered: WeakKeyDictionary[LiveRun, RenderedParts] = WeakKeyDictionary()
 
@@ -87,7 +89,7 @@ class Site:
         ]
         if self.control:
             routes.append(Route("/runs/{run}/{word}", self.control.answer, methods=["POST"]))
-        made = Starlette(routes=routes, exception_handlers={StateError: _said, Exception: _broken})
+        made = Starlette(routes=routes, exception_handlers={StateError: self.said, Exception: _broken})
         made.router.redirect_slashes = False  # such a redirect would name an address without the secret
         return made
 
@@ -102,14 +104,14 @@ class Site:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def index(self, _request: Request) -> Response:
-        return _streamed(index_head(self.place), self._index)
+        return self.streamed(index_head(self.place), self._index)
 
     def _index(self) -> str:
         journal = self.journal()
         runs = tuple(listed_runs(journal))
         clusters = dict.fromkeys(run.cluster for run in runs)
         notes = {name: [(each.at, each.who, each.text) for each in journal.notes(name)] for name in clusters}
-        return index_body(runs, self.place, notes, self.plans(journal))
+        return self.completed(index_body(runs, self.place, notes, self.plans(journal)))
 
     async def run(self, request: Request) -> Response:
         run = request.path_params["run"]
@@ -125,16 +127,17 @@ class Site:
             return live_body(self.parts_of(live).of(look))
 
         order = live.past.order
-        return _streamed(live_head(run, order.cluster, order.goal), body)
+        return self.streamed(live_head(run, order.cluster, order.goal), body)
 
     def parts_of(self, live: LiveRun) -> RenderedParts:
         """The parts that all readers of a run share, for as long as it is kept."""
-        return self.rendered.setdefault(live, RenderedParts(self.secret))
+        return self.rendered.setdefault(live, RenderedParts(self.secret, self.carried))
 
     def _past(self, run: str) -> str:
         past = past_run(self.journal(), run)
         text = lines(printable(line, 1000) for line in past_run_lines(past)) if past else ""
-        return whole_page(f"run {run}", tag("h1", f"run {run}"), tag("pre", text), up="../")
+        page = whole_page(f"run {run}", tag("h1", f"run {run}"), tag("pre", text), up="../")
+        return self.completed(page)
 
     async def stream(self, request: Request) -> Response:
         run = request.path_params["run"]
@@ -155,8 +158,9 @@ class Site:
 
     async def plan(self, request: Request) -> Response:
         past = (await run_in_threadpool(self.runs.get, request.path_params["run"])).past
-        return _streamed(
-            plan_head(past.order), lambda: plan_body(past.plan, plan_codec.digest(past.plan) if past.plan else "")
+        return self.streamed(
+            plan_head(past.order),
+            lambda: self.completed(plan_body(past.plan, plan_codec.digest(past.plan) if past.plan else "")),
         )
 
     async def node(self, request: Request) -> Response:
@@ -164,31 +168,34 @@ class Site:
         live = await run_in_threadpool(self.runs.get, request.path_params["run"])
         if name not in live.past.order.nodes:
             return PlainTextResponse("no such node in this run\n", HTTPStatus.NOT_FOUND)
-        return _streamed(
-            node_head(live.past.order, name), lambda: node_body(live.look().story, name, live.answers(name))
+        return self.streamed(
+            node_head(live.past.order, name),
+            lambda: self.completed(node_body(live.look().story, name, live.answers(name))),
         )
 
+    def streamed(self, head: str, body: Callable[[], str]) -> Response:
+        """A page with a head that is sent before the journal is read for its body."""
+        return StreamingResponse(self._page(head, body), media_type="text/html")
 
-def _streamed(head: str, body: Callable[[], str]) -> Response:
-    """A page with a head that is sent before the journal is read for its body."""
-    return StreamingResponse(_page(head, body), media_type="text/html")
+    async def _page(self, head: str, body: Callable[[], str]) -> AsyncIterator[str]:
+        yield head
+        try:
+            yield await run_in_threadpool(body)
+        except StateError as error:
+            yield self.completed(f"{tag('p', str(error), class_='banner bad')}{END}")
 
+    def completed(self, markup: str) -> str:
+        """With the options of this command line in the commands that it proposes."""
+        return with_texts(markup, self.carried)
 
-async def _page(head: str, body: Callable[[], str]) -> AsyncIterator[str]:
-    yield head
-    try:
-        yield await run_in_threadpool(body)
-    except StateError as error:
-        yield f"{tag('p', str(error), class_='banner bad')}{END}"
-
-
-def _said(request: Request, error: Exception) -> Response:
-    """An error of the journal, in its own words."""
-    missing = isinstance(error, StateError) and error.reference in _MISSING
-    status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
-    title = "Not there" if missing else "The journal cannot be read"
-    up = "../" * (request.scope["path"].count("/") - 1)
-    return HTMLResponse(whole_page(title, tag("h1", title), tag("p", str(error)), up=up), status)
+    def said(self, request: Request, error: Exception) -> Response:
+        """An error of the journal, in its own words."""
+        missing = isinstance(error, StateError) and error.reference in _MISSING
+        status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.SERVICE_UNAVAILABLE
+        title = "Not there" if missing else "The journal cannot be read"
+        up = "../" * (request.scope["path"].count("/") - 1)
+        page = whole_page(title, tag("h1", title), tag("p", str(error)), up=up)
+        return HTMLResponse(self.completed(page), status)
 
 
 def _broken(_request: Request, error: Exception) -> Response:

@@ -42,11 +42,12 @@ def serve(
     say: Callable[[str], None],
     who: str = "",
     plans: Callable[[Journal], Sequence[WaitingPlan]] = no_plans,
+    carried: Callable[[str], str] = str,
 ) -> None:
     """Answer until SIGINT or SIGTERM. ``port`` 0: any that is free. ``StateError`` ``port-in-use``.
 
     ``who``: the operator whose requests to runs the pages may record; ``""``: they only show.
-    ``plans``: those that wait for people.
+    ``plans``: those that wait for people. ``carried`` completes proposed commands.
     """
     sockets = loopback(port)
     port = sockets[0].getsockname()[1]
@@ -58,7 +59,7 @@ def serve(
 
     gatekeeper = Gatekeeper(again=say_addresses)
     server = _Server(_config())
-    pages = Site(journal, place, lambda: server.should_exit, who, plans)
+    pages = Site(journal, place, lambda: server.should_exit, who, plans, carried)
     server.config.app = Guarded(pages.application(), gatekeeper)
     say_addresses(gatekeeper.token)
     say(f"for scripts that only read: Authorization: Bearer {gatekeeper.reader}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from rollout.app.live_run import Look
 from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
 from rollout.core.presentation.pages.live_page import now_parts
-from rollout.core.presentation.pages.markup import Html
+from rollout.core.presentation.pages.markup import Html, with_texts
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.waiting import standing
@@ -25,9 +25,13 @@ LONGEST = 300
 
 @dataclass
 class RenderedParts:
-    """The parts of the newest look, made once for all readers of a run. Thread-safe. ``secret``: see ``controls``."""
+    """The parts of the newest look, made once for all readers of a run. Thread-safe.
+
+    ``secret``: see ``controls``. ``carried`` completes proposed commands.
+    """
 
     secret: str = ""
+    carried: Callable[[str], str] = str
     story: Story | None = None
     parts: dict[str, Html] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -35,9 +39,12 @@ class RenderedParts:
     def of(self, look: Look) -> dict[str, Html]:
         with self.lock:
             if look.story is not self.story:
-                self.parts = story_parts(look.story)
+                self.parts = self._completed(story_parts(look.story))
                 self.story = look.story
-            return {**self.parts, **now_parts(look.story, look.after, look.at, self.secret)}
+            return {**self.parts, **self._completed(now_parts(look.story, look.after, look.at, self.secret))}
+
+    def _completed(self, parts: dict[str, Html]) -> dict[str, Html]:
+        return {name: with_texts(part, self.carried) for name, part in parts.items()}
 
 
 @dataclass

@@ -44,7 +44,7 @@ async def snapshots(
             text = await run_in_threadpool(message)
         except StateError as error:
             reader.parts = {}  # sent again after the outage: with them goes how the run stands
-            text = f"event: trouble\ndata: {' '.join(str(error).split())}\n\n"
+            text = f"event: trouble\ndata: {' '.join(rendered.carried(str(error)).split())}\n\n"
         if text or monotonic() - said > HERE_EVERY:
             yield text or ": here\n\n"
             said = monotonic()

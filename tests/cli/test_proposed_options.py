@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import partial
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.ports import Journal
 from rollout.cli.main import COMMANDS, cli
 from rollout.cli.proposals import REPEATED, Proposals
 from rollout.composition.wiring import Session
+from rollout.core.model.plan import Plan
+from rollout.core.presentation.pages.markup import with_texts
+from rollout.core.presentation.waiting_plans import WaitingPlan
+from rollout.core.run.state import Phase
+from rollout.errors import StateError
+from rollout.web.pages import Site
 from tests.app.site import SMALL
+from tests.cli.test_diagnose import LOG
 from tests.cli.test_leavers import Fleet, made, write_plan
 from tests.cli.test_plan import KUBECONFIG, OPTIONS
+from tests.core.presentation import journals
+from tests.core.presentation.journals import Told
 from tests.places import ROOT
+from tests.web.serving import keep
 
 SOURCE = ROOT / "rollout"
 PROPOSED = re.compile(r"(?<![\w/.-])rollout ([a-z](?:(?! rollout )[^`;)\n])*)")
@@ -91,6 +107,15 @@ def test_each_text_of_the_program_proposes_commands_with_the_options_that_were_g
     assert sum(count * times for count, times in found.items()) > 150
 
 
+PLANS = {"again.py", "finding.py", "lab.py", "sequence_text.py"}
+"""Where a text proposes to plan a cluster: as it was planned before, for the first time, or into the file of a sequence."""
+
+
+def test_a_plan_is_proposed_again_in_one_place_with_its_playbook_and_limit() -> None:
+    found = {file.name for file in SOURCE.rglob("*.py") if re.search(r"rollout plan --cluster \{", file.read_text())}
+    assert found == PLANS, "call `plan_again`: a command without playbook and limit plans another change"
+
+
 def test_every_command_is_proposed_with_what_it_accepts() -> None:
     proposed = "\n".join(f"next: `rollout {name}`" for name in COMMANDS)
     assert check(ALL.carried(proposed), OPTIONS) == len(COMMANDS)
@@ -155,9 +180,92 @@ def test_what_is_proposed_can_be_typed(fleet: Fleet) -> None:
     types("rollback", *cluster, "--emergency", "--yes")
     types("status")
     types("unlock", *cluster, "--yes", "--reason", "why")
+    types("diagnose", "--html", str(fleet.folder / "diagnosis.html"), "--logs", str(LOG))
+    types("report", "--html", str(fleet.folder / "report.html"))
+    pages = {file.stem: proposed_on(file.read_text(), options) for file in sorted(fleet.folder.glob("*.html"))}
+    assert [name for name, count in pages.items() if count] == ["diagnosis", "report"]
     assert {name for name, count in found.items() if count} >= {"apply", "status", "report", "resume", "rollback"}, (
         found
     )
+
+
+class Texts(HTMLParser):
+    """Every text of a page, as a browser shows it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)
+
+
+def proposed_on(page: str, options: dict[str, str] = OPTIONS) -> int:
+    """How many commands this page proposes, each with ``options``."""
+    assert with_texts(page, str) == page
+    return sum(check(text, options) for text in Texts(page).found)
+
+
+async def answered(site: Site, path: str) -> str:
+    """The body that a browser gets; of a stream the first snapshot."""
+    parts: list[str] = []
+
+    async def receive() -> dict[str, object]:
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"reason=why", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        parts.append(message.get("body", b"").decode())
+
+    method = "POST" if path.endswith("/pause") else "GET"
+    scope = {
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "root_path": "", "headers": [],
+        "query_string": b"", "http_version": "1.1", "asgi": {"version": "3.0", "spec_version": "2.4"},
+    }  # fmt: skip
+    site.stopping = lambda: any("data: " in part for part in parts)
+    await site.application()(scope, receive, send)
+    return "".join(parts)
+
+
+RUN = "r20261120-160000-ab12"
+ASKED = {
+    "/": "/",
+    "/runs/{run}": f"/runs/{RUN}",
+    "/runs/{run}/stream": f"/runs/{RUN}/stream",
+    "/runs/{run}/plan": f"/runs/{RUN}/plan",
+    "/runs/{run}/nodes/{node}": f"/runs/{RUN}/nodes/NODE",
+    "/runs/{run}/{word}": f"/runs/{RUN}/pause",
+}
+"""Each route of the page that shows texts for people → an address of it."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("made", [journals.halted, partial(journals.stopped, lambda state: state.wave == 2)])
+def test_each_page_proposes_commands_with_the_options_that_were_given(
+    tmp_path: Path, made: Callable[[], tuple[Plan, Told]]
+) -> None:
+    plan, play = made()
+    journal = keep(tmp_path, RUN, plan, play, None if play.state.phase is Phase.ENDED else len(play.journal))
+    waits = WaitingPlan("p & q.json", plan.cluster, "d", ("one approval",))
+    lost = StateError("journal-away", "the server is starting up", hint="`rollout status` tells when it is back")
+
+    def away() -> Journal:
+        raise lost
+
+    def asked(address: str, journal: Callable[[], Journal]) -> str:
+        site = Site(journal, "here", lambda: False, "ann@ops", lambda _: (waits,), ALL.carried)
+        routes = {str(getattr(route, "path", "")) for route in site.application().routes}
+        assert routes - {"/static/{name}", "/metrics"} == ASKED.keys(), "a new page: ask for it here"
+        return asyncio.run(answered(site, ASKED[address].replace("NODE", next(iter(plan.nodes)))))
+
+    found = {address: proposed_on(asked(address, lambda: journal)) for address in ASKED}
+    assert {address for address, count in found.items() if count} >= {"/", "/runs/{run}", "/runs/{run}/nodes/{node}"}
+    snapshot = json.loads(asked("/runs/{run}/stream", lambda: journal).rpartition("data: ")[2])
+    assert sum(map(proposed_on, snapshot["parts"].values())) >= found["/runs/{run}"] > 2
+    for address in ASKED.keys() - {"/runs/{run}/{word}"}:
+        assert proposed_on(asked(address, away)) == 1, address
+    journal.close()
 
 
 RAW = {
@@ -178,7 +286,9 @@ def test_texts_for_people_are_printed_in_one_place() -> None:
     for file in sorted((SOURCE / "cli").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":
-                found[file.name] += not ast.unparse(node.args[0]).startswith(("documents.page", "documents.line"))
+                printed = node.args[0]
+                document = isinstance(printed, ast.Call) and ast.unparse(printed.func).startswith("documents.")
+                found[file.name] += not document
     assert +found == Counter({**RAW, "options.py": 1}), "print a text with `say`, so that its proposals can be typed"
 
 

@@ -6,6 +6,7 @@ A case takes a ``Subject`` and raises ``AssertionError``. The node is a kubeadm 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -346,17 +347,26 @@ def _verified(node: Subject) -> Verification:
     return found
 
 
-def _applied(node: Subject, tx: str, content: bytes) -> None:
-    """ENVIRONMENT contains these bytes, from a confirmed transaction of run ``contract``, token 1."""
+def _armed(node: Subject, tx: str, content: bytes, guard: int = 60) -> None:
+    """ENVIRONMENT contains these bytes, from a transaction of run ``contract``, token 1, that waits for its confirm."""
     before, machine = node.read(ENVIRONMENT), node.read("/etc/machine-id") or b""
     old, new = "" if before is None else digest(before), digest(content)
     file = agent_call.FileOrder(ENVIRONMENT, old, new, "644", content)
     unit = "kubelet.service"
-    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), 60, 3, unit, 10248, (file,), (unit,))
+    order = agent_call.ApplyOrder(tx, "contract", 1, machine.decode().strip(), guard, 3, unit, 10248, (file,), (unit,))
     report = parse_report("n1", "apply", _answer(node, agent_call.apply(PROGRAM, order, sudo=False, deadline=60)), 1.0)
     assert report.healthy, report
+
+
+def _confirmed(node: Subject, tx: str) -> None:
     confirm = agent_call.confirm(PROGRAM, tx=tx, run="contract", counter=1, keep=3, sudo=False, deadline=60)
     assert parse_report("n1", "confirm", _answer(node, confirm), 1.0).outcome is Outcome.DONE
+
+
+def _applied(node: Subject, tx: str, content: bytes) -> None:
+    """ENVIRONMENT contains these bytes, from a confirmed transaction."""
+    _armed(node, tx, content)
+    _confirmed(node, tx)
 
 
 @contextmanager
@@ -406,6 +416,133 @@ def drift_is_reported_and_whether_the_running_kubelet_is_older(node: Subject) ->
         assert {drift.reference for drift in drifts(_verified(node))} == {"content-differs"}
 
 
+ASKED = frozenset(re.findall(r" -p ([A-Z]\w+)", PROGRAM))
+"""Every property of a unit that the agent asks for."""
+
+_TELLING = frozenset({"basic.target", "multi-user.target"})
+"""What the agent looks for among the dependencies of a target; the others are the machine's own."""
+
+
+def _properties(node: Subject, unit: str) -> dict[str, str]:
+    """What systemd answers of everything that the agent asks; what differs from node to node is ``some``, mounts are left out."""
+    lines = said(node, f"TZ=UTC systemctl show {' '.join(f'-p {name}' for name in sorted(ASKED))} {unit}").splitlines()
+    found = dict(line.split("=", 1) for line in lines)
+    for name, value in found.items():
+        if name in _DEPENDENCIES:
+            words = {word for word in value.split() if not word.endswith(".mount")}
+            found[name] = " ".join(sorted(words & _TELLING if unit.endswith(".target") else words))
+        elif name in _MOMENTS and value not in {"", "0", "infinity"}:
+            found[name] = "some"
+    return found
+
+
+_DEPENDENCIES = frozenset({"Requires", "Requisite", "BindsTo", "PartOf", "StopPropagatedFrom", "Conflicts", "Wants"})
+_MOMENTS = frozenset(
+    {
+        "MainPID", "InvocationID", "NextElapseUSecMonotonic", "ExecMainStartTimestamp", "ExecMainStartTimestampMonotonic",
+    }
+)  # fmt: skip
+
+_ANY = {
+    "LoadState": "loaded", "NeedDaemonReload": "no", "Requisite": "", "BindsTo": "", "PartOf": "", "StopPropagatedFrom": "",
+    "Conflicts": "shutdown.target", "Wants": "",
+}  # fmt: skip
+_UNBOUNDED = dict.fromkeys(
+    (
+        "RuntimeMaxUSec", "MemoryMax", "MemoryHigh", "MemoryLimit", "TasksMax", "LimitCPU", "LimitFSIZE", "LimitAS",
+        "LimitDATA", "CPUQuotaPerSecUSec",
+    ),
+    "infinity",
+)  # fmt: skip
+_SERVICE = _ANY | _UNBOUNDED | {
+    "RestartUSec": "100ms", "TimeoutStartUSec": "1min 30s", "TimeoutStopUSec": "1min 30s", "WatchdogUSec": "0", "MainPID": "0",
+    "NRestarts": "0", "ExecMainStartTimestamp": "", "ExecMainStartTimestampMonotonic": "0", "InvocationID": "",
+    "ActiveState": "inactive", "SubState": "dead",
+    "Requires": "sysinit.target system.slice",
+}  # fmt: skip
+_RUNNING = {
+    "ActiveState": "active", "SubState": "running", "MainPID": "some", "InvocationID": "some", "ExecMainStartTimestamp": "some",
+    "ExecMainStartTimestampMonotonic": "some",
+}  # fmt: skip
+_GUARDED = {
+    "Description": "rollout: a guard with all settings of its own",
+    "RestartUSec": "5s",
+    "TimeoutStopUSec": "30s",
+    "WatchdogUSec": "infinity",
+}
+
+
+def _differences(found: dict[str, str], wanted: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """Property → the value found and the one wanted; ``None``: the property is not shown."""
+    return {
+        name: (found.get(name), wanted.get(name))
+        for name in sorted(found.keys() | wanted.keys())
+        if found.get(name) != wanted.get(name)
+    }
+
+
+def _transient(unit: str) -> dict[str, str]:
+    return {
+        "Id": unit,
+        "UnitFileState": "transient",
+        "FragmentPath": f"/run/systemd/transient/{unit}",
+        "DropInPaths": f"/run/systemd/system/{unit}.d/~~~~~~~~-rollout.conf",
+    }
+
+
+def the_units_of_an_armed_change_are_as_systemd_shows_them(node: Subject) -> None:
+    timer, guard, watch = (f"rollout-{name}" for name in ("guard-c1.timer", "guard-c1.service", "watch-c1.service"))
+    boot = "rollout-guard-boot.service"
+    own = f"/etc/systemd/system/{boot}"
+    service = _SERVICE | _GUARDED
+    waits = {"ActiveState": "active", "SubState": "waiting", "InvocationID": "some", "NextElapseUSecMonotonic": "some"}
+    description = {"Description": _GUARDED["Description"]}
+    wanted = {
+        timer: _ANY | _transient(timer) | waits | description | {"Unit": guard, "Requires": "sysinit.target"},
+        guard: service | _transient(guard) | {"TimeoutStartUSec": "infinity"},
+        watch: service | _transient(watch) | _RUNNING | {"TimeoutStartUSec": "25s", "WatchdogUSec": "0"},
+        boot: service
+        | {"Id": boot, "FragmentPath": own, "DropInPaths": f"{own}.d/~~~~~~~~-rollout.conf", "UnitFileState": "enabled"}
+        | {"TimeoutStartUSec": "1min"},
+    }
+    with _ours(node):
+        _armed(node, "c1", b"KUBELET_EXTRA_ARGS=--v=3\n", guard=600)
+        try:
+            found = {unit: _properties(node, unit) for unit in wanted}
+            reached = [_properties(node, unit)["Requires"] for unit in ("default.target", "multi-user.target")]
+        finally:
+            _confirmed(node, "c1")
+    differences = {unit: _differences(found[unit], shown) for unit, shown in wanted.items()}
+    assert not any(differences.values()), differences
+    assert reached[-1] == "basic.target"
+    assert reached[0] in _TELLING
+
+
+def limits_and_dependencies_of_others_are_shown(node: Subject) -> None:
+    """Drop-ins for a name, for the names that begin alike, and for all units of a kind: the agent refuses what they add."""
+    unit = "contract-limits.service"
+    kinds = {
+        f"/run/systemd/system/{unit}.d/90-a.conf": "[Service]\nMemoryMax=64M\nLimitFSIZE=1K:2M\nCPUQuota=50%\n",
+        "/run/systemd/system/contract-.service.d/50-b.conf": "[Unit]\nPartOf=c.target\nConflicts=d.target\n"
+        "[Service]\nMemoryMax=1G\nMemoryHigh=32M\nTasksMax=77\nLimitCPU=30\nRuntimeMaxSec=5min\nWatchdogSec=90\n",
+    }
+    for path, text in kinds.items():
+        node.write(path, text.encode())
+    try:
+        said(node, f"systemd-run --quiet --unit={unit} /bin/sleep 600")
+        found = _properties(node, unit)
+    finally:
+        node.run(f"systemctl stop {unit}")
+        for path in kinds:
+            node.write(path, None)
+    wanted = _SERVICE | _transient(unit) | _RUNNING | {
+        "Description": "/bin/sleep 600", "DropInPaths": " ".join(reversed(kinds)), "Conflicts": "d.target shutdown.target",
+        "PartOf": "c.target", "MemoryMax": "67108864", "MemoryHigh": "33554432", "TasksMax": "77", "LimitFSIZE": "2097152",
+        "LimitCPU": "30", "RuntimeMaxUSec": "5min", "WatchdogUSec": "1min 30s", "CPUQuotaPerSecUSec": "500ms",
+    }  # fmt: skip
+    assert not _differences(found, wanted), _differences(found, wanted)
+
+
 CASES: tuple[Callable[[Subject], None], ...] = (
     version_is_printed,
     a_healthy_kubelet_shows_itself,
@@ -430,4 +567,6 @@ CASES: tuple[Callable[[Subject], None], ...] = (
     a_timer_is_not_made_twice,
     a_change_is_verified_and_forgotten,
     drift_is_reported_and_whether_the_running_kubelet_is_older,
+    the_units_of_an_armed_change_are_as_systemd_shows_them,
+    limits_and_dependencies_of_others_are_shown,
 )

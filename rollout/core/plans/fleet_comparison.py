@@ -25,6 +25,7 @@ from rollout.core.model.fleet_changes import (
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan, PlannedNode
 from rollout.core.model.settings import Setting
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem
@@ -128,7 +129,7 @@ def check_fleet(plan: Plan, inventory: Inventory, changes: FleetChanges, file: s
 
     Each difference is named. Nodes that left or joined are no reason to refuse the others.
     """
-    hint = f"plan again: rollout plan --cluster {inventory.cluster}"
+    hint = f"plan again, {SAME_SETTINGS}: {plan_again(inventory.cluster, plan.limit, plan.playbook)}"
     if plan.cluster != inventory.cluster:
         _refuse([f"{file} was made for {plan.cluster}, not for {inventory.cluster}"], hint)
     if any(node.settings is None for node in plan.nodes.values()) and plan.inventory_digest != inventory.digest:

@@ -9,6 +9,7 @@ from dataclasses import field
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.pods import BY_HAND
 from rollout.core.model.regions import RegionStanding
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
 from rollout.core.presentation.summary import FailureLog, Summary
@@ -139,16 +140,6 @@ def since_lines(since: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for run, names in since.items():
         nodes = f"{counted(len(names), 'node')} {printable(fold(names), 200)}"
         yield f"  since then run {run} rolled it back on {nodes}"
-
-
-SAME_SETTINGS = "with each --set of the first plan"
-"""A plan records the results of ``--set``, not its words. A command without them would plan another change."""
-
-
-def plan_again(cluster: str, limit: str, playbook: str) -> str:
-    """The command that plans nodes anew; ``SAME_SETTINGS`` stands beside it. ``limit`` ``""``: all; ``playbook`` ``""``: not known."""
-    chosen = f" --limit {shlex.quote(limit)}" if limit else ""
-    return f"rollout plan --cluster {cluster} --playbook {shlex.quote(playbook) if playbook else 'NAME'}{chosen}"
 
 
 def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 from rollout.core.text.terminal import printable
 
@@ -123,6 +124,20 @@ def raw(*parts: str) -> Html:
 def lines(rows: Iterable[str]) -> Html:
     """Text with its line ends and blanks kept, for ``pre``: control characters are removed before, markup is escaped here."""
     return Html("\n".join(escape(row) for row in rows))
+
+
+_TEXT = re.compile(r"(?<=>)[^<>]+(?=<|$)")
+
+
+def with_texts(markup: str, change: Callable[[str], str]) -> Html:
+    """``markup`` with each text between two tags as ``change`` returns it: unescaped before, escaped afterwards."""
+
+    def changed(found: re.Match[str]) -> str:
+        text = unescape(found[0])
+        made = change(text)
+        return found[0] if made == text else escape(made)
+
+    return Html(_TEXT.sub(changed, markup))
 
 
 def _inside(child: Child) -> str:

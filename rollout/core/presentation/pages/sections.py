@@ -10,6 +10,7 @@ from rollout.core.model.areas import limited
 from rollout.core.model.plan import FileChange, Plan
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.change_text import ShownGroup, kinds
 from rollout.core.presentation.pages.health_gates import evidence_rows
 from rollout.core.presentation.pages.last_logs import logs
@@ -20,12 +21,10 @@ from rollout.core.presentation.summary import WITH_OTHERS, exit_code, rehearsed,
 from rollout.core.presentation.summary_text import (
     FORCED,
     NOTHING_SINCE,
-    SAME_SETTINGS,
     Afterwards,
     afterwards_lines,
     forced_rollback,
     is_fenced,
-    plan_again,
     recoverable,
     still_pending,
 )
