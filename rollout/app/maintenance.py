@@ -88,8 +88,7 @@ def verify_fleet(
 
     def read(target: Target) -> NodeCheck | Unread:
         name = target.name
-        command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
-        found = run_verification(nodes, target, command, keep)
+        found = _verified(access, nodes, target, keep)
         return attempt(
             name, lambda: _compared(found, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
@@ -97,6 +96,16 @@ def verify_fleet(
     answers = each(access, nodes, read)
     unread = tuple(answer for answer in answers.values() if isinstance(answer, Unread))
     return {name: answer for name, answer in answers.items() if not isinstance(answer, Unread)}, unread
+
+
+def verifications(access: NodeAccess, nodes: Nodes, keep: Keep = keep_nothing) -> Mapping[str, Verification | Unread]:
+    """Node → its receipts and the files that they name, as they are now. Changes nothing; the connections are kept."""
+    return each(access, nodes, lambda target: _verified(access, nodes, target, keep), keep=True)
+
+
+def _verified(access: NodeAccess, nodes: Nodes, target: Target, keep: Keep) -> Verification | Unread:
+    command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
+    return run_verification(nodes, target, command, keep)
 
 
 def _compared(answer: Verification | Unread, known: Known | None) -> NodeCheck | Unread:

@@ -1163,4 +1163,12 @@ MUTANTS = (
             "tests/core/run/test_engine_away.py::test_a_run_that_is_begun_or_resumed_while_the_engine_is_away_waits_and_charges_no_node",
         ),
     ),
+    Mutant(
+        "reverts-of-others-claimed",
+        "rollout/app/reverted_elsewhere.py",
+        '        if newest[run].state is ReceiptState.REVERTED and newest[run].cause == "asked":\n            yield run\n',
+        "        yield from ()\n",
+        "a rollback claims to have reverted and proven what an emergency of another journal reverted",
+        (f"{ROLLBACKS}::test_a_rollback_of_a_killed_run_claims_no_revert_that_an_emergency_of_another_journal_did",),
+    ),
 )
