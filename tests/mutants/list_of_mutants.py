@@ -1171,4 +1171,14 @@ MUTANTS = (
         "a rollback claims to have reverted and proven what an emergency of another journal reverted",
         (f"{ROLLBACKS}::test_a_rollback_of_a_killed_run_claims_no_revert_that_an_emergency_of_another_journal_did",),
     ),
+    Mutant(
+        "lost-canaries-forgotten",
+        "rollout/core/run/phases.py",
+        "    elif _too_unhealthy(builder) or has_lost_its_canaries(builder):\n",
+        "    elif _too_unhealthy(builder):\n",
+        "a resumed run changes the fleet though another run has reverted each canary",
+        (
+            "tests/core/run/test_reverted_by_others.py::test_a_second_resume_halts_before_it_changes_what_no_canary_has_shown",
+        ),
+    ),
 )
