@@ -1181,4 +1181,20 @@ MUTANTS = (
             "tests/core/run/test_reverted_by_others.py::test_a_second_resume_halts_before_it_changes_what_no_canary_has_shown",
         ),
     ),
+    Mutant(
+        "one-liar-ends-a-plan",
+        "rollout/app/approvals.py",
+        "    uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()\n",
+        "    uncertain: set[str] = set()\n",
+        "one node with a false receipt keeps an approved plan from the whole fleet",
+        ("tests/app/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
+    ),
+    Mutant(
+        "canary-not-approved-counts",
+        "rollout/core/run/drains.py",
+        "postponed.skipped_without_baseline, has_left, was_not_approved)",
+        "postponed.skipped_without_baseline, has_left)",
+        "what another journal rolled back after its canary is applied to the fleet without a canary",
+        ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
+    ),
 )

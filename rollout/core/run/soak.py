@@ -186,6 +186,8 @@ def _why_alone(record: NodeRecord) -> str:
         return "no longer in the fleet"
     if drains.was_skipped(record):
         return "not drained"
+    if drains.was_not_approved(record):
+        return "approvals used up"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 
 
