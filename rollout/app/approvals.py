@@ -123,7 +123,7 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
     unread = {name for name, report in of_plan.items() if report.outcome is not Outcome.DONE}
     uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()
     known = _later_in(journal, plan, unread | uncertain)
-    later = {name: run for name, run in later.items() if name not in uncertain} | known
+    later = {**{name: run for name, run in later.items() if name not in uncertain}, **known}
     if later:
         runs = ", ".join(sorted(set(later.values()))[:3])
         said = f"{printable(runs, 200)} changed {printable(fold(later), 300)} since this plan was made"

@@ -408,8 +408,8 @@ class Typed:
             told = {name for match in ALREADY_REVERTED.finditer(out) for name in expand(match[2])}
             assert told == already, (told, already, out, self.done)
             for match in ALREADY_REVERTED.finditer(out):
-                by, nodes = match[1], set(expand(match[2]))
-                assert not by or nodes <= before[by], (before, out, self.done)
+                by, there = match[1], set(expand(match[2]))
+                assert not by or there <= before[by], (before, out, self.done)
         for name in go:
             self.known[name].take_off(steps[name], self.newest())
 
