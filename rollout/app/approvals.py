@@ -100,7 +100,7 @@ def journaled(state: RunState) -> Mapping[str, str]:
 
 
 MOST_LIARS = 1
-"""Nodes of a plan whose receipts alone are no evidence that another run has changed its nodes."""
+"""The receipts of so many nodes of a plan are no evidence alone that another run has changed its nodes."""
 
 
 def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report]) -> None:
