@@ -169,7 +169,7 @@ def _halt_unshown(builder: StateBuilder, names: list[str]) -> None:
     lost = [name for name in names if drains.was_reverted_by_others(builder.record(name))]
     if lost:
         names = lost
-        why = f"{counted(len(lost), 'node')} reverted by another run, and no other node of the same kind has the change"
+        why = f"{counted(len(lost), 'node')} reverted by another run; no node of that kind has the change"
     elif any(builder.record(name).shown for name in names):
         why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
     else:

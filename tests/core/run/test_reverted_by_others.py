@@ -57,7 +57,7 @@ def test_a_second_resume_halts_before_it_changes_what_no_canary_has_shown(budget
         assert end.halt is not None
         assert (end.ending, end.halt.reference) == (Ending.HALTED, "nothing-shown")
         assert "a-1,b-1: " in end.halt.message
-        assert "2 nodes reverted by another run, and no other node of the same kind has the change" in end.halt.message
+        assert "2 nodes reverted by another run; no node of that kind has the change" in end.halt.message
         assert not any(ask.verb is Verb.APPLY for ask in game.asked[asked:])
         assert game.replay() == end
 
