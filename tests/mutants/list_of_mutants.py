@@ -753,8 +753,8 @@ MUTANTS = (
     Mutant(
         "approval-of-unread-nodes",
         "rollout/app/approvals.py",
-        "    later |= _later_in(journal, plan, unread)\n",
-        "",
+        "    known = _later_in(journal, plan, unread | uncertain)\n",
+        "    known = _later_in(journal, plan, uncertain)\n",
         "a plan is applied by a used approval while the nodes that would show it do not answer",
         ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
     ),
