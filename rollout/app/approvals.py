@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from rollout.app.following import acted_on, followed_by, has_acted, headers_of, highest_seen, replay_if_readable
-from rollout.app.ports import Files, PastRuns, Signatures
+from rollout.app.ports import Files, PastRuns, RunHeader, Signatures
 from rollout.core.model.approvals import USED, Approval, ApprovalRule, parts_of, statement
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
@@ -99,12 +99,18 @@ def journaled(state: RunState) -> Mapping[str, str]:
     return {f"the journal, signature {at}": each.signature for at, each in enumerate(state.approved, 1)}
 
 
+MOST_LIARS = 1
+"""The receipts of so many nodes of a plan are no evidence alone that another run has changed its nodes."""
+
+
 def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report]) -> None:
     """An approval carries one run with its resumes. ``InputError`` ``approval-used``: a run has followed it, or came after it.
 
     People approved what the plan does to the nodes that it has read. ``reports``: what the nodes say now. A run that
     changed one of them since has a token above the plan's; a run of this plan may be in the journal only. What a node
     would say that cannot be read is taken from the journal; its claim by the run looks at its receipts (``newer_run``).
+
+    One node alone may report any run: without another node or the journal it ends no plan of more nodes. Its claim refuses it.
     """
     digest = plan_codec.digest(plan)
     same = [each.run for each in journal.runs(plan.cluster) if plan_codec.digest_in(each.plan) == digest]
@@ -115,7 +121,9 @@ def check_not_used(plan: Plan, journal: PastRuns, reports: Mapping[str, Report])
     of_plan = {name: report for name, report in reports.items() if name in plan.nodes}
     later = {name: run for name, report in of_plan.items() if (run := newer_run(plan, report))}
     unread = {name for name, report in of_plan.items() if report.outcome is not Outcome.DONE}
-    later |= _later_in(journal, plan, unread)
+    uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()
+    known = _later_in(journal, plan, unread | uncertain)
+    later = {**{name: run for name, run in later.items() if name not in uncertain}, **known}
     if later:
         runs = ", ".join(sorted(set(later.values()))[:3])
         said = f"{printable(runs, 200)} changed {printable(fold(later), 300)} since this plan was made"
@@ -131,9 +139,17 @@ def _later_in(journal: PastRuns, plan: Plan, names: Collection[str]) -> Mapping[
     """Node → the newest run that changed it since the plan was made, by the journal."""
     found: dict[str, str] = {}
     for header in headers_of(journal, plan.cluster) if names else ():
-        if max(header.counter, highest_seen(journal, header.run)) > plan.counter:
+        if _is_later(journal, header, plan):
             found = {**dict.fromkeys(set(acted_on(journal, header.run)) & set(names), header.run), **found}
     return found
+
+
+def _is_later(journal: PastRuns, header: RunHeader, plan: Plan) -> bool:
+    """Whether a run, or a resume of it, has taken a token above the plan's. What it saw on nodes is what they told it."""
+    if header.counter > plan.counter or highest_seen(journal, header.run) <= plan.counter:
+        return header.counter > plan.counter
+    state = replay_if_readable(journal, header.run)
+    return state is None or state.counter > plan.counter
 
 
 def _used(plan: Plan, said: str, hint: str) -> InputError:

@@ -229,7 +229,7 @@ def follow(journal: PastRuns, run: str, wait: Callable[[float], None]) -> Iterat
 def rolled_back_directly(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ...]]:
     """Later rollback → the nodes where it reverted this run's change, oldest first, as far as this journal knows."""
     found: dict[str, tuple[str, ...]] = {}
-    for later in _rollbacks_of(journal, run):
+    for later in rollbacks_of(journal, run):
         if back := _reverted(journal, later, run):
             found = {later: back, **found}
     return found
@@ -237,7 +237,7 @@ def rolled_back_directly(journal: PastRuns, run: str) -> Mapping[str, tuple[str,
 
 def released_since(journal: PastRuns, run: str) -> frozenset[str]:
     """The nodes where a later rollback found no change of this run, and ended its claim."""
-    states = (replay_if_readable(journal, later) for later in _rollbacks_of(journal, run))
+    states = (replay_if_readable(journal, later) for later in rollbacks_of(journal, run))
     return frozenset(
         name
         for state in states
@@ -270,7 +270,7 @@ def _settled_by(journal: PastRuns, rollback: str, owed: Mapping[str, str]) -> se
     return {name for name, record in there.items() if record.state in (NodeState.REVERTED, NodeState.SKIPPED)}
 
 
-def _rollbacks_of(journal: PastRuns, run: str) -> Iterator[str]:
+def rollbacks_of(journal: PastRuns, run: str) -> Iterator[str]:
     """The later rollbacks that were ordered to revert this run, newest first."""
     for later in headers_of(journal, journal.header(run).cluster):
         if later.run == run:

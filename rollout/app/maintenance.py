@@ -106,8 +106,7 @@ def verify_fleet(
 
     def read(target: Target) -> _Compared | Unread:
         name = target.name
-        command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[name], deadline=READ_SECONDS)
-        found = run_verification(nodes, target, command, keep)
+        found = _verified(access, nodes, target, keep)
         return attempt(
             name, lambda: _compared(found, known.get(name)), lambda why: Unread(name, READING_FAILED, why), keep
         )
@@ -124,6 +123,16 @@ def _checked(name: str, found: _Compared, known: Known | None, files_of: FilesOf
         return found.check
     gone = {file.path for run in known.standing - found.told for file in files_of(run).get(name, ())}
     return replace(found.check, not_checked=tuple(sorted({*found.check.not_checked, *gone} - found.expected)))
+
+
+def verifications(access: NodeAccess, nodes: Nodes, keep: Keep = keep_nothing) -> Mapping[str, Verification | Unread]:
+    """Node → its receipts and the files that they name, as they are now. Changes nothing; the connections are kept."""
+    return each(access, nodes, lambda target: _verified(access, nodes, target, keep), keep=True)
+
+
+def _verified(access: NodeAccess, nodes: Nodes, target: Target, keep: Keep) -> Verification | Unread:
+    command = agent_call.verify(access.program, unit=UNIT, sudo=access.sudo[target.name], deadline=READ_SECONDS)
+    return run_verification(nodes, target, command, keep)
 
 
 def _compared(answer: Verification | Unread, known: Known | None) -> _Compared | Unread:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 
 from rollout.app.following import headers_of, plan_of, replay_if_readable, rolled_back_directly
 from rollout.app.ports import PastRuns
@@ -28,6 +29,8 @@ Histories = Mapping[str, tuple[NodeTransaction, ...]]
 
 FilesOf = Callable[[str], Mapping[str, tuple[FileVersions, ...]]]
 """Run → node → what the run's plan replaces there; nothing for a plan of another version."""
+
+NOTHING_READ: Histories = MappingProxyType({})
 
 _PERHAPS = (NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNREACHABLE, NodeState.UNKNOWN)
 """States in which a run may have changed a node: what its files should hold is not known."""
@@ -83,11 +86,16 @@ class ClusterHistory:
         return self.runs.index(run) if run in self.runs else -1
 
 
-def cluster_history(journal: PastRuns, cluster: str, spared: Collection[str] = ()) -> ClusterHistory:
-    """What the runs of a cluster did, with the files of nodes where they decide. ``spared``: as for ``changes_of_runs``."""
+def cluster_history(
+    journal: PastRuns, cluster: str, spared: Collection[str] = (), read: Histories = NOTHING_READ
+) -> ClusterHistory:
+    """What the runs of a cluster did, with the files of nodes where they decide. ``spared``: as for ``changes_of_runs``.
+
+    ``read``: nodes with receipts that count more than the journal.
+    """
     known = changes_of_runs(journal, cluster, spared)
     runs = tuple(each.run for each in known)
-    found = histories(known)
+    found = {name: transactions for name, transactions in histories(known).items() if name not in read}
     mixed = [name for name, transactions in found.items() if _reverted_below(transactions)]
     concerned = {each.tx for name in mixed for each in found[name]}
     filled = with_files(found, mixed, concerned, files_of_plans(journal)) if mixed else {}
@@ -97,10 +105,11 @@ def cluster_history(journal: PastRuns, cluster: str, spared: Collection[str] = (
         for run, place in undone_at(transactions).items():
             by = undone.setdefault(run, {})
             by[runs[place - 1]] = (*by.get(runs[place - 1], ()), name)
+    for name, transactions in {**filled, **read}.items():
         for each in in_force(transactions):
             if each.state is ReceiptState.REVERTED:
                 restored[each.tx] = restored.get(each.tx, frozenset()) | {name}
-    return ClusterHistory({**found, **filled}, runs, undone, restored)
+    return ClusterHistory({**found, **filled, **read}, runs, undone, restored)
 
 
 def _reverted_below(transactions: Sequence[NodeTransaction]) -> bool:
@@ -123,10 +132,10 @@ def rolled_back_since(journal: PastRuns, run: str) -> Mapping[str, tuple[str, ..
 
 
 def with_files(found: Histories, nodes: Collection[str], runs: Collection[str], files_of: FilesOf) -> Histories:
-    """The histories of ``nodes``, with the files of ``runs``."""
+    """The histories of ``nodes``, with the files of ``runs``. Files that a node has reported itself are kept."""
 
     def filled(name: str, each: NodeTransaction) -> NodeTransaction:
-        return replace(each, files=files_of(each.tx).get(name, ())) if each.tx in runs else each
+        return replace(each, files=files_of(each.tx).get(name, ())) if each.tx in runs and not each.files else each
 
     return {name: tuple(filled(name, each) for each in found[name]) for name in nodes if name in found}
 

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from rollout.app.following import released_since, rolled_back_directly
 from rollout.app.node_histories import cluster_history, files_of_plans, newer_than, with_files
 from rollout.app.ports import PastRuns
+from rollout.app.reverted_elsewhere import NOWHERE, Elsewhere
 from rollout.core.model.areas import AreaKind, sizes
 from rollout.core.model.fleet_changes import GONE, IS_GONE, Leaver
 from rollout.core.model.frozen import dataclass
@@ -15,8 +16,9 @@ from rollout.core.model.inventory import Inventory, Role, role_of
 from rollout.core.model.playbook import Limits, Share
 from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
-from rollout.core.model.transactions import topmost_on, undone_in_part
+from rollout.core.model.transactions import in_force, topmost_on, undone_at, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
+from rollout.core.presentation.nothing_to_revert import ANOTHER_RUN
 from rollout.core.run.facts import may_hold
 from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState
@@ -38,7 +40,7 @@ class SinceRun:
     runs in force have changed the same files. ``stuck``: of these nodes, those where that run cannot be rolled back, or only
     with ``--force``. ``released``: nodes where a later rollback found no change of it. ``restored``: nodes where it is reverted,
     and the forced revert of a newer run wrote its files again. ``in_part``: nodes where the revert of an older run restored
-    some of its files.
+    some of its files. ``elsewhere``: runs of another journal, with the nodes where they reverted it.
     """
 
     rolled_back: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -47,14 +49,15 @@ class SinceRun:
     released: frozenset[str] = frozenset()
     restored: frozenset[str] = frozenset()
     in_part: frozenset[str] = frozenset()
+    elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 NOTHING_SINCE = SinceRun()
 
 
-def since_run(journal: PastRuns, run: str) -> SinceRun:
-    """Read from the journal what later runs did to the nodes of a run."""
-    history = cluster_history(journal, journal.header(run).cluster)
+def since_run(journal: PastRuns, run: str, elsewhere: Elsewhere = NOWHERE) -> SinceRun:
+    """What later runs did to the nodes of a run, by the journal, and by the nodes with a revert that it does not have."""
+    history = cluster_history(journal, journal.header(run).cluster, read=elsewhere.nodes)
     newer = newer_than(run, history.nodes)
     nodes = {name for names in newer.values() for name in names}
     known = with_files(history.nodes, nodes, {run, *newer}, files_of_plans(journal))
@@ -64,14 +67,31 @@ def since_run(journal: PastRuns, run: str) -> SinceRun:
         for name, top in topmost.items()
         if name in history.restored.get(top, ()) or undone_in_part(top, known[name])
     )
+    rolled_back = history.rolled_back(run, rolled_back_directly(journal, run))
+    told = {name for names in rolled_back.values() for name in names}
     return SinceRun(
-        history.rolled_back(run, rolled_back_directly(journal, run)),
+        rolled_back,
         {top: tuple(name for name in topmost if topmost[name] == top) for top in dict.fromkeys(topmost.values())},
         stuck,
         released_since(journal, run),
         history.restored.get(run, frozenset()),
         frozenset(name for name, transactions in history.nodes.items() if undone_in_part(run, transactions)),
+        _elsewhere(run, elsewhere, told),
     )
+
+
+def _elsewhere(run: str, elsewhere: Elsewhere, told: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Run of another journal → the nodes where nothing of ``run`` is in force any more, without those in ``told``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, transactions in elsewhere.nodes.items():
+        mine = next((each for each in transactions if each.tx == run), None)
+        if name in told or mine is None or mine in in_force(transactions):
+            continue
+        ended = mine.reverted_at or undone_at(transactions).get(run, 0)
+        is_last = ended == max(max(each.applied_at, each.reverted_at) for each in transactions)
+        by = elsewhere.by[name] if is_last else ANOTHER_RUN  # the last run to claim a node did what came last
+        found[by] = (*found.get(by, ()), name)
+    return found
 
 
 def rollback_order(
@@ -89,13 +109,13 @@ def rollback_order(
     ``chosen``: these nodes of the inventory only (``None``: all). Nodes of the run that the inventory does not list are left out
     and reported: they keep none of the others from being reverted.
 
-    A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended. Nodes that
-    a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, and nodes where
+    A run that has not ended has claimed all its nodes. On nodes that it has not touched, only the claim is ended, and so on
+    nodes that a run of another journal has reverted. Nodes that a later run has rolled back are not in the order. Nodes with a newer change of the same files are left out, and nodes where
     an older run was reverted under it, unless ``force`` is given: they would refuse. Nodes that have no copy of the old files
     any more, because the run was reverted there once, are always left out.
     """
     claimed = state.phase is not Phase.ENDED
-    back = since.released.union(*since.rolled_back.values())
+    back = since.released.union(*since.rolled_back.values(), *(() if claimed else since.elsewhere.values()))
     transactions = {
         name: state.transaction(name)
         for name, record in state.nodes.items()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,9 +16,10 @@ from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
 from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal
+from rollout.app.ports import Journal, Nodes
 from rollout.app.proofs import promised_files, prove
-from rollout.app.rollbacks import RunsToRevert, rollback_order, since_run
+from rollout.app.reverted_elsewhere import reverted_elsewhere
+from rollout.app.rollbacks import NOTHING_SINCE, RunsToRevert, SinceRun, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
 from rollout.cli.cordons import lift_and_tell, lift_those_of
 from rollout.cli.options import (
@@ -42,12 +44,13 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
-from rollout.core.model.proof import as_before
+from rollout.core.model.proof import Proven, as_before
 from rollout.core.presentation.emergency_text import predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
-from rollout.core.presentation.nothing_to_revert import not_reverted_lines, nothing_to_revert
+from rollout.core.presentation.nothing_to_revert import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
+from rollout.core.run.facts import may_hold
 from rollout.core.run.state import Ending, Order, RunState
 from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import select
@@ -186,14 +189,26 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     source = replay(journal, known_run(session, journal.listed(), run))
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
-    since = since_run(journal, source.order.run)
+    with closing(session.nodes()) as nodes:
+        return _reverted_since(
+            session, journal, source, inventory, nodes, limits, chosen, limited=bool(limit), force=force, yes=yes
+        )
+
+
+def _reverted_since(
+    session: Session, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, limits: Limits, chosen: frozenset[str],
+    *, limited: bool, force: bool, yes: bool,
+) -> int:  # fmt: skip
+    """Revert what no other run has reverted since; the exit code. ``limited``: ``chosen`` are not all nodes of the inventory."""
+    since = since_by_nodes(session, journal, source, inventory, nodes, chosen)
     back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen.intersection(names))))}
-    order = rollback_order(source, new_run_id(), chosen if limit else None, inventory, limits, since, force=force)
+    order = rollback_order(source, new_run_id(), chosen if limited else None, inventory, limits, since, force=force)
     if session.output == "text":
-        for line in not_reverted_lines(back, order.left_out):
+        for line in not_reverted_lines(back, since.elsewhere, order.left_out):
             say(line)
     if not order.nodes:
-        return _nothing_to_revert(session, journal, source, inventory, chosen, back, order)
+        lift_those_of(session, journal, inventory, source, chosen)  # the run may have left some
+        return _tell_nothing(session, nothing_to_revert(source.order.run, back, since.elsewhere, order.left_out))
     say_passed(session, inventory, plan_of(journal.header(source.order.run)))
     if freeze := freeze_in(journal, order.cluster):
         say(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
@@ -208,21 +223,23 @@ def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force
     typed_confirmation(
         order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
     )
-    return revert_by_journal(session, journal, source, order, inventory, chosen)
+    return revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes)
 
 
-def _nothing_to_revert(
-    session: Session,
-    journal: Journal,
-    source: RunState,
-    inventory: Inventory,
-    chosen: Collection[str],
-    back: Mapping[str, tuple[str, ...]],
-    order: Order,
-) -> int:
-    """Touches and claims no node. Cordons of the run that may be left are lifted all the same."""
-    lift_those_of(session, journal, inventory, source, chosen)
-    found = nothing_to_revert(source.order.run, back, order.left_out)
+def since_by_nodes(
+    session: Session, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, chosen: Collection[str]
+) -> SinceRun:
+    """What later runs did to the nodes of a run, by the journal and by the receipts of those that may have its change."""
+    held = (name for name, record in source.nodes.items() if may_hold(record))
+    there = tuple(name for name in held if name in chosen and name in inventory.nodes)
+    if not there:
+        return since_run(journal, source.order.run)
+    access = session.access(inventory, there)
+    elsewhere = reverted_elsewhere(journal, source.order.cluster, access, nodes, session.traces.keep)
+    return since_run(journal, source.order.run, elsewhere)
+
+
+def _tell_nothing(session: Session, found: NothingToRevertDocument) -> int:
     if session.output == "json":
         click.echo(documents.line(found))
     else:
@@ -231,25 +248,44 @@ def _nothing_to_revert(
 
 
 def revert_by_journal(
-    session: Session, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str]
-) -> int:
-    """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes; the exit code."""
+    session: Session, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str],
+    since: SinceRun = NOTHING_SINCE, nodes: Nodes | None = None,
+) -> int:  # fmt: skip
+    """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes; the exit code.
+
+    ``since``: nodes that it lists as reverted elsewhere are only released. ``nodes``: open connections (``None``: new ones).
+    """
     counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
-    with session.tools(journal, order.limits.in_flight) as tools:
+    already = frozenset(name for names in since.elsewhere.values() for name in names)
+    with session.tools(journal, order.limits.in_flight, nodes=nodes) as tools:
         state = start_revert(order, counter, session.access(inventory, tuple(order.nodes)), tools)
         lift_those_of(session, journal, inventory, source, chosen)
         return (
-            proven(session, journal, state, inventory, tools) if state.ending is Ending.DONE else exit_code(state) or 0
+            proven(session, journal, state, inventory, tools, already)
+            if state.ending is Ending.DONE
+            else exit_code(state) or 0
         )
 
 
-def proven(session: Session, journal: Journal, state: RunState, inventory: Inventory, tools: Tools) -> int:
+def proven(
+    session: Session,
+    journal: Journal,
+    state: RunState,
+    inventory: Inventory,
+    tools: Tools,
+    already: Collection[str] = (),
+) -> int:
     """Read every node that a rollback has reached, compare it with what the rollback promises, and print it; the exit code.
 
-    Nodes that left since are not read: only what is in the fleet has an address.
+    Nodes that left since are not read: only what is in the fleet has an address. ``already``: nodes that had no change of the
+    run before the rollback; it does not count them as reverted.
     """
     asked = {name: tx for name, tx in to_be_proven(state).items() if name in inventory.nodes}
     access = session.access(inventory, tuple(asked))
     proofs = prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
+    proofs = tuple(
+        replace(proof, proven=Proven.UNCHANGED) if proof.node in already and proof.proven is Proven.PROVEN else proof
+        for proof in proofs
+    )
     tell_proofs(session, proofs)
     return exit_code(state) or (0 if as_before(proofs) else 4)

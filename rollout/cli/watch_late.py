@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,11 +17,11 @@ from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
-from rollout.app.rollbacks import rollback_order, since_run
+from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
 from rollout.cli.proposals import say
-from rollout.cli.rollback import revert_by_journal, say_passed
+from rollout.cli.rollback import revert_by_journal, say_passed, since_by_nodes
 from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
@@ -131,10 +131,11 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     source = replay(journal, watcher.run)
     inventory = session.inventory_or_remembered(source.order.cluster)
     chosen = frozenset(inventory.nodes)
-    since = since_run(journal, watcher.run)
-    order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
-    say_passed(session, inventory, watcher.plan)
-    code = revert_by_journal(session, journal, source, order, inventory, chosen) if order.nodes else 0
+    with closing(session.nodes()) as nodes:
+        since = since_by_nodes(session, journal, source, inventory, nodes, chosen)
+        order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
+        say_passed(session, inventory, watcher.plan)
+        code = revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes) if order.nodes else 0
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
     return code
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.following import replay
+from rollout.app.reading import read_receipts
 from rollout.app.runs import resumable, resume, start_apply
 from rollout.core.model.approvals import Approval, ApprovalRule
 from rollout.core.model.plan import Wave
@@ -86,13 +90,61 @@ def receipt(counter: int, state: ReceiptState = ReceiptState.CONFIRMED) -> Repor
 def test_an_approval_is_used_up_when_another_run_changed_a_node_since(tmp_path: Path, state: ReceiptState) -> None:
     """Whatever became of that change: people approved the plan for the nodes as it had read them."""
     journal = SqlJournal(tmp_path)
-    name = next(iter(SMALL.nodes))
-    check_not_used(SMALL, journal, {name: receipt(SMALL.counter, state), "no-node-of-it": receipt(99)})
+    before, after = receipt(SMALL.counter, state), receipt(SMALL.counter + 1, state)
+    check_not_used(SMALL, journal, {"n1": before, "n2": before, "no-node-of-it": receipt(99), "nor-this": receipt(99)})
     with pytest.raises(
         InputError,
-        match=rf"r7 changed {name} since this plan was made.*; its approvals are used up .*\[approval-used\]",
+        match=r"r7 changed n\[1-2\] since this plan was made.*; its approvals are used up .*\[approval-used\]",
     ):
-        check_not_used(SMALL, journal, {name: receipt(SMALL.counter + 1, state)})
+        check_not_used(SMALL, journal, {"n1": after, "n2": after, "n3": before})
+    alone = replace(SMALL, nodes={"n1": SMALL.nodes["n1"]})
+    with pytest.raises(InputError, match=r"r7 changed n1 since this plan was made"):
+        check_not_used(alone, journal, {"n1": after})
+
+
+LIES = st.one_of(st.integers(0, 10**15), st.sampled_from([SMALL.counter + 1, 10**6, 10**14, 10**15 - 1]))
+
+
+@given(
+    lies=st.lists(st.tuples(LIES, st.sampled_from(sorted(ReceiptState))), max_size=8),
+    name=st.sampled_from(sorted(SMALL.nodes)),
+)
+def test_what_one_node_alone_reports_uses_up_no_approval(lies: list[tuple[int, ReceiptState]], name: str) -> None:
+    receipts = tuple(Receipt(f"r{at}-1", f"r{at}", counter, state) for at, (counter, state) in enumerate(lies))
+    honest = dict.fromkeys(SMALL.nodes, receipt(SMALL.counter))
+    with TemporaryDirectory() as folder:
+        check_not_used(SMALL, SqlJournal(Path(folder)), {**honest, name: replace(honest[name], receipts=receipts)})
+
+
+def test_one_node_that_the_journal_bears_out_uses_up_the_approval(tmp_path: Path) -> None:
+    site = Site(SqlJournal(tmp_path))
+    other = replace(SMALL, limit="n1", nodes={"n1": SMALL.nodes["n1"]}, waves=(Wave("all", ("n1",), 1.0),))
+    start_apply(other, ACCESS, site.tools())
+    honest = dict.fromkeys(SMALL.nodes, receipt(SMALL.counter))
+    with pytest.raises(InputError, match=r"r1 changed n1 since this plan was made"):
+        check_not_used(SMALL, site.journal, {**honest, "n1": receipt(SMALL.counter + 1)})
+
+
+def test_a_token_that_an_earlier_run_only_saw_on_a_node_makes_it_no_later_run(tmp_path: Path) -> None:
+    """Of nodes that do not answer the journal is asked: one of them may have told that run of any token."""
+    lie = answer("cleanup", f"token {SMALL.counter + 500} r9 ended", *well())
+    site = Site(SqlJournal(tmp_path), Agents({("n2", "cleanup"): lie}))
+    other = replace(SMALL, limit="all-of-it")
+    end = start_apply(other, ACCESS, site.tools())
+    assert end.highest == SMALL.counter + 500
+    later = replace(SMALL, counter=end.counter)
+    check_not_used(later, site.journal, dict.fromkeys(SMALL.nodes, UNREAD))
+
+
+def test_one_node_with_a_high_counter_is_refused_by_name_and_the_others_are_changed(tmp_path: Path) -> None:
+    lie = said_receipt("r9-1", "confirmed").replace("counter=1", "counter=90000000000000")
+    said = answer("status", f"token {SMALL.counter} r9 ended", *well(), lie)
+    site = Site(SqlJournal(tmp_path), Agents({("n2", "status"): said}))
+    reports = read_receipts(ACCESS, site.nodes)
+    check_not_used(SMALL, site.journal, reports)
+    end = start_apply(SMALL, ACCESS, site.tools(), (ALICE,))
+    assert (end.nodes["n2"].state, end.nodes["n2"].reference) == (NodeState.REFUSED, "approval-used")
+    assert [end.nodes[name].state for name in ("n1", "n3")] == [NodeState.CONFIRMED] * 2
 
 
 def test_an_approval_carries_one_run(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ def planned_fleet() -> Inventory:
 PROPOSED = re.compile(r"`rollout ((?:rollback|resume|recover|unlock) [^`A-Z]*)`")
 """A command that changes nodes, as it is printed. One with a word for the user to fill in is none."""
 
+ALREADY_REVERTED = re.compile(
+    r"already reverted by (?:run (\S+) \(another journal\)|a run of another journal) on \d nodes?: (\S+)"
+)
+
 ITS_NODES = re.compile(r"below a newer run: \d nodes? (\S+): ")
 """At the begin of a line with a proposed command: the nodes that the command is proposed for."""
 
@@ -221,6 +225,7 @@ class Typed:
     done: list[str] = field(default_factory=list)
     proposed: set[tuple[str, str]] = field(default_factory=set)
     carried_out: int = 0
+    elsewhere: set[str] = field(default_factory=set)  # rollbacks that the journal does not have
 
     # -- typing
 
@@ -286,11 +291,8 @@ class Typed:
 
     def apply(self, kind: str = "", names: Sequence[str] = (), *, dies: bool = False) -> None:
         """``kind`` and ``names`` are drawn if they are not given."""
-        kind, names = kind or self.dice.choice("ABC"), names or self.some()
-        self.versions += 1
-        changed = {name: self._new_files(name, KINDS[kind]) for name in names}
-        self._write_plan(changed)
-        run = self._killed("apply", "p.json", "--yes") if dies else ""
+        changed = self.write_plan_of(kind or self.dice.choice("ABC"), names or self.some())
+        run = self.killed("apply", "p.json", "--yes") if dies else ""
         if not run:
             self.type("apply", str(self.folder / "p.json"), "--yes")
             run = self.newest()
@@ -302,6 +304,13 @@ class Typed:
         self.runs.append(run)
         for name, versions in changed.items():
             self.known[name].put_on(Step(run, self.versions, versions))
+
+    def write_plan_of(self, kind: str, names: Sequence[str]) -> Mapping[str, Mapping[str, tuple[bytes | None, bytes]]]:
+        """Write ``p.json``. Returns node → path → bytes before and after."""
+        self.versions += 1
+        changed = {name: self._new_files(name, KINDS[kind]) for name in names}
+        self._write_plan(changed)
+        return changed
 
     def _new_files(self, name: str, paths: Sequence[str]) -> dict[str, tuple[bytes | None, bytes]]:
         files = self.known[name].files
@@ -330,9 +339,9 @@ class Typed:
         )
         (self.folder / "p.json").write_bytes(plan_codec.encode(plan))
 
-    def _killed(self, *words: str, otherwise: int = 0) -> str:
-        """The run of a controller that was killed; ``""``: it had ended before."""
-        self.outside.dies_at = self.dice.randint(1, 8)
+    def killed(self, *words: str, otherwise: int = 0, at: int = 0) -> str:
+        """The run of a controller that was killed; ``""``: it had ended before. ``at`` 0: the moment is drawn."""
+        self.outside.dies_at = at or self.dice.randint(1, 8)
         self.done.append(f"killed at {self.outside.dies_at}: {' '.join(words)}")
         words = tuple(str(self.folder / word) if word == "p.json" else word for word in words)
         try:
@@ -381,7 +390,7 @@ class Typed:
             out = self.type(*words, code=4 if kept else 0)
             assert self.outside.nodes.asked == [], ("claimed or changed", self.outside.nodes.asked, out, self.done)
             assert "nothing to revert: no node was touched" in out
-        elif dies and self._killed(*words, otherwise=4 if kept else 0):
+        elif dies and self.killed(*words, otherwise=4 if kept else 0):
             out = self.type("resume", "--yes", code=4 if kept else 0)
             assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
         else:
@@ -391,8 +400,16 @@ class Typed:
                 assert f"proof: {len(go)} of {len(go)} node" in out, (out, self.done)
             touched = {name for name, _ in self.outside.nodes.asked}
             assert touched == set(go), (touched, go, self.done)
-        if not dies and (already := set(names) & {name for by in before.values() for name in by}):
+        mine = {name for by, nodes in before.items() if by not in self.elsewhere for name in nodes}
+        if not dies and (already := set(names) & mine):
             assert "already rolled back by run" in out, (already, out, self.done)
+        theirs = {name for by in before.keys() & self.elsewhere for name in before[by]}
+        if already := set(names) & theirs:
+            told = {name for match in ALREADY_REVERTED.finditer(out) for name in expand(match[2])}
+            assert told == already, (told, already, out, self.done)
+            for match in ALREADY_REVERTED.finditer(out):
+                by, there = match[1], set(expand(match[2]))
+                assert not by or there <= before[by], (before, out, self.done)
         for name in go:
             self.known[name].take_off(steps[name], self.newest())
 
@@ -429,6 +446,8 @@ class Typed:
         for name, step in todo.items():
             if name not in refused:
                 self.known[name].take_off(step, self.newest())
+                if self.state != "state":
+                    self.elsewhere.add(self.newest())
 
     # -- what is printed of it
 
@@ -510,14 +529,23 @@ def at_start(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
 
 
 def play_with_another_journal(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Runs of one journal, then emergencies from a machine with another one: ``verify`` believes what the nodes report."""
+    """Runs of one journal, and emergencies from a machine with another one: ``verify`` and ``rollback`` believe the nodes."""
     sequence = at_start(seed, folder, monkeypatch)
     for _ in range(sequence.dice.randint(1, 4)):
         sequence.apply()
-    for _ in range(sequence.dice.randint(1, 3)):
-        sequence.state = "another"
-        sequence.emergency()
-        sequence.state = "state"
+    for _ in range(STEPS - 1):
+        match sequence.dice.choice(("emergency", "emergency", "rollback", "rollback", "forced", "apply")):
+            case "emergency":
+                sequence.state = "another"
+                sequence.emergency()
+                sequence.state = "state"
+            case "apply":
+                sequence.apply()
+            case "rollback":
+                sequence.roll_back()
+            case "forced":
+                sequence.roll_back(force=True)
+        sequence.carry_out_proposals()
         sequence.check_files()
         sequence.verify()
     return len(sequence.done)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.site import NAMES
+from tests.app.site import NAMES, SMALL
 from tests.cli.rollback_model import at_start, main, play, play_with_another_journal
 
 
@@ -27,6 +27,27 @@ def test_the_receipts_of_a_node_count_more_than_a_journal_that_has_missed_an_eme
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert play_with_another_journal(seed, tmp_path, monkeypatch) > 0
+
+
+def test_a_rollback_of_a_killed_run_claims_no_revert_that_an_emergency_of_another_journal_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its claims are ended all the same, so that it is unfinished no more."""
+    typed = at_start(0, tmp_path, monkeypatch)
+    typed.write_plan_of("A", NAMES)
+    killed = typed.killed("apply", "p.json", "--yes", at=4)
+    changed = [name for name in NAMES if typed.outside.nodes.nodes[name].known(f"{killed}-1") is not None]
+    assert changed
+    typed.state = "another"
+    typed.type("rollback", "--cluster", SMALL.cluster, "--emergency", "--yes")
+    emergency = typed.newest()
+    typed.state = "state"
+    before = {name: dict(node.files) for name, node in typed.outside.nodes.nodes.items()}
+    out = typed.type("rollback", killed, "--yes")
+    assert f"already reverted by run {emergency} (another journal)" in out
+    assert "proof: 0 of 0 nodes reverted" in out
+    assert before == {name: node.files for name, node in typed.outside.nodes.nodes.items()}
+    typed.apply("B", NAMES)
 
 
 def test_below_newer_runs_the_newest_of_them_is_proposed_or_what_helps_where_it_is_spent(

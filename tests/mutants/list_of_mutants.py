@@ -785,8 +785,8 @@ MUTANTS = (
     Mutant(
         "approval-of-unread-nodes",
         "rollout/app/approvals.py",
-        "    later |= _later_in(journal, plan, unread)\n",
-        "",
+        "    known = _later_in(journal, plan, unread | uncertain)\n",
+        "    known = _later_in(journal, plan, uncertain)\n",
         "a plan is applied by a used approval while the nodes that would show it do not answer",
         ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
     ),
@@ -1202,5 +1202,39 @@ MUTANTS = (
         (
             "tests/core/run/test_engine_away.py::test_a_run_that_is_begun_or_resumed_while_the_engine_is_away_waits_and_charges_no_node",
         ),
+    ),
+    Mutant(
+        "reverts-of-others-claimed",
+        "rollout/app/reverted_elsewhere.py",
+        '        if newest[run].state is ReceiptState.REVERTED and newest[run].cause == "asked":\n            yield run\n',
+        "        yield from ()\n",
+        "a rollback claims to have reverted and proven what an emergency of another journal reverted",
+        (f"{ROLLBACKS}::test_a_rollback_of_a_killed_run_claims_no_revert_that_an_emergency_of_another_journal_did",),
+    ),
+    Mutant(
+        "lost-canaries-forgotten",
+        "rollout/core/run/phases.py",
+        "    elif _too_unhealthy(builder) or has_lost_its_canaries(builder):\n",
+        "    elif _too_unhealthy(builder):\n",
+        "a resumed run changes the fleet though another run has reverted each canary",
+        (
+            "tests/core/run/test_reverted_by_others.py::test_a_second_resume_halts_before_it_changes_what_no_canary_has_shown",
+        ),
+    ),
+    Mutant(
+        "one-liar-ends-a-plan",
+        "rollout/app/approvals.py",
+        "    uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()\n",
+        "    uncertain: set[str] = set()\n",
+        "one node with a false receipt keeps an approved plan from the whole fleet",
+        ("tests/app/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
+    ),
+    Mutant(
+        "canary-not-approved-counts",
+        "rollout/core/run/drains.py",
+        "postponed.skipped_without_baseline, has_left, was_not_approved)",
+        "postponed.skipped_without_baseline, has_left)",
+        "what another journal rolled back after its canary is applied to the fleet without a canary",
+        ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
     ),
 )

@@ -21,13 +21,17 @@ from rollout.core.run.events import (
     FleetRead,
     InterruptAsked,
     Resumed,
+    Ticked,
     Trigger,
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb, WaveOrder
+from rollout.core.run.facts import IN_MOTION
+from rollout.core.run.moving import GRACE
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb, WaveOrder
+from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import counted, printable, seconds_text
 
 MOST_OF_A_KIND = 20
 """Failed nodes with the same state and reference that have a line each, in a log with ``details``."""
@@ -63,6 +67,8 @@ class EventLog:
     judged: set[int] = field(default_factory=set)
     rehearsed: bool = False
     claimed: set[str] = field(default_factory=set)
+    waited_for: tuple[str, ...] = ()
+    waiting_since: float = 0.0
 
     def lines(self, event: Event, before: RunState, after: RunState) -> Iterator[LogLine]:
         """What is to be told of ``event``, which turned ``before`` into ``after``. In the order of the journal."""
@@ -83,6 +89,10 @@ class EventLog:
                 yield from self._node(event.node, before, after)
             case WaveOpened() | WaveJudged() if self.details:
                 yield from self._gates(event, after)
+        if after.phase is Phase.HALTING and isinstance(event, Answered | Ticked):
+            yield from self._waiting(event, after)
+        elif self.waited_for and after.phase is not Phase.HALTING:
+            yield self._waited(after)
         yield from self._rehearsal(after)
         if before.phase is not after.phase or before.wave != after.wave:
             yield from self._phase(before, after)
@@ -103,6 +113,29 @@ class EventLog:
         why = printable(record.message, 200) or ("reverted with the run" if record.cause is None else "no message")
         more = " (more of this kind are in the summary)" if self.kinds[kind] == most else ""
         yield LogLine(f"  {name} {record.state}: {why} [{record.reference}]{more}", Tone.BAD)
+
+    def _waiting(self, event: Answered | Ticked, after: RunState) -> Iterator[LogLine]:
+        """Once, when nodes are only read again and again: nothing else would be printed until they answer or are given up."""
+        if self.waited_for or (isinstance(event, Answered) and not _is_waited_for(after.nodes[event.node], after.now)):
+            return
+        moving = {name: record for name, record in after.nodes.items() if record.state in IN_MOTION}
+        if not moving or not all(_is_waited_for(record, after.now) for record in moving.values()):
+            return
+        self.waited_for, self.waiting_since = tuple(moving), min(record.since for record in moving.values())
+        longest = max(record.since for record in moving.values()) + after.order.guard + GRACE - after.now
+        why = {name: _why(record) for name, record in moving.items()}
+        reasons = "; ".join(f"{fold(names)}: {for_all(reason, names)}" for reason, names in folded(why).items())
+        yield LogLine(
+            f"waiting for {counted(len(moving), 'node')} that must answer, {seconds_text(max(0.0, longest))} at most: {printable(reasons, 400)}"
+        )
+
+    def _waited(self, after: RunState) -> LogLine:
+        states: dict[str, list[str]] = {}
+        for name in self.waited_for:
+            states.setdefault(str(after.nodes[name].state), []).append(name)
+        self.waited_for = ()
+        ends = ", ".join(f"{fold(names)} {state}" for state, names in states.items())
+        return LogLine(f"waited {seconds_text(after.now - self.waiting_since)}: {printable(ends, 400)}")
 
     def _extended(self, node: str, after: RunState) -> Iterator[LogLine]:
         """Once for each node with pods that terminate more slowly than their time limit."""
@@ -176,6 +209,18 @@ class EventLog:
             yield LogLine(
                 f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
             )
+
+
+SILENT = 5.0
+"""Seconds without progress after which a node is waited for: most are read again, and answer, before."""
+
+
+def _is_waited_for(record: NodeRecord, now: float) -> bool:
+    return record.state is NodeState.UNKNOWN and now - record.since >= SILENT
+
+
+def _why(record: NodeRecord) -> str:
+    return " ".join(filter(None, (record.message or "no answer", f"[{record.reference}]" if record.reference else "")))
 
 
 def _is_turned_away(state: RunState) -> bool:

@@ -10,26 +10,43 @@ from rollout.core.run.state import LeftOut
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
+ANOTHER_RUN = ""
+"""In place of a run of another journal: more was done to the node since, and it does not record which run reverted its change."""
 
-def not_reverted_lines(back: Mapping[str, tuple[str, ...]], left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """``back``: rollback → nodes that it has already reverted. ``left_out``: nodes that the rollback does not touch."""
+
+def not_reverted_lines(
+    back: Mapping[str, tuple[str, ...]], elsewhere: Mapping[str, tuple[str, ...]], left_out: Sequence[LeftOut]
+) -> Iterator[str]:
+    """``back``: rollback → nodes that it has already reverted; ``elsewhere``: the same of runs of another journal, as the
+    nodes record it. ``left_out``: nodes that the rollback does not touch.
+    """
     for run, names in back.items():
         yield f"already rolled back by run {run} on {counted(len(names), 'node')}: {printable(fold(names), 300)}"
+    for run, names in elsewhere.items():
+        by = "a run of another journal" if run == ANOTHER_RUN else f"run {printable(run, 80)} (another journal)"
+        yield f"already reverted by {by} on {counted(len(names), 'node')}: {printable(fold(names), 300)}"
     for each in left_out:
         yield f"not reverted, {each.what}: {counted(each.count, 'node')} {printable(each.nodes, 300)}: {printable(each.reason, 300)}"
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToRevertDocument:
-    """The only line of a rollback that touches no node. ``rolled_back``: the rollbacks that have already reverted the run."""
+    """The only line of a rollback that touches no node. ``rolled_back``: the rollbacks that have already reverted the run.
+
+    ``elsewhere``: runs of another journal that have, as the nodes record it.
+    """
 
     run: str
     rolled_back: tuple[RolledBack, ...]
     left_out: tuple[LeftOut, ...]
     exit_code: int
+    elsewhere: tuple[RolledBack, ...] = ()
 
 
 def nothing_to_revert(
-    run: str, back: Mapping[str, tuple[str, ...]], left_out: tuple[LeftOut, ...]
+    run: str,
+    back: Mapping[str, tuple[str, ...]],
+    elsewhere: Mapping[str, tuple[str, ...]],
+    left_out: tuple[LeftOut, ...],
 ) -> NothingToRevertDocument:
-    return NothingToRevertDocument(run, rolled_back(back), left_out, 4 if left_out else 0)
+    return NothingToRevertDocument(run, rolled_back(back), left_out, 4 if left_out else 0, rolled_back(elsewhere))

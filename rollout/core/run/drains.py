@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rollout.core.model.approvals import USED
 from rollout.core.run import postponed
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import (
@@ -26,6 +27,7 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
+from rollout.core.run.transitions import ResolvedTrigger
 
 REFERENCE = "not-drained"
 AGAIN_EVERY = 15.0
@@ -49,6 +51,11 @@ def left(order: NodeOrder, record: NodeRecord, now: float) -> float:
 def was_skipped(record: NodeRecord) -> bool:
     """Whether it was left alone because of its pods. It did not fail, so a new controller may try again."""
     return record.state is NodeState.REFUSED and record.reference == REFERENCE
+
+
+def was_not_approved(record: NodeRecord) -> bool:
+    """Whether its approvals were used up: by its receipts another run has changed it since the plan, so it was left alone."""
+    return record.state is NodeState.REFUSED and record.reference == USED
 
 
 def has_left(record: NodeRecord) -> bool:
@@ -101,13 +108,21 @@ def has_shown(order: Order, name: str, record: NodeRecord) -> bool:
     return record.state is NodeState.CONFIRMED or (has_left(record) and record.shown and rehearsed)
 
 
-def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int) -> list[str]:
-    """Nodes of a wave that were left alone, of kinds that have no changed node yet but have nodes in later waves.
+def was_reverted_by_others(record: NodeRecord) -> bool:
+    """Whether another run has reverted the change of this one: no effect of it can be seen there any more."""
+    return record.state is NodeState.REVERTED and record.reference == ResolvedTrigger.TAKEN_BACK_BY_OTHERS
 
-    A wave tests a change before more nodes get it; these kinds are untested.
+
+def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int, following: int) -> list[str]:
+    """Nodes without the change, of kinds that have no changed node and have nodes to come.
+
+    A wave tests a change before more nodes get it; these kinds are untested. Looked at are the nodes of ``wave`` that were left
+    alone, and those of all waves before ``following`` that others have reverted.
     """
-    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline, has_left)
-    skipped = [n for n in order.waves[wave].nodes if any(skipped_for(nodes[n]) for skipped_for in reasons)]
+    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline, has_left, was_not_approved)
+    here = order.waves[wave].nodes if wave < len(order.waves) else ()
+    before = [n for each in order.waves[:following] for n in each.nodes if was_reverted_by_others(nodes[n])]
+    skipped = [*before, *(n for n in here if any(skipped_for(nodes[n]) for skipped_for in reasons))]
     if not skipped:
         return []
     shown = {order.nodes[name].kind for name, record in nodes.items() if has_shown(order, name, record)}

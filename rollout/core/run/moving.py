@@ -307,11 +307,16 @@ _TOUCHED = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.CONFIRMED
 # Which wave is worked on.
 
 
-def next_wave(builder: StateBuilder) -> None:
+def following_wave(builder: StateBuilder) -> int:
     """The next wave that has not passed yet, or has work again."""
     following = builder.state.wave + 1
     while following < builder.state.reached and not _has_open(builder, following):
         following += 1
+    return following
+
+
+def next_wave(builder: StateBuilder) -> None:
+    following = following_wave(builder)
     reached = max(builder.state.reached, following)
     builder.set(wave=following, reached=reached, phase=Phase.RUNNING, round=0, gate_passes=0)
 

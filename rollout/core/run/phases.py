@@ -15,7 +15,7 @@ from rollout.core.run.layout import place_of
 from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
-from rollout.core.run.soak import begin_soak, soaking
+from rollout.core.run.soak import begin_soak, has_lost_its_canaries, soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
 from rollout.core.run.transitions import ANOTHER_MACHINE, ResolvedTrigger
@@ -139,7 +139,7 @@ def _opening(builder: StateBuilder) -> None:
         builder.set(phase=Phase.HALTING)
     elif builder.state.halt is not None:
         builder.set(phase=Phase.HALTING)
-    elif _too_unhealthy(builder):
+    elif _too_unhealthy(builder) or has_lost_its_canaries(builder):
         return
     else:
         builder.set(phase=Phase.RUNNING)

@@ -9,7 +9,7 @@ from rollout.core.run import drains, postponed
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import halt, next_wave
+from rollout.core.run.moving import following_wave, halt, next_wave
 from rollout.core.run.soak_data import gathered
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
@@ -146,14 +146,35 @@ def _without_data(builder: StateBuilder, missing: str) -> None:
 
 def _shows_nothing(builder: StateBuilder) -> bool:
     """Halt before more nodes of a kind are changed if no node of that kind has shown the effect of the change."""
-    names = drains.unshown(builder.state.order, builder.nodes, builder.state.wave)
+    names = drains.unshown(builder.state.order, builder.nodes, builder.state.wave, following_wave(builder))
     if names:
-        wave = builder.state.order.waves[builder.state.wave].name
-        why = f"{counted(len(names), 'node')} left unchanged ({_what_for(builder, names)}), and no other node of the same kind was changed"
-        if any(builder.record(name).shown for name in names):
-            why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
-        halt(builder, Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
+        _halt_unshown(builder, names)
     return bool(names)
+
+
+def has_lost_its_canaries(builder: StateBuilder) -> bool:
+    """The same when a run is resumed, for the waves that have passed: others may have reverted their nodes since."""
+    passed = [name for wave in builder.state.order.waves[: builder.state.wave] for name in wave.nodes]
+    if not any(drains.was_reverted_by_others(builder.record(name)) for name in passed):
+        return False
+    names = drains.unshown(builder.state.order, builder.nodes, len(builder.state.order.waves), builder.state.wave)
+    if names:
+        _halt_unshown(builder, names)
+    return bool(names)
+
+
+def _halt_unshown(builder: StateBuilder, names: list[str]) -> None:
+    waves = builder.state.order.waves
+    wave = waves[min(builder.state.wave, len(waves) - 1)].name
+    lost = [name for name in names if drains.was_reverted_by_others(builder.record(name))]
+    if lost:
+        names = lost
+        why = f"{counted(len(lost), 'node')} reverted by another run; no node of that kind has the change"
+    elif any(builder.record(name).shown for name in names):
+        why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
+    else:
+        why = f"{counted(len(names), 'node')} left unchanged ({_what_for(builder, names)}), and no other node of the same kind was changed"
+    halt(builder, Ending.HALTED, "nothing-shown", f"wave {wave}: {fold(names)}: {why}", RevertScope.NODE)
 
 
 def _what_for(builder: StateBuilder, names: list[str]) -> str:
@@ -165,6 +186,8 @@ def _why_alone(record: NodeRecord) -> str:
         return "no longer in the fleet"
     if drains.was_skipped(record):
         return "not drained"
+    if drains.was_not_approved(record):
+        return "approvals used up"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 
 

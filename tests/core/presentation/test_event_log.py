@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
 
 from rollout.core.model.playbook import Cause
 from rollout.core.presentation.event_log import MOST_OF_A_KIND, EventLog, LogLine, Tone
 from rollout.core.presentation.summary import WITH_OTHERS, troubles
+from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, FleetRead, Trigger
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import Ending, NodeState, Phase, Verb, altered
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, Verb, altered
 from tests.core.presentation import journals
 from tests.orders import make_order
-from tests.plays import Drive, Play
+from tests.plays import EVER, Drive, Play, leave_confirmed
 
 
 def told(play: Drive) -> list[LogLine]:
@@ -114,3 +119,44 @@ def test_a_run_that_halts_later_has_claimed_its_nodes_before() -> None:
     sick.sicken("a-1", "a-2", "a-3")
     assert sick.run().ending is Ending.HALTED
     assert claims_and_halts(sick) == ["claimed", "halting:"]
+
+
+class Unwilling(Play):
+    """A rollback. ``unwilling``: node → the reference of its refusal of every read and revert, until ``until``."""
+
+    unwilling: Mapping[str, str] = MappingProxyType({})
+    until = EVER
+
+    def said(self, ask: Ask, event: Answered) -> Answered:
+        reference = self.unwilling.get(ask.node)
+        if reference is None or self.now >= self.until or ask.verb is Verb.CLEAN:
+            return event
+        return replace(event, trigger=Trigger.REFUSED, reference=reference, message="the state cannot be written")
+
+
+@pytest.mark.parametrize("reference", ["read-only", "no-room", "locked", "cut-off", ""])
+@pytest.mark.parametrize("until", [40.0, EVER])
+def test_a_rollback_that_waits_for_nodes_tells_once_which_why_and_how_long_and_then_what_came_out(
+    reference: str, until: float
+) -> None:
+    play = Unwilling(make_order({"a": 4}, goal=Goal.REVERT))
+    leave_confirmed(play, play.order.nodes)
+    play.until = until
+    if reference == "cut-off":
+        play.links["a-2"].cuts.append((1.5, until))  # it has been claimed
+    elif reference:
+        play.unwilling = {"a-2": reference}
+    end = play.run()
+    lines = [line.text for line in told(play)]
+    began = [line for line in lines if line.startswith("waiting for ")]
+    over = [line for line in lines if line.startswith("waited ")]
+    if not reference:
+        assert began == over == []
+        return
+    assert len(began) == len(over) == 1, lines
+    assert "waiting for 1 node that must answer, " in began[0]
+    assert " at most: a-2: " in began[0]
+    assert reference == "cut-off" or f"the state cannot be written [{reference}]" in began[0]
+    assert over[0].endswith(f": a-2 {end.nodes['a-2'].state}")
+    assert end.nodes["a-2"].state is (NodeState.UNREACHABLE if until == EVER else NodeState.REVERTED)
+    assert lines.index(began[0]) < lines.index(over[0])

@@ -59,3 +59,16 @@ def test_a_resume_that_finds_a_newer_change_refuses_the_node_at_its_first_answer
     assert {each.state for other, each in end.nodes.items() if other != name} == {NodeState.CONFIRMED}
     assert end.now < play.order.guard
     assert play.replay() == end
+
+
+def test_a_canary_with_used_approvals_has_shown_nothing() -> None:
+    """A run of the same plan by another journal may have been rolled back for the harm that its canary showed."""
+    limits = Limits(per_rack=Share(count=4), pace=10.0, preflight=Share(count=3))
+    waves = (("canary", lambda name: name == "a-1"), ("rest", lambda _: True))
+    play = Approved(make_order({"a": 4}, waves=waves, budgets=SPARE, limits=limits))
+    play.changed = frozenset({"a-1"})
+    end = play.run()
+    assert end.halt is not None
+    assert (end.ending, end.halt.reference) == (Ending.HALTED, "nothing-shown")
+    assert "a-1: 1 node left unchanged (approvals used up), and no other node of the same kind" in end.halt.message
+    assert not any(ask.verb is Verb.APPLY for ask in play.asked)
