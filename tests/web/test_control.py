@@ -68,7 +68,7 @@ def test_only_the_pages_own_form_with_the_clusters_name_is_taken(tmp_path: Path,
         assert elsewhere.status == 403
         assert served.ask(f"/runs/{RUN}/pause").status == 405
         text = served.ask(f"/runs/{RUN}").text
-        assert "rollout rollback --cluster rno --emergency" in text
+        assert f"rollout rollback --state {tmp_path}/state --cluster rno --emergency" in text
     assert journal.requests(RUN, 0) == ()
 
 

@@ -252,7 +252,8 @@ def test_what_an_operator_holds_stays_while_the_page_changes(browser: Browser, t
         becomes(page, "document.querySelector('#control').textContent.includes('Continue the run')")
         until(lambda: text(page, "#rows") != shown and text(page, "#now") != now, PATIENCE, "all has changed")
         assert page.evaluate("document.activeElement.textContent") == "The whole plan"
-        assert page.evaluate("getSelection().toString()") == "rollout rollback --cluster rno --emergency"
+        undo = f"rollout rollback --state {tmp_path}/state --cluster rno --emergency"
+        assert page.evaluate("getSelection().toString()") == undo
         assert page.evaluate("window.held.isConnected"), "a click on it would still be one"
         page.evaluate("window.held.focus()")
         page.evaluate("document.getElementById('search').value = 'no node'")

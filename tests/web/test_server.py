@@ -180,7 +180,7 @@ def test_what_is_not_there_is_said(halted: Serving) -> None:
 
 def test_an_empty_journal_shows_how_to_begin_and_the_first_run_appears(tmp_path: Path) -> None:
     with serving(tmp_path) as found:
-        assert "rollout plan --cluster CLUSTER" in found.ask("/").text
+        assert f"rollout plan --state {tmp_path}/state --cluster CLUSTER" in found.ask("/").text
         assert not (tmp_path / "state").exists(), "reading makes no journal"
         keep(tmp_path, RUN, *journals.done(60)).close()
         assert RUN in found.ask("/").text
@@ -201,7 +201,7 @@ def test_a_run_without_its_controller_is_said_with_the_command_that_continues_it
     with serving(tmp_path) as found:
         page = found.ask(f"/runs/{RUN}").text
         assert "no controller is at work on this run" in page
-        assert f'<code class="command">rollout resume {RUN}</code>' in page
+        assert f'<code class="command">rollout resume --state {tmp_path}/state {RUN}</code>' in page
         with found.open_stream(RUN) as stream:
             assert message(stream)[1]["standing"] == "no controller"
 
