@@ -33,6 +33,7 @@ UNREACHED = {
     "app.live_run:": "takes a run id that was found in the journal",
     "app.metric_gates:": "evidence of ours in the journal",
     "app.proofs:": "run ids and transactions of our order",
+    "app.reverted_elsewhere:": "transactions of ours, in receipts of nodes that `agent-status` has read and in our orders; split at a dash",
     "app.roll_call:": "names of the inventory, compared only",
     "app.sequences:": "run ids of ours in orders of ours",
     "core.health_gates.name_pattern:": "names of nodes that the inventory has accepted as names",

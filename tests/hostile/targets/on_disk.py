@@ -11,6 +11,7 @@ from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.apply_readiness import does_lines
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import plan_text
+from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.text import documents
@@ -78,7 +79,18 @@ def _read_order(data: bytes) -> tuple[str, ...]:
     return ()
 
 
+def _read_page(data: bytes) -> tuple[str, ...]:
+    """Texts of nodes and of people are in it, escaped. What stands between two tags is changed, and nothing else."""
+    page = data.decode("utf-8", "replace")
+    assert with_texts(page, lambda text: text) == page
+    with_texts(page, str.upper)
+    return ()
+
+
 TARGETS = (
+    Target(
+        "page", _read_page, lambda: (b'<!DOCTYPE html><p title="a &lt; b">rollout resume &amp; <code>a</code></p>',)
+    ),
     Target("plan", _read_plan, lambda: (_plan(),), examples=60),
     Target("sealed-plan", _read_sealed_plan, lambda: (_plan(),), examples=60),
     Target("snapshot", _read_snapshot, lambda: (_snapshot(),), examples=60),
