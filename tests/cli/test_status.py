@@ -114,7 +114,7 @@ def test_a_killed_controller_is_not_alive(
     assert run(["report", "--state", at, "--html", str(tmp_path / "run.html")]) == 0
     page = (tmp_path / "run.html").read_text()
     assert "<p>no controller is at work on this run: the last heartbeat came " in page
-    assert "<p>To continue: rollout resume r1</p>" in page
+    assert f"<p>{to_continue(tmp_path).strip()}</p>" in page
     assert run(["pause", "--state", at]) == 5
     assert "no controller is at work on run r1: the last heartbeat came " in capsys.readouterr().err
 
