@@ -27,15 +27,20 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
   [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
 }
 
-abandon() { # nothing was renamed; remove all traces of this transaction
+abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
+  # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever
+  clock
+  kept_until=$until stopped=1
+  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))
   withdraw_receipt
   if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
   unstage
   remove_all_made
   flush_near
   times=$(cat "$T/times" 2>/dev/null)
-  rm -rf "$T"
+  [ "$stopped" = 0 ] || rm -rf "$T"
   keep_times "$times"
+  until=$kept_until
 }
 
 note_times() { # when the targets last changed, before our hard link changes their ctime
