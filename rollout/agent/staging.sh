@@ -95,7 +95,9 @@ place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the targ
   drop "$R$near.new" "$R$near.old" "$R$near.try" "$R$near.tried" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
-    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; } || return 1
+    # others may write into the same file through its other names
+    if [ ! -e "$T/beside.$1" ] && facts_of "$R$2" && [ "$names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
   fi
 }
 
@@ -186,6 +188,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   news="$news $R$new" staged="$staged $R$new"
   [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
   if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
+  [ ! -e "$T/twin.$1" ] || news="$news $T/twin.$1"
 }
 
 note_modes() { # for verify

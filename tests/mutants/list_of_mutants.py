@@ -1253,4 +1253,12 @@ MUTANTS = (
         "a timer that systemctl did not stop in time fails for ever",
         ("tests/agent/test_guard_proof.py::test_a_timer_that_may_not_have_stopped_keeps_its_program",),
     ),
+    Mutant(
+        "no-copy-of-a-hard-linked-file",
+        "rollout/agent/revert.sh",
+        "      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names\n",
+        "      :\n",
+        "a revert gives a file the bytes that others wrote through its other name",
+        ("tests/agent/test_links.py::test_so_does_every_other_revert",),
+    ),
 )
