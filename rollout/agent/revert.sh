@@ -24,6 +24,8 @@ give_back() { # N: restore file N; may be repeated; counted in `given` if that t
     # a revert was killed, or the power failed, while it was written.
     if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
       rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+    elif [ -e "$T/twin.$1" ] && ! is_as "$f_before" "$f_old"; then
+      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names
     fi
     let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
   fi
@@ -191,6 +193,6 @@ tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   remove_all_made # those that held a copy until now
   [ -e "$T/next" ] || return 0 # removed last
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"
+  rm -rf "$T"/old.* "$T"/new.* "$T"/twin.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"
   set -f
 }

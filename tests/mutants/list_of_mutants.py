@@ -1237,4 +1237,28 @@ MUTANTS = (
         "what another journal rolled back after its canary is applied to the fleet without a canary",
         ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
     ),
+    Mutant(
+        "no-time-to-abandon",
+        "rollout/agent/staging.sh",
+        '  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))\n',
+        "",
+        "a refused apply leaves a timer without its program, whose service fails for ever",
+        ("tests/agent/test_guard_proof.py::test_a_guard_whose_time_was_too_short_to_arm_it_leaves_nothing",),
+    ),
+    Mutant(
+        "a-timer-without-its-program",
+        "rollout/agent/staging.sh",
+        '  [ "$stopped" = 0 ] || rm -rf "$T"\n',
+        '  rm -rf "$T"\n',
+        "a timer that systemctl did not stop in time fails for ever",
+        ("tests/agent/test_guard_proof.py::test_a_timer_that_may_not_have_stopped_keeps_its_program",),
+    ),
+    Mutant(
+        "no-copy-of-a-hard-linked-file",
+        "rollout/agent/revert.sh",
+        "      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names\n",
+        "      :\n",
+        "a revert gives a file the bytes that others wrote through its other name",
+        ("tests/agent/test_links.py::test_so_does_every_other_revert",),
+    ),
 )
