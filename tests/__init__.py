@@ -1,5 +1,5 @@
 """The tests. Like each entry point, they make the kinds of gates known."""
 
-from rollout.gates import table
+from rollout.composition import kinds
 
-table.install()
+kinds.install()

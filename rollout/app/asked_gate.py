@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from rollout.app.patience import patiently
 from rollout.app.ports import Clock, Local
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.run.commands import JudgeWave, OpenWave
@@ -53,6 +55,26 @@ class AskedGate:
     def lift(self, silences: Sequence[str]) -> tuple[str, ...]:
         """Ends silences of the run. Each that cannot be ended is returned with the reason; it expires."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class PlainGate(AskedGate):
+    """A gate that compares with nothing from before the wave: ``ask`` it, in so many seconds, for a verdict."""
+
+    ask: Callable[[Any, float], Judged]
+    query: GateQuery
+    timeout: float
+    run: WaveRun
+
+    def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:  # noqa: ARG002 - it is not about nodes
+        """Whether it passes already. There is no baseline."""
+        return *self._judged(), None
+
+    def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002
+        return self._judged()
+
+    def _judged(self) -> Judged:
+        return self.run.answer(partial(self.ask, self.query), self.timeout)
 
 
 Asker = Callable[[Any, float, WaveRun], AskedGate]

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from rollout.core.model import gate_kinds
-from rollout.core.model.gates import Gate, GateScope, Query
+from rollout.core.model.gates import Gate, GateQuery, GateScope
 from rollout.gates.agent_checks.query import AgentCheck, AgentKind
 from rollout.gates.alertmanager.query import AlertQuery
 from rollout.gates.api_checks.query import ApiCheck, ApiKind
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from rollout.app.doctor import Probe
     from rollout.core.reading.gate_keys import GateKeys
 
-QUERIES: Mapping[str, type[Query]] = {
+QUERIES: Mapping[str, type[GateQuery]] = {
     **dict.fromkeys(get_args(AgentKind), AgentCheck),
     **dict.fromkeys(get_args(ApiKind), ApiCheck),
     **{query.kind: query for query in (PrometheusQuery, AlertQuery, HttpQuery, CommandQuery)},
@@ -69,14 +68,3 @@ def probes(back_ends: HttpBackEnds) -> tuple[Probe, ...]:
     from rollout.gates.prometheus import client as prometheus
 
     return prometheus.probe(back_ends), alertmanager.probe(back_ends)
-
-
-def _written() -> type[Any]:
-    from rollout.gates.written import WrittenGates
-
-    return WrittenGates
-
-
-def install() -> None:
-    """Makes the kinds known to all that reads plans and playbooks. Entry points call it."""
-    gate_kinds.know(gate_kinds.GateKinds(QUERIES, DEFAULT_GATES, ALWAYS_WRITTEN, _written))

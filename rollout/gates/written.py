@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_val
 from pydantic.json_schema import SkipJsonSchema
 
 from rollout.core.model.gate_kinds import known
-from rollout.core.model.gates import Gate, GateScope, Query
+from rollout.core.model.gates import Gate, GateQuery, GateScope
 from rollout.core.reading.gate_keys import GateKeys, Timeout, Url, Words, WrittenGate
 from rollout.core.reading.schema_words import OrWord, one_of
 from rollout.core.reading.validation import Written, wrong
@@ -63,7 +63,7 @@ class NodeGate(WrittenGate):
 
     def gate(self) -> Gate:
         if self.check is not None:
-            check: Callable[[str], Query] = known().queries[self.check]
+            check: Callable[[str], GateQuery] = known().queries[self.check]
             query = check(self.check)
             seconds = API_TIMEOUT if query.asks_api else DEFAULT_TIMEOUT
             return Gate(query, GateScope.NODE, self.check, self.timeout or seconds)
@@ -98,7 +98,7 @@ class _WaveGate(GateKeys):
     def _kinds(self) -> list[str]:
         return [kind for kind in _WAVE_KINDS if getattr(self, _field(kind)) is not None]
 
-    def _asks(self, kind: str) -> Query:
+    def _asks(self, kind: str) -> GateQuery:
         return _KEYS[kind].query(self, self.url or "") if kind in _KEYS else CommandQuery(tuple(self.command or ()))
 
     def gate(self) -> Gate:
@@ -128,7 +128,7 @@ def _wave_gate(value: object) -> object:
     return value
 
 
-def _called(query: Query) -> str:
+def _called(query: GateQuery) -> str:
     return printable(query.program[0].rsplit("/", 1)[-1], 60)
 
 

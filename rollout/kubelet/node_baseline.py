@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Query
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.live import Container, Lease, Pod, Sight
 from rollout.core.model.verdict import Judged
 from rollout.core.text import json_text
@@ -163,8 +163,8 @@ def pods_started(sight: Sight, baseline: Baseline) -> int:
     return sum(pod.phase in STARTED and baseline.knew(pod) is None and not baseline.over(pod) for pod in sight.pods)
 
 
-class SeenQuery(Query):
-    """A query whose answer is what the API server reports about a node."""
+class SeenQuery(GateQuery):
+    """A query that is answered by what the API server reports about a node."""
 
     __slots__ = ()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollout.core.model.gates import Gate, GateScope, Query
+from rollout.core.model.gates import Gate, GateQuery, GateScope
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError
 from rollout.gates import table
@@ -20,7 +20,7 @@ from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery, Worse
 from tests.core.presentation.journals import plan_of
 
-EXAMPLES: dict[str, Query] = {
+EXAMPLES: dict[str, GateQuery] = {
     **{kind: AgentCheck(kind) for kind in ("unit", "process", "healthz", "effectiveConfig")},
     **{kind: ApiCheck(kind) for kind in ("nodeReady", "podsKept", "containersKept", "imagePulls")},
     "prometheus": PrometheusQuery("up", "http://p", 1.0, None, Worse.LOWER, 0.5),
@@ -31,7 +31,7 @@ EXAMPLES: dict[str, Query] = {
 EMPTY: dict[str, object] = {"alertmanager": None, "command": [], "http": None, "prometheus": None}
 
 
-def gate(query: Query) -> Gate:
+def gate(query: GateQuery) -> Gate:
     return Gate(query, GateScope.WAVE, "g", 2.5)
 
 

@@ -1041,7 +1041,7 @@ MUTANTS = (
     ),
     Mutant(
         "absence-asked-once",
-        "rollout/app/metric_gates.py",
+        "rollout/gates/prometheus/asking.py",
         "                if found[0] is not Verdict.UNKNOWN or until - now() <= EVERY:\n",
         "                if True:\n",
         "one missed scrape halts and reverts a run",

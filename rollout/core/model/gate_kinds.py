@@ -1,4 +1,4 @@
-"""The kinds of gates that this rollout knows. ``rollout.gates.table`` lists them, and each entry point makes them known once.
+"""The kinds of gates that this rollout knows. ``rollout.gates.table`` lists them, and each entry point makes them known once: ``rollout.composition.kinds``.
 
 Whatever reads a plan or a playbook needs them: a journal, a page, a watch, a resumed run. They are the same for all of a process, as
 its modules are. So they are not a parameter of all these functions.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Gate, Query
+from rollout.core.model.gates import Gate, GateQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class GateKinds:
     a plan has for every gate. ``written``: the model of a playbook's ``gates``; it needs pydantic, which few commands do.
     """
 
-    queries: Mapping[str, type[Query]]
+    queries: Mapping[str, type[GateQuery]]
     default: tuple[Gate, ...]
     always_written: Mapping[str, object]
     written: Callable[[], type[Any]]
@@ -37,5 +37,5 @@ def know(kinds: GateKinds) -> None:
 
 def known() -> GateKinds:
     if not _known:
-        raise LookupError("the kinds of gates are not known yet: call rollout.gates.table.install() first")
+        raise LookupError("the kinds of gates are not known yet: call rollout.composition.kinds.install() first")
     return _known[0]

@@ -13,7 +13,7 @@ class GateScope(StrEnum):
     WAVE = "wave"  # in every round of the soak; a command runs where the controller runs
 
 
-class Query:
+class GateQuery:
     """What a gate asks: the base of all kinds, with what is asked of each of them. Subclasses are frozen dataclasses.
 
     ``kind``: its name in playbooks and plans. ``back_end``: the one that the inventory may name, as people know it.
@@ -58,7 +58,7 @@ class Query:
 class Gate:
     """One condition that must hold. ``timeout`` is seconds to ask, retries included."""
 
-    asks: Query
+    asks: GateQuery
     scope: GateScope
     name: str
     timeout: float = 10.0

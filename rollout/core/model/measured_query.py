@@ -1,14 +1,14 @@
-"""A query whose answer is in what the agent measures on a node."""
+"""A query that is answered by what the agent measures on a node."""
 
 from __future__ import annotations
 
-from rollout.core.model.gates import Query
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.plan import Change
 from rollout.core.model.snapshot import Measurement
 from rollout.core.model.verdict import Judged
 
 
-class MeasuredQuery(Query):
+class MeasuredQuery(GateQuery):
     __slots__ = ()
 
     def judge(self, name: str, change: Change, measurement: Measurement, previous: Measurement | None) -> Judged:

@@ -13,7 +13,7 @@ import dataclasses
 from typing import Any
 
 from rollout.core.model.gate_kinds import known
-from rollout.core.model.gates import Gate, GateScope, Query
+from rollout.core.model.gates import Gate, GateQuery, GateScope
 from rollout.core.text import json_text
 from rollout.core.text.json_text import Converter, Json, ShapeError, converter
 
@@ -56,8 +56,8 @@ def _read(data: Json, where: str) -> Gate:
     )
 
 
-def _query(query: Any, kind: str, fields: tuple[str, ...], body: Json, where: str) -> Query:
-    found: Query
+def _query(query: Any, kind: str, fields: tuple[str, ...], body: Json, where: str) -> GateQuery:
+    found: GateQuery
     if not fields:
         found = query(kind)
         return found

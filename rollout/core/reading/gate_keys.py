@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from rollout.core.model.gates import Gate, Query
+from rollout.core.model.gates import Gate, GateQuery
 from rollout.core.reading.schema_words import text
 from rollout.core.reading.validation import Written, kind_of, wrong
 from rollout.core.reading.value_types import Duration, between
@@ -58,7 +58,7 @@ class GateKeys(WrittenGate):
 
     takes_url: ClassVar[bool] = False
 
-    def query(self, url: str) -> Query:
+    def query(self, url: str) -> GateQuery:
         """What a gate with these keys asks. Raises what ``wrong`` makes if they do not fit together. ``url`` ``""``: not set."""
         raise NotImplementedError
 

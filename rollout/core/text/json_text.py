@@ -86,7 +86,7 @@ _OWN: dict[Any, Converter] = {}
 
 
 def has_form(kind: Any, own: Converter) -> None:
-    """A type that is not written as its fields, such as one whose fields may be of several kinds."""
+    """A type that is not written as its fields, such as one with a field that may be of several kinds."""
     _OWN[kind] = own
 
 

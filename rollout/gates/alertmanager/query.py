@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Query
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.inventory import Endpoints
 from rollout.core.model.verdict import SHOWN, Judged, Verdict
 from rollout.core.text.terminal import counted, printable
 
 
 @dataclass(frozen=True, slots=True)
-class AlertQuery(Query):
+class AlertQuery(GateQuery):
     """Alerts that match all of ``matchers`` (``severity="critical"``) must not start to fire; silenced ones do not count.
 
     ``silence`` seconds (0: none): a silence of that length is set for the wave's nodes before the wave and lifted at the

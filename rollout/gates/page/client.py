@@ -1,4 +1,4 @@
-"""Plain HTTP pages: the status and the beginning of the body, no redirect followed."""
+"""Plain HTTP pages: the status and the beginning of the body. A redirect is an answer like any other."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from functools import partial
 
 from rollout.adapters.endpoints import HttpBackEnds
 from rollout.adapters.http import Http
-from rollout.app.asked_gate import Asker
-from rollout.gates.page.asking import PageGate
-from rollout.gates.page.query import Page
+from rollout.app.asked_gate import Asker, PlainGate
+from rollout.core.model.verdict import Judged
+from rollout.gates.page.query import HttpQuery, Page, judge_page
 
 MOST_PAGE_BYTES = 1024 * 1024
 
@@ -17,10 +17,10 @@ class HttpPages:
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def get(self, url: str, timeout: float) -> Page:
-        answer = self._http.ask("GET", url, timeout=timeout, most=MOST_PAGE_BYTES)
-        return Page(answer.status, answer.body.decode("utf-8", "replace"))
+    def judged(self, query: HttpQuery, timeout: float) -> Judged:
+        answer = self._http.ask("GET", query.url, timeout=timeout, most=MOST_PAGE_BYTES)
+        return judge_page(query, Page(answer.status, answer.body.decode("utf-8", "replace")))
 
 
 def connected(back_ends: HttpBackEnds) -> Asker:
-    return partial(PageGate, HttpPages(back_ends.anywhere()))
+    return partial(PlainGate, HttpPages(back_ends.anywhere()).judged)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Query
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.verdict import Judged, Verdict
 from rollout.core.text.terminal import printable
 
 
 @dataclass(frozen=True, slots=True)
-class HttpQuery(Query):
+class HttpQuery(GateQuery):
     """``GET url`` must answer with ``status`` and, if set, ``contains`` in the first MiB of its body."""
 
     url: str

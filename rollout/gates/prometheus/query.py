@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Query
+from rollout.core.model.gates import GateQuery
 from rollout.core.model.inventory import Endpoints
 
 NODES = "$nodes"
@@ -21,7 +21,7 @@ class Worse(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PrometheusQuery(Query):
+class PrometheusQuery(GateQuery):
     """An instant query; ``$nodes`` in it is replaced by a regular expression that matches the touched nodes' names.
 
     Every sample must be within ``at_most`` and ``at_least``. With ``worse``, the query is asked again with ``$nodes``
