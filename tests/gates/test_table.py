@@ -1,24 +1,20 @@
-"""Every kind of gate is written in a playbook and in a plan, and read again as the same gate."""
+"""A gate in a plan: its bytes are those of version 9, and it is read again as the same gate."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rollout.core.model.gates import Gate, GateQuery, GateScope
-from rollout.core.plans import plan_codec
+from rollout.core.model.gates import GateQuery
 from rollout.errors import InputError
-from rollout.gates import table
 from rollout.gates.agent_checks.query import AgentCheck
 from rollout.gates.alertmanager.query import AlertQuery
 from rollout.gates.api_checks.query import ApiCheck
 from rollout.gates.command.query import CommandQuery
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery, Worse
-from tests.core.presentation.journals import plan_of
+from tests.gates.plans import gate, read, written
 
 EXAMPLES: dict[str, GateQuery] = {
     **{kind: AgentCheck(kind) for kind in ("unit", "process", "healthz", "effectiveConfig")},
@@ -29,27 +25,6 @@ EXAMPLES: dict[str, GateQuery] = {
     "command": CommandQuery(("true", "a b")),
 }
 EMPTY: dict[str, object] = {"alertmanager": None, "command": [], "http": None, "prometheus": None}
-
-
-def gate(query: GateQuery) -> Gate:
-    return Gate(query, GateScope.WAVE, "g", 2.5)
-
-
-def written(found: Gate) -> Any:
-    return json.loads(plan_codec.encode(replace(plan_of(1), gates=(found,))))["gates"][0]
-
-
-def read(document: Any) -> Gate:
-    """The gate in a plan that another program sealed."""
-    body = json.loads(plan_codec.encode(plan_of(1)))
-    body.pop("digest")
-    body["gates"] = [document]
-    data = plan_codec._sealed(body)[1]  # noqa: SLF001 - another program's seal
-    return plan_codec.decode(data, "p").gates[0]
-
-
-def test_each_kind_has_an_example_here() -> None:
-    assert list(EXAMPLES) == list(table.QUERIES)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
