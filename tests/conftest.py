@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +73,13 @@ def _says_what_it_needs(file: Path) -> bool:
     folders = [folder for folder in file.parents if Path(__file__).parent in folder.parents]
     texts = [file, *(folder / "conftest.py" for folder in folders)]
     return any(re.search(r"\bmark\.(process|root)\b", text.read_text("utf-8")) for text in texts if text.exists())
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Resources of a test that are closed at its end."""
+    with ExitStack() as opened:
+        yield opened
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

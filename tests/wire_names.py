@@ -22,6 +22,8 @@ from typing import Any
 
 from rollout.adapters.agent_program import agent_program
 from rollout.cli.documents import documents_schema
+from rollout.core.model.gate_kinds import known
+from rollout.core.model.gates import Gate
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import ReceiptState, Snapshot, Unread
 from rollout.core.plans import plan_codec, snapshot_codec
@@ -72,7 +74,9 @@ def _journal() -> Iterator[str]:
 def shape(where: str, kind: Any) -> Iterator[str]:
     """A line for each key of a type as it is written: where it is, and what."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
+    if kind is Gate:
+        yield from _gate(where)
+    elif dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         for field in dataclasses.fields(kind):
             yield from shape(f"{where}.{name_on_disk(field)}".lstrip("."), hints[field.name])
@@ -86,6 +90,29 @@ def shape(where: str, kind: Any) -> Iterator[str]:
         yield f"{where}: {' | '.join(sorted(str(member.value) for member in kind))}"
     else:
         yield f"{where}: {kind.__name__}"
+
+
+def _gate(where: str) -> Iterator[str]:
+    """Its query stands under the key of its kind: see ``rollout.core.plans.gate_codec``."""
+    yield f"{where}.kind: {' | '.join(sorted(known().queries))}"
+    yield from (
+        line for name in ("scope", "name", "timeout") for line in shape(f"{where}.{name}", _FIELDS_OF_GATES[name])
+    )
+    for kind, query in known().queries.items():
+        hints: dict[str, Any] = {
+            name: each for name, each in typing.get_type_hints(query).items() if name in _own(query)
+        }
+        if len(hints) == 1:
+            yield from (line for each in hints.values() for line in shape(f"{where}.{kind}", each))
+        else:
+            yield from (f"{line}?" for name, each in hints.items() for line in shape(f"{where}.{kind}.{name}", each))
+
+
+_FIELDS_OF_GATES = typing.get_type_hints(Gate)
+
+
+def _own(query: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(query)} - {"kind"}
 
 
 def _documents() -> Iterator[str]:

@@ -7,12 +7,14 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rollout.adapters.http import MOST_BYTES, Http, HttpAnswer
 from rollout.adapters.owners import REMEDY, check_ours, others_hold
+from rollout.core.model.inventory import Endpoints
 from rollout.errors import InputError, Problem, RemoteError
 
 # Bearer tokens in files that others rotate: read again every minute, never shown.
@@ -129,6 +131,28 @@ class HttpEndpoint:
     def close(self) -> None:
         self._http.close()
         self._elsewhere.close()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpBackEnds:
+    """Makes what gates ask over HTTP, by the inventory's ``endpoints``. All of it is closed with ``stack``."""
+
+    endpoints: Endpoints
+    stack: ExitStack
+
+    def at(self, home: str) -> HttpEndpoint:
+        """A back end of the inventory at ``home``, with its credentials; ``""``: it names none."""
+        known = self.endpoints
+        certificate = ClientCertificate(known.cert_file, known.key_file)
+        found = HttpEndpoint(home, known.token_file, known.ca_file, known.tenant, certificate)
+        self.stack.callback(found.close)
+        return found
+
+    def anywhere(self) -> Http:
+        """Any server, without credentials."""
+        found = Http(authorities(""))
+        self.stack.callback(found.close)
+        return found
 
 
 def authorities(ca_file: str, certificate: ClientCertificate = ClientCertificate()) -> ssl.SSLContext:

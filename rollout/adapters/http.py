@@ -18,25 +18,9 @@ from typing import Any
 
 import httpcore
 
-from rollout.core.health_gates.http import Page
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import AwayError, RemoteError
-
-# Plain HTTP pages for the ``http`` gate: the status and the beginning of the body, no redirect followed.
-
-
-MOST_PAGE_BYTES = 1024 * 1024
-
-
-class HttpPages:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def get(self, url: str, timeout: float) -> Page:
-        answer = self._http.ask("GET", url, timeout=timeout, most=MOST_PAGE_BYTES)
-        return Page(answer.status, answer.body.decode("utf-8", "replace"))
-
 
 MOST_BYTES = 64 * 1024 * 1024
 CONNECTIONS = 160

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from rollout.app.isolation import Keep, attempt, keep_nothing, run_snapshot
 from rollout.app.node_worker import READ_SECONDS, UNIT, NodeAccess
-from rollout.app.ports import Alerts, Clock, Cluster, Metrics, Nodes, Target
+from rollout.app.ports import Clock, Cluster, Nodes, Target
 from rollout.app.reading import each
 from rollout.core.model.freeze import FROZEN, of_fact, told
-from rollout.core.model.inventory import Endpoints, Inventory, Node, Role, role_of
+from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verdict import Verdict
@@ -254,18 +255,22 @@ def _runtime(read: Snapshot) -> DoctorResult:
 # The back ends that the inventory names.
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a back end of gates is tried: ``ask`` it for a result, in so many seconds. ``url`` ``""``: the inventory names none."""
+
+    check: DoctorCheck
+    url: str
+    ask: Callable[[float], str]
+
+
 def examine_back_ends(
-    endpoints: Endpoints, cluster: Callable[[], Cluster], metrics: Metrics, alerts: Alerts
+    kubeconfig: str, cluster: Callable[[], Cluster], probes: Iterable[Probe]
 ) -> Iterator[DoctorResult]:
     """Each in a bounded time. ``cluster`` reads the kubeconfig."""
-    url, at = endpoints.prometheus, BACK_END_SECONDS
-    yield _back_end(DoctorCheck.API, endpoints.kubeconfig, lambda: _rights(cluster(), endpoints.kubeconfig))
-    yield _back_end(DoctorCheck.PROMETHEUS, url, lambda: str(metrics.query(url, "vector(1)", at) and url))
-    yield _back_end(
-        DoctorCheck.ALERTS,
-        endpoints.alerts,
-        lambda: f"{endpoints.alerts}: {len(alerts.firing(endpoints.alerts, (), at))} firing",
-    )
+    yield _back_end(DoctorCheck.API, kubeconfig, lambda: _rights(cluster(), kubeconfig))
+    for probe in probes:
+        yield _back_end(probe.check, probe.url, partial(probe.ask, BACK_END_SECONDS))
 
 
 def _rights(cluster: Cluster, kubeconfig: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field
 
-from rollout.app.backends import patiently
+from rollout.app.patience import patiently
 from rollout.app.ports import Clock, Cluster, Journal
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.plan import LessRoom, PlannedNode

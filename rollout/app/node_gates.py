@@ -10,29 +10,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from rollout.app.backends import EVERY, Backends, patiently
+from rollout.app.backends import Backends
+from rollout.app.patience import EVERY, patiently
 from rollout.app.ports import Clock
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import ApiCheck, Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Lease, Sight
+from rollout.core.model.measured_query import MeasuredQuery
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Measurement
-from rollout.core.model.verdict import SEVERITY, Reading, Verdict
+from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
-from rollout.kubelet.health_gates.cluster_gates import (
+from rollout.kubelet.node.shown_config import shown_as_planned
+from rollout.kubelet.node_baseline import (
     STATUS_EVERY,
     BaselineError,
+    SeenQuery,
     Since,
     baseline_of,
     is_renewal,
-    judge_sight,
     pods_started,
     read_baseline,
 )
-from rollout.kubelet.health_gates.expectations import Judged, judge, shown_as_planned
 
 # The configuration that a node's kubelet shows through the API server, if that can be read.
 #
@@ -134,16 +136,17 @@ class NodeGates:
 
     def baseline(self, node: str) -> str:
         """What the API server reports about a node before its change; ``""`` if no gate needs it."""
-        kinds = {check.kind for _, check in self._api_gates()}
-        if not kinds:
+        gates = self._api_gates()
+        if not gates:
             return ""
+        wants_ready = any(query.wants_ready for _, query in gates)
         try:
             sight = self._look(node)
-            if GateKind.NODE_READY in kinds and sight.node.ready != "True" and node in self.restarted:
+            if wants_ready and sight.node.ready != "True" and node in self.restarted:
                 sight = self._look_until_ready(node)
         except RemoteError as error:
             raise UntouchableError(BASELINE_UNKNOWN, f"its baseline could not be taken: {error}") from None
-        if GateKind.NODE_READY in kinds and sight.node.ready != "True":
+        if wants_ready and sight.node.ready != "True":
             said = f": {sight.node.ready_message}" if sight.node.ready_message else ""
             raise UntouchableError("not-ready-before", f"its Node is not Ready before the change{said}")
         return baseline_of(sight)
@@ -165,16 +168,21 @@ class NodeGates:
         previous = self.before.get(node)
         self.before[node] = measurement
         for gate in self.plan.gates:
-            if gate.scope is GateScope.NODE and not isinstance(gate.asks, ApiCheck):
-                found = judge(gate, change, measurement, previous)
-                if gate.kind is GateKind.EFFECTIVE_CONFIG:
-                    found = self.shown.judged(node, change, gate.timeout, found)
-                yield Reading(gate.name, *found)
+            query = gate.asks
+            if gate.scope is not GateScope.NODE or query.asks_api:
+                continue
+            if not isinstance(query, MeasuredQuery):
+                yield Reading(gate.name, Verdict.UNKNOWN, f"{gate.kind} is not measured on a node")
+                continue
+            found = query.judge(gate.name, change, measurement, previous)
+            if query.reads_configz:
+                found = self.shown.judged(node, change, gate.timeout, found)
+            yield Reading(gate.name, *found)
 
     # Through the API server.
 
-    def _api_gates(self) -> Sequence[tuple[Gate, ApiCheck]]:
-        return [(gate, check) for gate in self.plan.gates if isinstance(check := gate.asks, ApiCheck)]
+    def _api_gates(self) -> Sequence[tuple[Gate, SeenQuery]]:
+        return [(gate, query) for gate in self.plan.gates if isinstance(query := gate.asks, SeenQuery)]
 
     def _look(self, node: str) -> Sight:
         timeout = max(gate.timeout for gate, _ in self._api_gates())
@@ -208,7 +216,7 @@ class NodeGates:
         self.newest_at[ask.node] = sight.pods_at
         self.started[ask.node] = pods_started(sight, baseline)
         since = self._since(ask, sight, change)
-        return [Reading(gate.name, *judge_sight(check.kind, sight, baseline, since)) for gate, check in gates]
+        return [Reading(gate.name, *query.judge(sight, baseline, since)) for gate, query in gates]
 
     def _since(self, ask: Ask, sight: Sight, change: Change) -> Since:
         """How long this transaction is watched, and whether the lease was renewed in that time."""

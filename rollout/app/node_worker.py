@@ -25,7 +25,7 @@ from rollout.core.model.approvals import USED
 from rollout.core.model.fleet_changes import GONE, IS_GONE
 from rollout.core.model.freeze import FROZEN, told
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import GateKind, GateScope
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
@@ -396,9 +396,9 @@ class NodeWorker:
             dict.fromkeys([*(f.path for f in change.files), *([change.config_path] if change.config_path else [])])
         )
         commands = tuple(
-            NodeCommand(gate.name, max(1, round(gate.timeout)), shlex.join(gate.command))
+            NodeCommand(gate.name, max(1, round(gate.timeout)), shlex.join(gate.asks.program))
             for gate in self._plan.gates
-            if gate.kind is GateKind.COMMAND and gate.scope is GateScope.NODE
+            if gate.asks.program and gate.scope is GateScope.NODE
         )
         return Measure(UNIT, change.healthz_port, paths, commands)
 

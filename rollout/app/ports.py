@@ -11,9 +11,6 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.text.documents import Moment
 
 if TYPE_CHECKING:  # a look at a run needs few of these
-    from rollout.core.health_gates.alerts import Alert
-    from rollout.core.health_gates.http import Page
-    from rollout.core.health_gates.prometheus import Samples
     from rollout.core.model.live import LiveNode, PullCounter, Sight
     from rollout.core.model.pods import Cordon, EvictionAnswer, LeavingPod, PlacedPod
     from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -176,53 +173,6 @@ class Cluster(Protocol):
     def evict(self, pod: LeavingPod, timeout: float) -> EvictionAnswer:
         """Evict a pod, only if it still has this uid. The API server enforces the disruption budgets."""
         ...
-
-
-class Metrics(Protocol):
-    """Instant queries. ``RemoteError`` without an answer; ``AwayError`` if a retry a second later may succeed."""
-
-    def query(self, url: str, query: str, timeout: float) -> Samples: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """A silence of ``seconds`` for alerts with a ``label`` that matches the regular expression ``pattern``."""
-
-    label: str
-    pattern: str
-    seconds: float
-    who: str
-    comment: str
-
-
-class Alerts(Protocol):
-    """Firing alerts and silences. Errors as with ``Metrics``."""
-
-    def firing(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
-        """Firing alerts that match all of ``matchers``, without silenced and inhibited alerts."""
-        ...
-
-    def known(self, url: str, matchers: tuple[str, ...], timeout: float) -> tuple[Alert, ...]:
-        """The same, with silenced and inhibited alerts."""
-        ...
-
-    def silence(self, url: str, silence: Silence, timeout: float) -> str:
-        """The id of the new silence."""
-        ...
-
-    def standing(self, url: str, comment: str, timeout: float) -> tuple[str, ...]:
-        """The silences that have not ended, with comments that begin with ``comment``."""
-        ...
-
-    def lift(self, url: str, silence: str, timeout: float) -> None:
-        """End a silence. A silence that has expired or is gone is fine."""
-        ...
-
-
-class Pages(Protocol):
-    """Plain HTTP GET. A redirect is an answer like any other. Errors as with ``Metrics``."""
-
-    def get(self, url: str, timeout: float) -> Page: ...
 
 
 class NodeSources(Protocol):

@@ -23,7 +23,6 @@ from rollout.app.journal_away import AWAY
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Clock, Engine, Journal, Local, Nodes, Observer, RunHeader, Worker, Zones
 from rollout.app.roll_call import lists_all
-from rollout.core.health_gates.required_back_ends import Needs, needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.fleet_changes import AS_PLANNED, UNCHANGED, FleetChanges
@@ -34,6 +33,7 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.plans import plan_codec
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.fleet_comparison import Jumps, check_fleet, fleet_changes, run_changes
+from rollout.core.plans.required_back_ends import Needs, needs_of
 from rollout.core.presentation.summary import RunSummary, summarize
 from rollout.core.presentation.summary_text import FORCED, forced_rollback
 from rollout.core.run.commands import Ask, Command

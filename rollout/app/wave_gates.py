@@ -7,28 +7,14 @@ answer by then the gate is UNKNOWN, and UNKNOWN is never a pass.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from rollout.app.alert_gates import AlertGate, RunSilences
-from rollout.app.backends import Asking, Backends
-from rollout.app.command_gates import CommandGate
-from rollout.app.metric_gates import MetricGate
-from rollout.app.page_gates import PageGate
+from rollout.app.asked_gate import AskedGate, WaveRun
+from rollout.app.backends import Backends
 from rollout.app.ports import Clock, Local
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import (
-    AgentCheck,
-    AlertQuery,
-    ApiCheck,
-    CommandQuery,
-    Gate,
-    GateKind,
-    GateScope,
-    HttpQuery,
-    NoQuery,
-    PrometheusQuery,
-)
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
@@ -36,16 +22,6 @@ from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.text import json_text
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
-
-
-class AskedGate(Protocol):
-    """One gate of a wave. Both methods raise ``RemoteError`` if its back end does not answer."""
-
-    def before(self, command: OpenWave) -> tuple[Verdict, str, Any] | None:
-        """The verdict before the wave, and the baseline to compare with; ``None``: it is not asked before a wave."""
-
-    def now(self, command: JudgeWave, before: Any) -> Judged:
-        """The verdict in a round of the soak; ``before`` is the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,75 +37,51 @@ class WaveGates:
 
     def open(self, command: OpenWave) -> WaveOpened:
         """Whether the wave may start. Silences are set last, if all gates pass."""
-        gates = tuple(self._gates())
+        gates = self._gates()
         baseline: dict[str, Any] = {}
-        readings = [found for name, gate in gates if (found := _opened(name, gate, command, baseline))]
+        readings = [found for gate, asked in gates if (found := _opened(gate.name, asked, command, baseline))]
         silences: list[str] = []
         if worst(readings) is Verdict.PASS:
-            silenced = (self._silenced(name, gate, command, silences) for name, gate in gates)
-            readings += [reading for reading in silenced if reading is not None]
+            silencing = [(gate, asked) for gate, asked in gates if gate.asks.silence]
+            readings += [
+                found for gate, asked in silencing if (found := _silenced(gate.name, asked, command, silences))
+            ]
         verdict, why = worst(readings), evidence(readings)
         return WaveOpened(self.clock.now(), command.wave, verdict, why, json.dumps(baseline), tuple(silences))
 
     def judge(self, command: JudgeWave) -> WaveJudged:
         before = _baseline(command.baseline)
-        readings = tuple(_judged(name, gate, command, before.get(name)) for name, gate in self._gates())
+        readings = tuple(_judged(gate.name, asked, command, before.get(gate.name)) for gate, asked in self._gates())
         return WaveJudged(self.clock.now(), command.wave, worst(readings), evidence(readings), readings)
 
     def lift(self, command: LiftSilences) -> SilencesLifted:
-        """End the run's silences. A silence that cannot be ended is reported and expires."""
-        return SilencesLifted(self.clock.now(), self._silences.lift(command.silences))
+        """End the run's silences, which one of the gates has set. A silence that cannot be ended is reported and expires."""
+        asked = next((asked for gate, asked in self._gates() if gate.asks.silence), None)
+        left = asked.lift(command.silences) if asked else command.silences
+        return SilencesLifted(self.clock.now(), left)
 
-    def _gates(self) -> Iterator[tuple[str, AskedGate]]:
-        for gate in self.plan.gates:
-            if gate.scope is GateScope.WAVE:
-                yield gate.name, self._gate(gate)
+    def _gates(self) -> Sequence[tuple[Gate, AskedGate]]:
+        return [(gate, self._asked(gate)) for gate in self.plan.gates if gate.scope is GateScope.WAVE]
 
-    def _gate(self, gate: Gate) -> AskedGate:
-        match gate.asks:
-            case PrometheusQuery() as query:
-                return MetricGate(query, gate.timeout, self.plan, self._asking)
-            case AlertQuery() as query:
-                return AlertGate(query, gate.timeout, self._asking)
-            case HttpQuery() as query:
-                return PageGate(query, gate.timeout, self._asking)
-            case CommandQuery() as command:
-                return CommandGate(command, gate.timeout, self.run, self.plan, self.local)
-            case AgentCheck(kind) | ApiCheck(kind) | NoQuery(kind):
-                return _NotOfAWave(kind)
-            case _ as never:
-                assert_never(never)
-
-    def _silenced(self, name: str, gate: AskedGate, command: OpenWave, silences: list[str]) -> Reading | None:
-        if not isinstance(gate, AlertGate) or not gate.query.silence:
-            return None
-        try:
-            silences.append(self._silences.set(gate, command))
-        except RemoteError as error:
-            verdict, said = _unanswered(error)
-            return Reading(name, verdict, f"its silence could not be set: {said}")
-        return None
-
-    @property
-    def _silences(self) -> RunSilences:
-        return RunSilences(self.run, self.plan, self._asking, self.who)
-
-    @property
-    def _asking(self) -> Asking:
-        return Asking(self.clock, self.backends)
+    def _asked(self, gate: Gate) -> AskedGate:
+        asker = self.backends.askers.get(gate.kind)
+        if asker is None:
+            return _NotOfAWave(gate.kind)
+        run = WaveRun(self.run, self.plan, self.local, self.clock, self.backends.wait, self.who)
+        return asker(gate.asks, gate.timeout, run)
 
 
 @dataclass(frozen=True, slots=True)
-class _NotOfAWave:
+class _NotOfAWave(AskedGate):
     """A check of nodes in a plan that names it for a wave: it measures nothing there."""
 
-    kind: GateKind
+    kind: str
 
     def before(self, command: OpenWave) -> tuple[Verdict, str, Any]:  # noqa: ARG002
-        return Verdict.UNKNOWN, f"{self.kind.value} is a gate of nodes, not of a wave", None
+        return Verdict.UNKNOWN, f"{self.kind} is a gate of nodes, not of a wave", None
 
     def now(self, command: JudgeWave, before: Any) -> Judged:  # noqa: ARG002
-        return Verdict.UNKNOWN, f"{self.kind.value} is a gate of nodes, not of a wave"
+        return Verdict.UNKNOWN, f"{self.kind} is a gate of nodes, not of a wave"
 
 
 def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, Any]) -> Reading | None:
@@ -143,6 +95,15 @@ def _opened(name: str, gate: AskedGate, command: OpenWave, baseline: dict[str, A
     if kept is not None:
         baseline[name] = kept
     return Reading(name, verdict, said)
+
+
+def _silenced(name: str, gate: AskedGate, command: OpenWave, silences: list[str]) -> Reading | None:
+    try:
+        silences.append(gate.silence(command))
+    except RemoteError as error:
+        verdict, said = _unanswered(error)
+        return Reading(name, verdict, f"its silence could not be set: {said}")
+    return None
 
 
 def _judged(name: str, gate: AskedGate, command: JudgeWave, before: Any) -> Reading:

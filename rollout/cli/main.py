@@ -109,6 +109,7 @@ class Commands(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
+        import_module("rollout.composition.kinds").install()
         module, _, attribute = COMMANDS[name].where.partition(":")
         found = getattr(import_module(f"rollout.cli.{module}"), attribute)
         if not isinstance(found, click.Command):

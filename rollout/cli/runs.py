@@ -43,7 +43,6 @@ from rollout.composition.operators import operator, own_logins
 from rollout.composition.plan_files import plan_in, preflight_text
 from rollout.composition.waiting_plans import how_to_approve
 from rollout.composition.wiring import Session
-from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
@@ -53,6 +52,7 @@ from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
 from rollout.core.plans.fleet_comparison import change_lines, field_lines, fleet_changes, promotion_lines
 from rollout.core.plans.receipt_history import highest_token
+from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.freeze_text import frozen_in
 from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_document, nothing_lines, nothing_to_change
 from rollout.core.presentation.summary import exit_code

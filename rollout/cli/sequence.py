@@ -24,11 +24,11 @@ from rollout.cli.watch_late import ask_once
 from rollout.composition.back_ends import check_backends
 from rollout.composition.plan_files import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
-from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence, StagedCluster
+from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.sequence_text import (
     SequenceDocument,
     sequence_document,

@@ -25,9 +25,9 @@ from rollout.cli.rollback import revert_by_journal, say_passed, since_by_nodes
 from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
-from rollout.core.health_gates.required_back_ends import needs_of
 from rollout.core.model.playbook import OnLateHarm
 from rollout.core.model.verdict import Verdict
+from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.notices import Notice, late_harm, late_unknown
 from rollout.core.presentation.summary_text import late_lines
 from rollout.core.run.late_watch import LateStatus, late_passed

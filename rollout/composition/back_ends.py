@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rollout.app.backends import Absent, Backends
-from rollout.app.ports import Alerts, Cluster, Metrics
-from rollout.core.health_gates.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
-from rollout.core.model.gates import GateKind
+from rollout.app.ports import Cluster
 from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.playbook import Disruption, Policy
+from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
 from rollout.errors import InputError, RemoteError, UsageError
+from rollout.gates import table
 
 if TYPE_CHECKING:
     from rollout.core.presentation.doctor_text import DoctorResult
@@ -71,12 +71,13 @@ def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None
 
 def examined_back_ends(inventory: Inventory, kubeconfig: str) -> tuple[DoctorResult, ...]:
     """Asks each back end that is set, in a bounded time; ``--kubeconfig`` takes precedence over the inventory's."""
+    from rollout.adapters.endpoints import HttpBackEnds
     from rollout.app.doctor import examine_back_ends
 
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
-        metrics, alerts = _http_back_ends(endpoints, stack)
-        return tuple(examine_back_ends(endpoints, lambda: _cluster(endpoints, stack), metrics, alerts))
+        probes = table.probes(HttpBackEnds(endpoints, stack))
+        return tuple(examine_back_ends(endpoints.kubeconfig, lambda: _cluster(endpoints, stack), probes))
 
 
 def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
@@ -84,40 +85,18 @@ def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:
 
 
 def _backends(endpoints: Endpoints, needs: Needs, stack: ExitStack) -> Backends:
-    if not needs_http(needs.gates) and not _looks(endpoints, needs):
-        return Backends()
-    from rollout.adapters.endpoints import authorities
-    from rollout.adapters.http import Http, HttpPages
+    looks = _looks(endpoints, needs)
+    if not needs_http(needs.gates) and not looks:
+        return Backends(askers=table.askers(None))
+    from rollout.adapters.endpoints import HttpBackEnds
 
-    metrics, alerts = _http_back_ends(endpoints, stack)
-    http = Http(authorities(""))
-    stack.callback(http.close)
-    return Backends(
-        cluster=_cluster(endpoints, stack) if _looks(endpoints, needs) else Absent(),
-        metrics=metrics,
-        alerts=alerts,
-        pages=HttpPages(http),
-    )
-
-
-def _http_back_ends(endpoints: Endpoints, stack: ExitStack) -> tuple[Metrics, Alerts]:
-    from rollout.adapters.alertmanager import Alertmanager
-    from rollout.adapters.endpoints import ClientCertificate, HttpEndpoint
-    from rollout.adapters.prometheus import Prometheus
-
-    certificate = ClientCertificate(endpoints.cert_file, endpoints.key_file)
-
-    def endpoint(home: str) -> HttpEndpoint:
-        found = HttpEndpoint(home, endpoints.token_file, endpoints.ca_file, endpoints.tenant, certificate)
-        stack.callback(found.close)
-        return found
-
-    return Prometheus(endpoint(endpoints.prometheus)), Alertmanager(endpoint(endpoints.alerts))
+    askers = table.askers(HttpBackEnds(endpoints, stack))
+    return Backends(_cluster(endpoints, stack) if looks else Absent(), askers)
 
 
 def _looks(endpoints: Endpoints, needs: Needs) -> bool:
     """Whether the API server is needed: for pods or pulls, for API gates, or for the effective-config gate with a kubeconfig."""
-    shows = any(gate.kind is GateKind.EFFECTIVE_CONFIG for gate in needs.gates)
+    shows = any(gate.asks.reads_configz for gate in needs.gates)
     counts = needs.pods is not PodNeeds.NOT_ASKED or needs.pulls
     return counts or needs_cluster(needs.gates) or (shows and bool(endpoints.kubeconfig))
 

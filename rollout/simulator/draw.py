@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from rollout.core.model.calendar import ChangeCalendar, Weekday, Window
-from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Role
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedDrain, PlannedNode
 from rollout.core.model.playbook import (
@@ -29,6 +29,8 @@ from rollout.core.plans.planning import Candidate, positions, waves
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import Order
 from rollout.errors import Place
+from rollout.gates.page.query import HttpQuery
+from rollout.gates.table import DEFAULT_GATES
 from rollout.simulator.controller import EPOCH
 from rollout.simulator.scenario import Fault, FaultKind, Scenario
 
@@ -127,7 +129,7 @@ def drawn_plan(dice: Random) -> Plan:
     )
 
 
-_WAVE_GATE = Gate(GateKind.HTTP, GateScope.WAVE, "model")
+_WAVE_GATE = Gate(HttpQuery("http://model.example.net"), GateScope.WAVE, "model")
 
 
 def _racks(dice: Random) -> dict[str, str]:

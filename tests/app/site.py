@@ -14,13 +14,13 @@ from rollout.app.following import replay
 from rollout.app.ports import Journal, Ran, Worker
 from rollout.app.rollbacks import rollback_order
 from rollout.app.runs import Tools, resumable, resume, start_apply, start_revert
-from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import PlannedNode, Wave
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
 from rollout.core.run.commands import Ask, Command
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState, Verb
+from rollout.gates.table import DEFAULT_GATES
 from tests.app.agents import MACHINE, Agents, access_to
 from tests.app.test_node_worker import PLAN
 from tests.kubelet.nodes import inventory

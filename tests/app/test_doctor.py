@@ -10,12 +10,10 @@ import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
-from rollout.app.backends import Absent
-from rollout.app.doctor import EACH_KIND, Visit, examine_back_ends, examine_nodes, of_snapshot, sample
+from rollout.app.doctor import EACH_KIND, Probe, Visit, examine_back_ends, examine_nodes, of_snapshot, sample
 from rollout.app.load import load_cluster
 from rollout.app.ports import Cluster, Target
-from rollout.core.health_gates.prometheus import Samples
-from rollout.core.model.inventory import Endpoints, role_of
+from rollout.core.model.inventory import role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.doctor_fixes import Way
@@ -167,11 +165,6 @@ def test_a_sample_stays_within_the_limit() -> None:
     assert sample(RNO, few) == few
 
 
-class Prometheus:
-    def query(self, url: str, query: str, timeout: float) -> Samples:
-        return Samples(())
-
-
 def test_back_ends_that_are_not_set_are_unknown_and_those_that_fail_say_why() -> None:
     def no_cluster() -> Cluster:
         raise RemoteError("exec-plugin", "the plugin printed no credential in 10 s", hint="gcloud auth login")
@@ -179,7 +172,9 @@ def test_back_ends_that_are_not_set_are_unknown_and_those_that_fail_say_why() ->
     found = {
         each.check: each
         for each in examine_back_ends(
-            Endpoints(kubeconfig="k", prometheus="http://p"), no_cluster, Prometheus(), Absent()
+            "k",
+            no_cluster,
+            (Probe(DoctorCheck.PROMETHEUS, "http://p", lambda _: "http://p"), Probe(DoctorCheck.ALERTS, "", str)),
         )
     }
     api = found[DoctorCheck.API]

@@ -17,8 +17,7 @@ from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.runs import start_apply
 from rollout.app.wave_gates import WaveGates
-from rollout.core.health_gates.prometheus import Samples
-from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Lease, Sight
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import Budget, Cause, LateWatch, OnLateHarm, Scope, Share
@@ -29,9 +28,13 @@ from rollout.core.presentation.summary_text import afterwards_lines
 from rollout.core.run.late_watch import LateWord
 from rollout.core.run.state import Ending
 from rollout.errors import RemoteError, StateError
+from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.prometheus.judging import Samples
+from rollout.gates.table import DEFAULT_GATES
 from tests.app.site import ACCESS, SMALL, Site
 from tests.app.test_node_gates import NODE
 from tests.app.test_wave_gates import AWAY, BELOW_TEN, Around, metric, samples
+from tests.gates.askers import askers
 
 WATCHED = replace(SMALL, gates=(*DEFAULT_GATES, metric(BELOW_TEN)), late=LateWatch(3600.0), passes=2)
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
@@ -69,7 +72,7 @@ class World:
 
     def backends(self) -> Backends:
         around = self.around
-        return Backends(cluster=self.api, metrics=around, alerts=around, pages=around, wait=around.clock.wait)
+        return Backends(cluster=self.api, askers=askers(around), wait=around.clock.wait)
 
     def shows(self, answer: Samples | RemoteError) -> None:
         self.around.metrics = lambda _query: answer
@@ -203,7 +206,7 @@ def test_a_run_without_watch_is_not_watched(journal: SqlJournal) -> None:
 
 
 def test_sick_nodes_are_harm_when_a_budget_of_the_run_is_used_up(journal: SqlJournal) -> None:
-    ready = Gate(GateKind.NODE_READY, GateScope.NODE, "node-ready")
+    ready = Gate(ApiCheck("nodeReady"), GateScope.NODE, "node-ready")
     budgets = (Budget(Scope.FLEET, frozenset({Cause.UNHEALTHY}), Share(count=2)),)
     plan = replace(WATCHED, gates=(*DEFAULT_GATES, ready), budgets=budgets, late=LateWatch(3600.0, OnLateHarm.ROLLBACK))
     world = World(journal, plan)

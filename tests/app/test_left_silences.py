@@ -21,6 +21,7 @@ from rollout.core.text.terminal import wall
 from tests.app.site import ACCESS, SMALL, KilledError, Site
 from tests.app.test_wave_gates import SILENCING, Around, alerts
 from tests.documents import only
+from tests.gates.askers import askers
 
 URL = "http://alerts.example:9093"
 PLAN = replace(SMALL, gates=(*SMALL.gates, alerts(replace(SILENCING, url=URL))))
@@ -43,7 +44,7 @@ class Silencing(Site):
             raise KilledError
 
     def tools(self) -> Tools:
-        return replace(super().tools(), backends=Backends(alerts=self.around, wait=self.around.clock.wait))
+        return replace(super().tools(), backends=Backends(askers=askers(self.around), wait=self.around.clock.wait))
 
     def apply(self) -> RunState:
         return start_apply(PLAN, ACCESS, self.tools())

@@ -9,13 +9,15 @@ import pytest
 
 from rollout.app.backends import Absent, Backends
 from rollout.app.node_gates import AGAIN_READY, NodeGates, UntouchableError
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Container, Lease, LiveNode, Pod, Sight
 from rollout.core.model.report import Outcome, Report
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import AwayError, RemoteError
+from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.page.query import HttpQuery
 from tests.adapters.kubernetes.node_gates import CHANGE, DONE, FAILED, PASSED, UNKNOWN, Watch, plan
 
 NODE = LiveNode(
@@ -26,7 +28,10 @@ REJECTED = replace(WEB, phase="Failed", reason="OutOfcpu", message="too little")
 SEEN = Sight(NODE, Lease("1", "2026-11-20T12:00:00Z"), (WEB,), 10)
 RENEWED = replace(SEEN, lease=Lease("2", "2026-11-20T12:00:10Z"), pods_at=11)
 AWAY = AwayError("not-reached", "Connection refused")
-GATES = tuple(Gate(kind, GateScope.NODE, kind.value) for kind in (GateKind.NODE_READY, GateKind.PODS_KEPT))
+GATES = (
+    Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady"),
+    Gate(ApiCheck("podsKept"), GateScope.NODE, "podsKept"),
+)
 
 
 def unready(sight: Sight, message: str = "") -> Sight:
@@ -197,3 +202,8 @@ def test_only_pods_that_are_new_and_certainly_started_count_as_pod_starts() -> N
     assert made.gates.started == {"n1": 2}
     made.now()
     assert made.gates.started == {}, "an API server that does not answer: not known"
+
+
+def test_a_gate_that_asks_others_is_unknown_on_a_node_and_never_passes() -> None:
+    page = Gate(HttpQuery("http://h/"), GateScope.NODE, "page")
+    assert asked(AWAY, of=(page,)).now() == (UNKNOWN, "gate-page", "http is not measured on a node")

@@ -11,7 +11,7 @@ import pytest
 from rollout.app.backends import Absent, Backends
 from rollout.app.node_worker import NodeAccess, NodeWorker
 from rollout.app.ports import Ran, Target
-from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.live import Lease, LiveNode, PullCounter, Sight
 from rollout.core.model.plan import Change, ChangeGroup, FileChange, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Busy, Disruption, Limits, PullsInFlight, RevertScope
@@ -22,6 +22,10 @@ from rollout.core.run.commands import Ask, JudgeWave
 from rollout.core.run.events import Answered, Trigger, WaveJudged
 from rollout.core.run.state import Verb
 from rollout.errors import RemoteError
+from rollout.gates import table
+from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.command.query import CommandQuery
+from rollout.gates.table import DEFAULT_GATES
 
 OLD, NEW = b"maxPods: 110\n", b"maxPods: 120\n"
 CONFIG = "/var/lib/kubelet/config.yaml"
@@ -36,8 +40,8 @@ CHANGE = Change(
     healthz_port=10248,
     settle=0.0,
 )
-ON_NODE = Gate(GateKind.COMMAND, GateScope.NODE, "disk", ("test", "-d", "/a b"))
-ON_WAVE = Gate(GateKind.COMMAND, GateScope.WAVE, "alerts", ("check-alerts",))
+ON_NODE = Gate(CommandQuery(("test", "-d", "/a b")), GateScope.NODE, "disk")
+ON_WAVE = Gate(CommandQuery(("check-alerts",)), GateScope.WAVE, "alerts")
 PLAN = Plan(
     cluster="c", playbook="p", inventory_digest="", playbook_digest="", taken="", counter=0, limit="",
     groups=(ChangeGroup("g1", "one kind", CHANGE),),
@@ -84,7 +88,8 @@ class Outside:
 
 def worker(outside: Outside, plan: Plan | None = PLAN) -> NodeWorker:
     access = NodeAccess("program", {"n1": Target("n1", "n1")}, {"n1": True})
-    return NodeWorker("r1", access, outside, outside, outside, plan)  # type: ignore[arg-type] # one fake behind three ports
+    backends = Backends(askers=table.askers(None))
+    return NodeWorker("r1", access, outside, outside, outside, plan, backends=backends)  # type: ignore[arg-type] # one fake behind three ports
 
 
 def said(text: str, verb: str) -> RemoteAnswer:
@@ -230,7 +235,7 @@ def test_what_cleanup_could_not_do_is_a_leftover() -> None:
     assert found.leftovers == (f"cleanup failed: no answer [connect-timeout]; {hint}",)
 
 
-READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady", timeout=0.01)
+READY = Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady", timeout=0.01)
 
 
 class Api:
@@ -314,7 +319,7 @@ class Counted(Absent):
 def test_pulls_are_read_when_they_are_asked_for_and_the_node_is_healthy(
     measured: RemoteAnswer, *, count_pulls: bool, units: tuple[str, ...], done: int | None
 ) -> None:
-    gates = tuple(gate for gate in DEFAULT_GATES if gate.kind is GateKind.HEALTHZ)
+    gates = tuple(gate for gate in DEFAULT_GATES if gate.kind == "healthz")
     plan = replace(PLAN, groups=(ChangeGroup("g1", "one kind", replace(CHANGE, units=units)),), gates=gates)
     working = worker(Outside([measured]), plan)
     working = replace(working, backends=Backends(cluster=Counted()))

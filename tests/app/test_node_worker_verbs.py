@@ -17,11 +17,12 @@ from tests.adapters.kubernetes.node_gates import Watch
 from tests.app.agents import Agents, answer
 from tests.app.site import ACCESS, SMALL
 from tests.app.test_wave_gates import SILENCING, Around, alerts
+from tests.gates.askers import askers
 
 
 def worker(nodes: Agents, plan: Plan | None = SMALL, around: Around | None = None) -> NodeWorker:
     made = around or Around()
-    backends = Backends(alerts=made, wait=made.clock.wait)
+    backends = Backends(askers=askers(made), wait=made.clock.wait)
     return NodeWorker("r1", ACCESS, nodes, made, Watch(), plan, plan is None, backends=backends, who="me@here")
 
 

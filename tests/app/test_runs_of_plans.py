@@ -28,10 +28,10 @@ from rollout.app.runs import (
     resumable,
     with_pending_recovery,
 )
-from rollout.core.health_gates.required_back_ends import Needs
 from rollout.core.model.fleet_changes import UNCHANGED
 from rollout.core.model.inventory import Node
 from rollout.core.plans import plan_codec
+from rollout.core.plans.required_back_ends import Needs
 from rollout.core.presentation.summary_text import since_lines
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import encode_event, encode_order

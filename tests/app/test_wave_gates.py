@@ -16,20 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.app.backends import Backends
-from rollout.app.command_gates import MOST_OUTPUT
-from rollout.app.metric_gates import MOST_KEPT
-from rollout.app.ports import Ran, Silence
+from rollout.app.ports import Ran
 from rollout.app.wave_gates import WaveGates
-from rollout.core.health_gates.alerts import Alert
-from rollout.core.health_gates.http import Page
-from rollout.core.health_gates.prometheus import MOST_AGE, Sample, Samples
-from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan, Wave
 from rollout.core.model.verdict import Verdict
 from rollout.core.run.commands import JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import SilencesLifted, WaveJudged, WaveOpened
 from rollout.errors import AwayError, RemoteError
+from rollout.gates.agent_checks.query import AgentCheck
+from rollout.gates.alertmanager.asking import Silence
+from rollout.gates.alertmanager.query import Alert, AlertQuery
+from rollout.gates.command.asking import MOST_OUTPUT
+from rollout.gates.command.query import CommandQuery
+from rollout.gates.page.query import HttpQuery, Page
+from rollout.gates.prometheus.asking import MOST_KEPT
+from rollout.gates.prometheus.judging import MOST_AGE, Sample, Samples
+from rollout.gates.prometheus.query import PrometheusQuery, Worse
 from tests.adapters.kubernetes.node_gates import Watch, plan
+from tests.gates.askers import askers
 
 Answer = TypeVar("Answer")
 
@@ -43,18 +48,18 @@ SILENCING = replace(CRITICAL, silence=600.0)
 
 
 def metric(query: PrometheusQuery, name: str = "rate") -> Gate:
-    return Gate(GateKind.PROMETHEUS, GateScope.WAVE, name, prometheus=query)
+    return Gate(query, GateScope.WAVE, name)
 
 
 def alerts(query: AlertQuery = CRITICAL) -> Gate:
-    return Gate(GateKind.ALERTMANAGER, GateScope.WAVE, "alerts", alertmanager=query)
+    return Gate(query, GateScope.WAVE, "alerts")
 
 
 def page(query: HttpQuery) -> Gate:
-    return Gate(GateKind.HTTP, GateScope.WAVE, "page", http=query)
+    return Gate(query, GateScope.WAVE, "page")
 
 
-COMMAND = Gate(GateKind.COMMAND, GateScope.WAVE, "ask", ("ask-somebody", "$HOME"), timeout=5.0)
+COMMAND = Gate(CommandQuery(("ask-somebody", "$HOME")), GateScope.WAVE, "ask", timeout=5.0)
 
 
 def samples(*values: float) -> Samples:
@@ -133,7 +138,7 @@ def plan_of_kinds(gates: Sequence[Gate], kinds: Mapping[str, str]) -> Plan:
 
 def nothing_known(gates: Sequence[Gate]) -> str:
     """A baseline in which no node had a sample."""
-    return json.dumps({gate.name: {"nodes": ""} for gate in gates if gate.prometheus})
+    return json.dumps({gate.name: {"nodes": ""} for gate in gates if isinstance(gate.asks, PrometheusQuery)})
 
 
 @dataclass
@@ -146,7 +151,7 @@ class Asked:
 
     def of(self) -> WaveGates:
         around = self.around
-        backends = Backends(metrics=around, alerts=around, pages=around, wait=around.clock.wait)
+        backends = Backends(askers=askers(around), wait=around.clock.wait)
         return WaveGates("r1", plan_of_kinds(self.gates, self.kinds), around, around.clock, backends, "me@here")
 
     def open(self) -> WaveOpened:
@@ -268,7 +273,7 @@ def test_the_output_of_a_command_is_bounded_and_printable() -> None:
 
 def test_a_check_of_nodes_that_a_plan_names_for_a_wave_is_unknown() -> None:
     """A plan of another version may have one; it must not be taken for one that passed."""
-    gate = Gate(GateKind.HEALTHZ, GateScope.WAVE, "healthz")
+    gate = Gate(AgentCheck("healthz"), GateScope.WAVE, "healthz")
     found = (UNKNOWN, "healthz is a gate of nodes, not of a wave")
     assert one(Around(), gate) == found
     assert Asked(Around(), (gate,)).open().verdict is UNKNOWN

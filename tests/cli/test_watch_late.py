@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
+from rollout.app.backends import Backends
 from rollout.app.following import late_findings, replay
 from rollout.app.late_watch import watching
 from rollout.app.ports import Ran
 from rollout.app.runs import start_apply
 from rollout.cli.watch_late import ask_once
 from rollout.composition.wiring import Session
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.playbook import LateWatch
 from rollout.core.run.state import Ending
+from rollout.gates import table
+from rollout.gates.command.query import CommandQuery
 from tests.app.site import ACCESS, SMALL, Site
 
 pytestmark = pytest.mark.process
@@ -41,9 +44,10 @@ class LateGate:
     def __post_init__(self) -> None:
         self.healthy = self.folder / "healthy"
         self.healthy.touch()
-        command = Gate(GateKind.COMMAND, GateScope.WAVE, "healthy", ("/usr/bin/test", "-e", str(self.healthy)))
+        command = Gate(CommandQuery(("/usr/bin/test", "-e", str(self.healthy))), GateScope.WAVE, "healthy")
         plan = replace(SMALL, gates=(*SMALL.gates, command), late=LateWatch(3600.0), passes=2)
-        assert start_apply(plan, ACCESS, Passing(self.journal, at=time.time()).tools()).ending is Ending.DONE
+        tools = replace(Passing(self.journal, at=time.time()).tools(), backends=Backends(askers=table.askers(None)))
+        assert start_apply(plan, ACCESS, tools).ending is Ending.DONE
 
     def passes(self) -> bool:
         session = Session(self.folder / "state", None, accept_new=False, output="text", folder=self.folder)

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from rollout.composition import back_ends
-from rollout.core.health_gates.required_back_ends import Needs, PodNeeds
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.inventory import Endpoints
+from rollout.core.plans.required_back_ends import Needs, PodNeeds
 from rollout.errors import RemoteError, UsageError
+from rollout.gates.api_checks.query import ApiCheck
 from tests.kubelet.nodes import inventory
 
-READY = Gate(GateKind.NODE_READY, GateScope.NODE, "nodeReady")
+READY = Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady")
 NEEDS = Needs((READY,), PodNeeds.NOT_ASKED, pulls=False)
 
 

@@ -23,7 +23,7 @@ from rollout.cli import budget
 from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.journal_codec import decode_events
 from rollout.core.text import json_text
-from rollout.kubelet.health_gates import cluster_gates
+from rollout.kubelet import node_baseline
 from rollout.lab import launch, serve
 from rollout.lab import spec as lab_spec
 from tests.hostile.parsers import PACKAGE
@@ -148,7 +148,7 @@ _SEQUENCE = {"name": "s", "budget": 3, "stages": [{"name": "a", "clusters": {"c"
 _SUMMARY = {"confirmed": {"count": 3, "nodes": "n[1-3]"}}
 _REGIONS = [{"region": "eu", "workers": ["eu-1"], "calls": 3, "nodes": 40, "round_trip_seconds": 0.02}]
 _BASELINE = {
-    "v": cluster_gates.VERSION, "lease": "2026-11-20T09:00:00Z", "at": 3, "ended": ["9c1e"], "pods": {"9c1e": ["app 77ab 0"]},
+    "v": node_baseline.VERSION, "lease": "2026-11-20T09:00:00Z", "at": 3, "ended": ["9c1e"], "pods": {"9c1e": ["app 77ab 0"]},
 }  # fmt: skip
 _POD = {
     "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}},
@@ -173,7 +173,7 @@ BESIDE = {
         Target("summary-reverted", _of_text(lambda text: reads._counts("r1", "{}", text)), _seed({"r2": "n1"})),  # noqa: SLF001
         Target("lease-regions", _of_text(reads._regions), _seed(_REGIONS)),  # noqa: SLF001
         Target(
-            "cluster-gates", _of_text(cluster_gates.read_baseline), _seed(_BASELINE), (cluster_gates.BaselineError,)
+            "cluster-gates", _of_text(node_baseline.read_baseline), _seed(_BASELINE), (node_baseline.BaselineError,)
         ),
         Target("wave-gates", _of_text(wave_gates._baseline), _seed({"a": 1.5})),  # noqa: SLF001
         Target(
@@ -207,7 +207,7 @@ def test_the_documents_beside_are_read_without_a_change(tmp_path: Path) -> None:
     assert kept
     assert [node.name for node in kept.nodes] == ["n1"]
     assert [each.region for each in reads._regions(json.dumps(_REGIONS))] == ["eu"]  # noqa: SLF001
-    assert cluster_gates.read_baseline(json.dumps(_BASELINE)).pods
+    assert node_baseline.read_baseline(json.dumps(_BASELINE)).pods
 
 
 _READ = {"loads", "load", "safe_load", "raw_decode", "read_yaml", "JsonStream", "compose", "_compose"}

@@ -27,7 +27,7 @@ ROOMS = (
     "adapters",
     "web",
     "kubelet/agent",
-    "kubelet/health_gates",
+    "gates",
     "kubelet/node",
     "kubelet/changes",
 )

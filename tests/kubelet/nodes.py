@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory, Node
 from rollout.core.model.plan import Change
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Limits, Policy, RevertScope, Templates, WaveKind, WaveRule
@@ -25,6 +24,7 @@ from rollout.core.model.snapshot import (
     Unread,
     digest,
 )
+from rollout.gates.table import DEFAULT_GATES
 from rollout.kubelet import versions
 from rollout.kubelet.node import layout, packaged
 

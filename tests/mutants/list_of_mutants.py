@@ -130,6 +130,14 @@ MUTANTS = (
         ("tests/adapters/kubernetes/test_node_gates.py::test_a_gate_that_may_not_look_is_unknown",),
     ),
     Mutant(
+        "a-page-passes-on-a-node",
+        "rollout/app/node_gates.py",
+        'Verdict.UNKNOWN, f"{gate.kind} is not measured on a node"',
+        'Verdict.PASS, f"{gate.kind} is not measured on a node"',
+        "a node is confirmed by a gate that nothing measured",
+        ("tests/app/test_node_gates.py::test_a_gate_that_asks_others_is_unknown_on_a_node_and_never_passes",),
+    ),
+    Mutant(
         "unreachable-forgotten",
         "rollout/core/run/transitions.py",
         "    (S.UNKNOWN, ResolvedTrigger.GIVEN_UP): Move(S.UNREACHABLE, charge=_GONE, owed=True),\n",
@@ -1065,7 +1073,7 @@ MUTANTS = (
     ),
     Mutant(
         "absence-asked-once",
-        "rollout/app/metric_gates.py",
+        "rollout/gates/prometheus/asking.py",
         "                if found[0] is not Verdict.UNKNOWN or until - now() <= EVERY:\n",
         "                if True:\n",
         "one missed scrape halts and reverts a run",

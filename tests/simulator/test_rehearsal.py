@@ -18,7 +18,7 @@ from rollout.app.plan import build_plan
 from rollout.app.simulate import Forecast, most_at_once
 from rollout.cli.simulate import _names, simulate
 from rollout.core.model.calendar import ChangeCalendar, Freeze, Weekday, Window, joined
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import RevertScope
 from rollout.core.plans import plan_codec
@@ -26,6 +26,7 @@ from rollout.core.plans.estimate import total
 from rollout.core.run.state import NodeState
 from rollout.core.text.nodesets import expand
 from rollout.errors import InputError, Place
+from rollout.gates.prometheus.query import PrometheusQuery
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.rehearsal import PlanRehearsal
 from tests.core.presentation.journals import plan_of
@@ -97,7 +98,7 @@ def test_an_unreachable_node_is_pending_recovery(plan: Plan) -> None:
 
 
 def test_unreachable_gates_halt_it(plan: Plan) -> None:
-    gate = Gate(GateKind.PROMETHEUS, GateScope.WAVE, "pull errors")
+    gate = Gate(PrometheusQuery("up", at_least=1.0), GateScope.WAVE, "pull errors")
     found = rehearse(replace(plan, gates=(*plan.gates, gate)), "prometheus: unreachable at 2m")
     assert found.halt is not None
     assert (found.ending, found.halt.reference) == ("halted", "wave-gate-unknown")

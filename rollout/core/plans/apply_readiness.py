@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from rollout.core.model.freeze import NodeFreeze
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import CommandQuery, GateScope
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, FileChange, Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import FileState, ReceiptState
@@ -131,5 +131,5 @@ def _does(changed: Sequence[Change]) -> Iterator[str]:
 
 def _commands(plan: Plan) -> Iterator[str]:
     for gate in plan.gates:
-        if isinstance(gate.asks, CommandQuery):
-            yield f"  runs {_WHERE[gate.scope]}: {printable(shlex.join(gate.asks.words), 2000)}"
+        if gate.asks.program:
+            yield f"  runs {_WHERE[gate.scope]}: {printable(shlex.join(gate.asks.program), 2000)}"

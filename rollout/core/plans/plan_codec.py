@@ -11,12 +11,16 @@ import json
 import re
 from typing import Any
 
+from rollout.core.model.gates import Gate
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import digest as content_digest
+from rollout.core.plans import gate_codec
 from rollout.core.text import json_text
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
+
+json_text.has_form(Gate, gate_codec.FORM)
 
 VERSION = 9
 BEFORE = 8

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gate_kinds import known
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import (
     ChangeGroup,
     Consequence,
@@ -163,6 +166,15 @@ class LimitsPart:
     preflight: Share
 
 
+if TYPE_CHECKING:
+
+    class GateKind(StrEnum):
+        """The kinds that ``rollout.gates.table`` lists."""
+
+else:
+    GateKind = StrEnum("GateKind", [(kind, kind) for kind in known().queries])
+
+
 @dataclass(frozen=True, slots=True)
 class GatePart:
     name: str
@@ -277,7 +289,7 @@ def _limits(limits: Limits) -> LimitsPart:
 
 
 def _gate(gate: Gate) -> GatePart:
-    return GatePart(gate.name, gate.kind, gate.scope)
+    return GatePart(gate.name, GateKind(gate.kind), gate.scope)
 
 
 def _group(plan: Plan, group: ChangeGroup, names: list[str]) -> GroupPart:

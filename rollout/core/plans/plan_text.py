@@ -6,25 +6,12 @@ A long plan is shown without the lines of its diffs: each file then says how man
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import assert_never
 
-from rollout.core.health_gates import alerts, http, prometheus
 from rollout.core.model.areas import AreaKind, area_of, most_of
 from rollout.core.model.calendar import lines
-from rollout.core.model.gates import (
-    AgentCheck,
-    AlertQuery,
-    ApiCheck,
-    CommandQuery,
-    Gate,
-    GateScope,
-    HttpQuery,
-    NoQuery,
-    PrometheusQuery,
-)
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Budget, OnLateHarm, Scope
 from rollout.core.plans import estimate
@@ -48,24 +35,8 @@ def gates_text(gates: Iterable[Gate], scope: GateScope) -> str:
 
 def _gate(gate: Gate) -> str:
     """A gate with its arguments: a command runs on every node, or here."""
-    asked = " ".join(_asked(gate))
+    asked = " ".join(gate.asks.words())
     return f"{gate.name} ({asked})" if asked else gate.name
-
-
-def _asked(gate: Gate) -> Iterable[str]:
-    match gate.asks:
-        case PrometheusQuery() as query:
-            return prometheus.words(query)
-        case AlertQuery() as query:
-            return alerts.words(query)
-        case HttpQuery() as query:
-            return http.words(query)
-        case CommandQuery(words):
-            return (shlex.join(words),)
-        case AgentCheck() | ApiCheck() | NoQuery():
-            return ()
-        case _ as never:
-            assert_never(never)
 
 
 MOST_LINES = 90

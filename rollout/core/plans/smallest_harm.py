@@ -1,7 +1,6 @@
 """The smallest harm that each gate could see in a wave: on how many of its nodes at least.
 
-A gate that is asked of each node sees one node. So does a threshold for the samples of each node. A comparison of medians
-sees half of the nodes of a kind at least. Of a gate that asks for something else, such as a page, it is not known.
+A gate that is asked of each node sees one node. What a gate of a wave sees, its kind says; of most it is not known.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import NODES, Gate, GateScope, PrometheusQuery
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan, Wave
 from rollout.core.text.terminal import counted, printable
 
@@ -31,15 +30,7 @@ def smallest_harms(plan: Plan, wave: Wave) -> tuple[SmallestHarm, ...]:
 
 
 def _least(gate: Gate, fewest: int) -> int | None:
-    """``fewest``: the nodes of the wave's smallest kind. Each kind is compared with its own control group."""
-    if gate.scope is GateScope.NODE:
-        return 1
-    query = gate.asks
-    if not isinstance(query, PrometheusQuery) or NODES not in query.query:
-        return None
-    if query.at_most is not None or query.at_least is not None:
-        return 1
-    return (fewest + 1) // 2 if query.worse is not None else None
+    return 1 if gate.scope is GateScope.NODE else gate.asks.least_harmed(fewest)
 
 
 def harm_words(plan: Plan, wave: Wave) -> str:

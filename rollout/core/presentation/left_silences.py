@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.gates import AlertQuery, BackEnd, GateScope
+from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.run.events import Event, Resumed, SilencesLifted, WaveOpened
 from rollout.core.run.state import RunState
@@ -53,7 +53,7 @@ def _lengths(plan: Plan) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for gate in plan.gates:
         query = gate.asks
-        if isinstance(query, AlertQuery) and query.silence:
+        if query.silence:
             found[query.url] = max(query.silence, found.get(query.url, 0.0))
     return found
 
@@ -78,5 +78,5 @@ def left_silences_lines(left: Iterable[LeftSilence], run: str, now: float) -> It
         else:
             yield (
                 f"  alerts of wave {wave} may stay silenced until {until} at the latest: the controller ended while it set "
-                f"silences; {BackEnd.ALERTS} shows them with the comment `rollout {run}, wave {wave}`"
+                f"silences; Alertmanager shows them with the comment `rollout {run}, wave {wave}`"
             )

@@ -12,7 +12,7 @@ from rollout.core.model.inventory import Endpoints
 from rollout.core.reading import schema_words
 from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
-from rollout.core.reading.gate_schema import Url
+from rollout.core.reading.gate_keys import Url
 from rollout.core.reading.node_sources import NodesFrom
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Labels, Name, Registry

@@ -10,7 +10,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from rollout.core.model.gates import DEFAULT_GATES, ApiCheck, Gate, GateScope
+from rollout.core.model.gate_kinds import known
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     Budget,
@@ -29,14 +30,13 @@ from rollout.core.model.playbook import (
     WaveRule,
 )
 from rollout.core.reading import rendering
-from rollout.core.reading.gate_schema import NodeGate, WaveGate
+from rollout.core.reading.gate_keys import AnyGates
 from rollout.core.reading.playbook_schema import (
     Playbook,
     Shares,
     WrittenBudgets,
     WrittenCap,
     WrittenData,
-    WrittenGates,
     WrittenLimits,
     WrittenTemplates,
     WrittenWave,
@@ -90,10 +90,10 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if isinstance(said_waves, list) and len(waves) == len(said_waves):
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
-    if written.watch_for and not any(gate.scope is GateScope.WAVE or isinstance(gate.asks, ApiCheck) for gate in gates):
+    if written.watch_for and not any(gate.scope is GateScope.WAVE or gate.asks.asks_api for gate in gates):
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
-    if not any(isinstance(gate.asks, ApiCheck) for gate in gates):
+    if not any(gate.asks.asks_api for gate in gates):
         _check_data(written, root, mistakes)
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
@@ -246,17 +246,15 @@ def _caps(written: Sequence[WrittenCap], root: Item, mistakes: Mistakes) -> Iter
 # Gates.
 
 
-def _gates(written: WrittenGates, root: Item, mistakes: Mistakes) -> Iterator[Gate]:
-    if written.node is None:
-        yield from DEFAULT_GATES
-    taken = {gate.name for gate in DEFAULT_GATES} if written.node is None else set[str]()
-    said_gates: tuple[tuple[GateScope, Sequence[NodeGate | WaveGate]], ...]
-    said_gates = ((GateScope.NODE, written.node or []), (GateScope.WAVE, written.wave))
-    for scope, gates in said_gates:
+def _gates(written: AnyGates, root: Item, mistakes: Mistakes) -> Iterator[Gate]:
+    default = known().default if written.node is None else ()
+    yield from default
+    taken = {gate.name for gate in default}
+    for scope, gates in ((GateScope.NODE, written.node or []), (GateScope.WAVE, written.wave)):
         for at, said in enumerate(gates):
             gate = said.gate()
             if gate.name in taken:
-                hint = "give it a `name` of its own" if gate.command or scope is GateScope.WAVE else ""
+                hint = "give it a `name` of its own" if gate.asks.program or scope is GateScope.WAVE else ""
                 mistakes.add(
                     _at(root, "gates", scope.value, at), "duplicate-gate", f"duplicate gate `{gate.name}`", hint
                 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from rollout.core.model.gate_kinds import known
 from rollout.core.model.playbook import (
     DEFAULT_DRAIN,
     DEFAULT_PULLS,
@@ -23,7 +24,6 @@ from rollout.core.model.playbook import (
 )
 from rollout.core.reading.approval_schema import WrittenApprovals
 from rollout.core.reading.calendar_schema import WrittenCalendar
-from rollout.core.reading.gate_schema import BUILT_IN_GATES, NodeGate, WaveGate, node_gate, wave_gate
 from rollout.core.reading.schema_words import SETTINGS, OrDuration, OrName, OrWord, any_of, one_of
 from rollout.core.reading.validation import Written, wrong
 from rollout.core.reading.value_types import Duration, Name, Percent, Registry, ShareText, between, choice
@@ -166,12 +166,10 @@ class WrittenBudgets(Shares):
     causes: dict[Annotated[Cause, BeforeValidator(_cause)], Shares] = Field(default_factory=dict)
 
 
-NodeGateOrWord = Annotated[NodeGate, BeforeValidator(node_gate), OrWord(BUILT_IN_GATES)]
-
-
-class WrittenGates(Written):
-    node: Annotated[list[NodeGateOrWord], Field(min_length=1)] | None = None
-    wave: list[Annotated[WaveGate, BeforeValidator(wave_gate)]] = Field(default_factory=list)
+if TYPE_CHECKING:
+    from rollout.core.reading.gate_keys import AnyGates as WrittenGates
+else:
+    WrittenGates = known().written()
 
 
 class WrittenPulls(Written):

@@ -82,9 +82,19 @@ def decode(kind: Any, data: Json) -> Any:
     return converter(kind).decode(data, "")
 
 
+_OWN: dict[Any, Converter] = {}
+
+
+def has_form(kind: Any, own: Converter) -> None:
+    """A type that is not written as its fields, such as one with a field that may be of several kinds."""
+    _OWN[kind] = own
+
+
 @cache
 def converter(kind: Any) -> Converter:
     """The converter of a type, for both directions."""
+    if kind in _OWN:
+        return _OWN[kind]
     if kind is bytes:
         return Converter(_encode_bytes, _decode_bytes)
     if kind in (str, int, float, bool):

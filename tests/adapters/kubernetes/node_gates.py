@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rollout.app.backends import Backends
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Cluster
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Change, ChangeGroup, Plan, PlannedNode, Wave
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Disruption, Limits, RevertScope
 from rollout.core.model.report import Outcome, Report
@@ -15,6 +15,7 @@ from rollout.core.model.snapshot import Measurement
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.core.run.state import Verb
+from rollout.gates.api_checks.query import ApiCheck, ApiKind
 
 CHANGE = Change(
     (),
@@ -61,9 +62,9 @@ class Watch:
 class Asked:
     """One gate of one node."""
 
-    def __init__(self, kind: GateKind, node: str, cluster: Cluster, timeout: float = 10.0) -> None:
+    def __init__(self, kind: ApiKind, node: str, cluster: Cluster, timeout: float = 10.0) -> None:
         self.node, self.clock = node, Watch()
-        gate = Gate(kind, GateScope.NODE, kind.value, timeout=timeout)
+        gate = Gate(ApiCheck(kind), GateScope.NODE, kind, timeout=timeout)
         self.gates = NodeGates(plan(node, gate), self.clock, Backends(cluster=cluster, wait=self.clock.wait))
         self.baseline = ""
 

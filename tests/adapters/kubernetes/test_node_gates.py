@@ -8,19 +8,17 @@ from typing import Any
 import pytest
 
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.gates import GateKind
+from rollout.gates.api_checks.query import ApiKind
 from tests.adapters.kubernetes.apiserver import NOBODY
 from tests.adapters.kubernetes.bed import Bed, running, waiting
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
 
 pytestmark = pytest.mark.process
 
-READY, PODS, CONTAINERS, PULLS = (
-    GateKind.NODE_READY,
-    GateKind.PODS_KEPT,
-    GateKind.CONTAINERS_KEPT,
-    GateKind.IMAGE_PULLS,
-)
+READY: ApiKind = "nodeReady"
+PODS: ApiKind = "podsKept"
+CONTAINERS: ApiKind = "containersKept"
+PULLS: ApiKind = "imagePulls"
 REJECTED: dict[str, Any] = {
     "phase": "Failed",
     "reason": "OutOfpods",
@@ -29,7 +27,7 @@ REJECTED: dict[str, Any] = {
 }
 
 
-def asked(api: Bed, kind: GateKind) -> Asked:
+def asked(api: Bed, kind: ApiKind) -> Asked:
     return Asked(kind, api.node, api.cluster())
 
 
@@ -276,7 +274,7 @@ def test_a_new_pull_failure_is_a_failure(api: Bed, reason: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [READY, PODS, CONTAINERS, PULLS], ids=["ready", "pods", "containers", "pulls"])
-def test_without_a_baseline_nothing_is_passed(api: Bed, kind: GateKind) -> None:
+def test_without_a_baseline_nothing_is_passed(api: Bed, kind: ApiKind) -> None:
     api.has_node()
     api.has_lease()
     api.has_pod("web")
@@ -284,7 +282,7 @@ def test_without_a_baseline_nothing_is_passed(api: Bed, kind: GateKind) -> None:
 
 
 @pytest.mark.parametrize("kind", [READY, PODS, CONTAINERS, PULLS], ids=["ready", "pods", "containers", "pulls"])
-def test_a_gate_that_may_not_look_is_unknown(api: Bed, kind: GateKind) -> None:
+def test_a_gate_that_may_not_look_is_unknown(api: Bed, kind: ApiKind) -> None:
     api.has_node()
     verdict, evidence = Asked(kind, api.node, api.cluster(NOBODY)).now()
     assert verdict is UNKNOWN

@@ -18,7 +18,7 @@ from rollout.adapters.kubernetes.client import ApiClient
 from rollout.adapters.kubernetes.cluster import KubernetesCluster
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.app.node_gates import UntouchableError
-from rollout.core.model.gates import GateKind
+from rollout.gates.api_checks.query import ApiKind
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
 from tests.adapters.web import Reply, Seen, web
 
@@ -116,7 +116,7 @@ def test_a_lease_from_before_the_restart_passes_no_gate_however_new_it_looks(
     api: Api, cluster: KubernetesCluster
 ) -> None:
     """The clocks of controller and node are not compared: a renewTime in the year 2100 proves no more than any other."""
-    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    gate = Asked("nodeReady", "n1", cluster).before()
     api.renewed, api.lease_at = "2100-01-01T00:00:00.000000Z", 150
     assert gate.now()[0] is UNKNOWN
     gate.clock.at += 30
@@ -129,15 +129,15 @@ def test_a_lease_from_before_the_restart_passes_no_gate_however_new_it_looks(
 def test_a_node_with_a_wrong_clock_still_passes_by_its_renewals(
     api: Api, cluster: KubernetesCluster, renewed: str
 ) -> None:
-    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    gate = Asked("nodeReady", "n1", cluster).before()
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = renewed, 101
     assert gate.now()[0] is PASSED
 
 
-@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
+@pytest.mark.parametrize("kind", ["podsKept", "containersKept", "imagePulls"])
 def test_an_answer_that_is_not_a_list_of_pods_does_not_count_as_an_empty_list(
-    api: Api, cluster: KubernetesCluster, kind: GateKind
+    api: Api, cluster: KubernetesCluster, kind: ApiKind
 ) -> None:
     gate = Asked(kind, "n1", cluster).before()
     assert gate.now()[0] is PASSED
@@ -148,8 +148,8 @@ def test_an_answer_that_is_not_a_list_of_pods_does_not_count_as_an_empty_list(
         Asked(kind, "n1", cluster).before()
 
 
-@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
-def test_a_partial_list_does_not_count_as_the_whole_list(api: Api, cluster: KubernetesCluster, kind: GateKind) -> None:
+@pytest.mark.parametrize("kind", ["podsKept", "containersKept", "imagePulls"])
+def test_a_partial_list_does_not_count_as_the_whole_list(api: Api, cluster: KubernetesCluster, kind: ApiKind) -> None:
     gate = Asked(kind, "n1", cluster).before()
     api.more = "page 2"
     verdict, said = gate.now()
@@ -161,7 +161,7 @@ def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, clu
 
     A renewal never lowers a version.
     """
-    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    gate = Asked("nodeReady", "n1", cluster).before()
     api.renewed, api.lease_at = LATER, 150
     assert gate.now()[0] is UNKNOWN
     api.renewed, api.lease_at = EARLIER, 100
@@ -172,15 +172,15 @@ def test_an_older_lease_from_a_server_that_is_behind_is_no_renewal(api: Api, clu
 
 def test_ready_by_an_old_heartbeat_is_not_enough(api: Api, cluster: KubernetesCluster) -> None:
     """The node controller leaves Ready at True for 40 s after the kubelet's last status."""
-    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    gate = Asked("nodeReady", "n1", cluster).before()
     for _ in range(5):
         assert gate.now()[0] is UNKNOWN
         gate.clock.at += 10
 
 
-@pytest.mark.parametrize("kind", [GateKind.PODS_KEPT, GateKind.CONTAINERS_KEPT, GateKind.IMAGE_PULLS])
+@pytest.mark.parametrize("kind", ["podsKept", "containersKept", "imagePulls"])
 def test_pods_of_a_cache_that_is_behind_the_baseline_pass_no_gate(
-    api: Api, cluster: KubernetesCluster, kind: GateKind
+    api: Api, cluster: KubernetesCluster, kind: ApiKind
 ) -> None:
     """A restarted API server refills its cache. For a while it may return old pods."""
     gate = Asked(kind, "n1", cluster).before()
@@ -194,7 +194,7 @@ def test_pods_of_a_cache_that_is_behind_the_baseline_pass_no_gate(
 
 
 def test_a_version_that_is_not_a_number_is_not_compared(api: Api, cluster: KubernetesCluster) -> None:
-    gate = Asked(GateKind.PODS_KEPT, "n1", cluster).before()
+    gate = Asked("podsKept", "n1", cluster).before()
     api.pods_at = "opaque"
     assert gate.now()[0] is PASSED
 
@@ -207,7 +207,7 @@ def test_a_version_that_is_not_a_number_is_not_compared(api: Api, cluster: Kuber
 def test_errors_of_the_api_server_in_the_soak_pass_no_gate_and_fail_none(
     api: Api, cluster: KubernetesCluster, status: int, body: bytes
 ) -> None:
-    gate = Asked(GateKind.PODS_KEPT, "n1", cluster, timeout=1.2).before()
+    gate = Asked("podsKept", "n1", cluster, timeout=1.2).before()
     good = api.body
     api.status, api.body = status, body
     assert gate.now()[0] is UNKNOWN
@@ -220,7 +220,7 @@ def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
     api: Api, cluster: KubernetesCluster, ready: str
 ) -> None:
     """systemd reports the kubelet as running, and its healthz is ok. Only its Node shows the problem."""
-    gate = Asked(GateKind.NODE_READY, "n1", cluster).before()
+    gate = Asked("nodeReady", "n1", cluster).before()
     api.ready = ready
     assert gate.now()[0] is UNKNOWN
     gate.clock.at += 21.0  # the change's own window is 20 s
@@ -230,13 +230,13 @@ def test_a_kubelet_that_runs_and_is_not_ready_fails_after_its_versions_window(
 def test_a_node_that_was_not_ready_before_is_left_alone(api: Api, cluster: KubernetesCluster) -> None:
     api.ready = "False"
     with pytest.raises(UntouchableError) as left:
-        Asked(GateKind.NODE_READY, "n1", cluster).before()
+        Asked("nodeReady", "n1", cluster).before()
     assert left.value.reference == "not-ready-before"
 
 
 def test_a_hanging_request_for_one_node_delays_no_other_node(api: Api, cluster: KubernetesCluster) -> None:
-    others = [Asked(GateKind.PODS_KEPT, f"n{at}", cluster).before() for at in range(1, 9)]
-    hung = [Asked(GateKind.PODS_KEPT, f"hung{at}", cluster, timeout=3600.0) for at in range(64)]
+    others = [Asked("podsKept", f"n{at}", cluster).before() for at in range(1, 9)]
+    hung = [Asked("podsKept", f"hung{at}", cluster, timeout=3600.0) for at in range(64)]
     api.hung = frozenset(gate.node for gate in hung)
     with ThreadPoolExecutor(64) as pool:
         waiting = [pool.submit(_baseline, gate) for gate in hung]

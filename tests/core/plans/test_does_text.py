@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.app.plan import build_plan
-from rollout.core.model.gates import Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.apply_readiness import does_lines
+from rollout.gates.command.query import CommandQuery
 from tests.kubelet.nodes import CONFIG, CRI_DOCKER_DROP_IN, IMAGE_PULLS, POLICY, inventory, mixed
 
 
@@ -31,8 +32,8 @@ def test_every_file_and_unit_once_with_how_many_nodes_have_it() -> None:
 
 def test_commands_of_gates_run_on_nodes_and_are_shown() -> None:
     gates = (
-        Gate(GateKind.COMMAND, GateScope.NODE, "look", ("sh", "-c", "test -e /x y")),
-        Gate(GateKind.COMMAND, GateScope.WAVE, "ask", ("ask-around", "\x1b[2Jall")),
+        Gate(CommandQuery(("sh", "-c", "test -e /x y")), GateScope.NODE, "look"),
+        Gate(CommandQuery(("ask-around", "\x1b[2Jall")), GateScope.WAVE, "ask"),
     )
     lines = does_lines(replace(small(), gates=gates))
     assert lines[-2:] == ("  runs on each node: sh -c 'test -e /x y'", "  runs here, for each wave: ask-around 'all'")

@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.plan import build_plan
-from rollout.core.model.gates import AlertQuery, Gate, GateKind, GateScope, HttpQuery, PrometheusQuery, Worse
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import ExcludedNode, Plan, Standing
 from rollout.core.model.playbook import Budget, Cause, Limits, RevertTimes, Scope, Share, SoakData
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.change_text import kinds
 from rollout.core.plans.plan_json import plan_json
 from rollout.core.plans.plan_text import folded_left, gates_text, plan_text
+from rollout.gates.agent_checks.query import AgentCheck
+from rollout.gates.alertmanager.query import AlertQuery
+from rollout.gates.command.query import CommandQuery
+from rollout.gates.page.query import HttpQuery
+from rollout.gates.prometheus.query import PrometheusQuery, Worse
 from tests.documents import as_printed
 from tests.kubelet.nodes import IMAGE_PULLS, POLICY, fleet, inventory, kubeadm, mixed, settings
 
@@ -310,11 +315,11 @@ def test_a_wave_shows_the_data_that_its_soak_waits_for(data: SoakData, said: str
 def test_gates_show_what_they_will_ask() -> None:
     query = PrometheusQuery("sum(rate(errors[5m]))", "https://p.example.net", at_most=5.0, worse=Worse.HIGHER)
     gates = (
-        Gate(GateKind.UNIT, GateScope.NODE, "unit"),
-        Gate(GateKind.COMMAND, GateScope.NODE, "pulls", ("check", "a b")),
-        Gate(GateKind.PROMETHEUS, GateScope.WAVE, "errors", prometheus=query),
-        Gate(GateKind.ALERTMANAGER, GateScope.WAVE, "alerts", alertmanager=AlertQuery(('severity="critical"',))),
-        Gate(GateKind.HTTP, GateScope.WAVE, "page", http=HttpQuery("https://x.example.net/")),
+        Gate(AgentCheck("unit"), GateScope.NODE, "unit"),
+        Gate(CommandQuery(("check", "a b")), GateScope.NODE, "pulls"),
+        Gate(query, GateScope.WAVE, "errors"),
+        Gate(AlertQuery(('severity="critical"',)), GateScope.WAVE, "alerts"),
+        Gate(HttpQuery("https://x.example.net/"), GateScope.WAVE, "page"),
     )
     assert gates_text(gates, GateScope.NODE) == "unit, pulls (check 'a b')"
     assert gates_text(gates, GateScope.WAVE) == (

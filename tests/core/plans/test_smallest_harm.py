@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.health_gates.comparison import SampleGroup, compare
-from rollout.core.model.gates import Gate, GateKind, GateScope, PrometheusQuery, Worse
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.plan import Plan
 from rollout.core.model.verdict import Verdict
 from rollout.core.plans.smallest_harm import SmallestHarm, harm_words, smallest_harms
+from rollout.gates.agent_checks.query import AgentCheck
+from rollout.gates.prometheus.comparison import SampleGroup, compare
+from rollout.gates.prometheus.query import PrometheusQuery, Worse
 from rollout.simulator.draw import dice_of, drawn_plan
 
 COMPARED = PrometheusQuery('latency{node=~"$nodes"}', worse=Worse.HIGHER)
@@ -27,7 +29,7 @@ def plan_of(nodes: int, *gates: Gate) -> Plan:
 
 
 def of(query: PrometheusQuery) -> Gate:
-    return Gate(GateKind.PROMETHEUS, GateScope.WAVE, "latency", prometheus=query)
+    return Gate(query, GateScope.WAVE, "latency")
 
 
 @pytest.mark.parametrize("nodes", range(1, 9))
@@ -45,7 +47,7 @@ def test_a_comparison_of_medians_sees_as_many_harmed_nodes_as_it_says_and_not_fe
 
 
 def test_each_gate_has_its_own_smallest_harm() -> None:
-    unit = Gate(GateKind.UNIT, GateScope.NODE, "unit")
+    unit = Gate(AgentCheck("unit"), GateScope.NODE, "unit")
     bound = replace(of(replace(COMPARED, at_most=2.0)), name="bound")
     whole = replace(of(PrometheusQuery("errors", at_most=0.0)), name="whole")
     plan = plan_of(4, unit, of(COMPARED), bound, whole)

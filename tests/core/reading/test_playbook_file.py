@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollout.core.model.gates import DEFAULT_GATES, Gate, GateKind, GateScope
+from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_DRAIN,
@@ -33,6 +33,9 @@ from rollout.core.model.playbook import (
 from rollout.core.model.settings import IfUnsupported, Setting
 from rollout.core.reading.playbook_file import DEFAULT_WAVES, load_playbook
 from rollout.errors import InputError
+from rollout.gates.agent_checks.query import AgentCheck
+from rollout.gates.command.query import CommandQuery
+from rollout.gates.table import DEFAULT_GATES
 from tests.places import ROOT
 from tests.sampling import examples
 
@@ -115,9 +118,9 @@ keep: 1
     )
     assert policy.limits == Limits(Share(count=2), None, 7, 0.5, Share(percent=1.0))
     assert policy.gates == (
-        Gate(GateKind.HEALTHZ, GateScope.NODE, "healthz"),
-        Gate(GateKind.COMMAND, GateScope.NODE, "check", ("/usr/bin/check", "--fast"), 20.0),
-        Gate(GateKind.COMMAND, GateScope.WAVE, "graphs", ("sh", "-c", "curl …"), 10.0),
+        Gate(AgentCheck("healthz"), GateScope.NODE, "healthz"),
+        Gate(CommandQuery(("/usr/bin/check", "--fast")), GateScope.NODE, "check", 20.0),
+        Gate(CommandQuery(("sh", "-c", "curl …")), GateScope.WAVE, "graphs", 10.0),
     )
     assert (policy.on_failure, policy.soak, policy.passes, policy.guard, policy.keep) == (
         RevertScope.RUN,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.model.gates import DEFAULT_GATES
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.playbook import DEFAULT_BUDGETS, Limits, Policy, RevertScope, Templates
 from rollout.core.model.settings import Setting, Value
 from rollout.core.reading.precedence import parse_override, settings_of
 from rollout.errors import UsageError
+from rollout.gates.table import DEFAULT_GATES
 
 
 def said(source: str, **values: Value) -> dict[str, Setting]:

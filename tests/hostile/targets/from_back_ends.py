@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from rollout.adapters.alertmanager import Alertmanager
 from rollout.adapters.endpoints import HttpEndpoint
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal
 from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
 from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
 from rollout.adapters.kubernetes.pods import over, placed_pod
-from rollout.adapters.prometheus import Prometheus
 from rollout.adapters.regions import messages
-from rollout.app.ports import Silence
 from rollout.app.ports import Target as Target_
-from rollout.core.health_gates.alerts import judge_alerts
-from rollout.core.health_gates.http import Page, judge_page
-from rollout.core.health_gates.prometheus import judge_samples
-from rollout.core.model.gates import HttpQuery, PrometheusQuery
 from rollout.core.model.live import LiveNode
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.reading.found_nodes import nodes_from_api
 from rollout.core.reading.node_sources import FromKubernetes
-from rollout.kubelet.health_gates.expectations import shown_as_planned
+from rollout.gates.alertmanager.asking import Silence
+from rollout.gates.alertmanager.client import Alertmanager
+from rollout.gates.alertmanager.query import judge_alerts
+from rollout.gates.page.query import HttpQuery, Page, judge_page
+from rollout.gates.prometheus.client import Prometheus
+from rollout.gates.prometheus.judging import judge_samples
+from rollout.gates.prometheus.query import PrometheusQuery
+from rollout.kubelet.node.shown_config import shown_as_planned
 from tests.app.test_node_worker import CHANGE
 from tests.hostile.property import CANARY, Target
 

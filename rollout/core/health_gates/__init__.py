@@ -1,1 +1,0 @@
-"""Gates that look beyond a node: their needs, thresholds, control groups and patterns of names."""

@@ -1,0 +1,86 @@
+"""Which back ends a run needs, and whether their addresses are known. Checked before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.gate_kinds import known
+from rollout.core.model.gates import Gate
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.plan import Plan
+from rollout.errors import Problem
+
+
+class PodNeeds(StrEnum):
+    """What the API server is asked about pods, apart from gates. COUNTED: right before a change, as when planning."""
+
+    NOT_ASKED = "not asked"
+    COUNTED = "counted"
+    DRAINED = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Everything that a run asks of back ends. ``pulls``: a soak counts the image pulls of kubelets."""
+
+    gates: tuple[Gate, ...] = ()
+    pods: PodNeeds = PodNeeds.NOT_ASKED
+    pulls: bool = False
+
+
+def needs_of(plan: Plan | None) -> Needs:
+    """``None``: a rollback, which asks no back end."""
+    if plan is None:
+        return Needs()
+    pulls = any(wave.data is not None and wave.data.pulls for wave in plan.waves)
+    if any(node.drain for node in plan.nodes.values()):
+        return Needs(plan.gates, PodNeeds.DRAINED, pulls)
+    counted = any(node.less_room for node in plan.nodes.values())
+    return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED, pulls)
+
+
+def needs_cluster(gates: Iterable[Gate]) -> bool:
+    """Whether one of the gates asks the API server."""
+    return any(gate.asks.asks_api for gate in gates)
+
+
+def needs_http(gates: Iterable[Gate]) -> bool:
+    """Whether one of the gates asks a server by a URL."""
+    return any(gate.asks.asks_http for gate in gates)
+
+
+_KUBECONFIG = "use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory"
+
+
+def unnamed(needs: Needs, endpoints: Endpoints, cluster: str) -> tuple[Problem, ...]:
+    """One problem for each kind of back end that is needed but not set."""
+    lacking = [(gate.name, gate.asks.back_end) for gate in needs.gates if gate.asks.lacks_back_end(endpoints)]
+    kinds = dict.fromkeys(query.back_end for query in known().queries.values())
+    found = {what: names for what in kinds if (names := [name for name, lacks in lacking if lacks == what])}
+    problems = tuple(
+        Problem(
+            f"no-{what.lower()}",
+            f"the gate{'s' * (len(names) > 1)} {', '.join(names)} need{'s' * (len(names) == 1)} {article} {what}, and the "
+            f"inventory of {cluster} names none",
+            hint=_hint(what),
+        )
+        for what, names in found.items()
+        for article in ("an" if what[0] == "A" else "a",)
+    )
+    if problems or endpoints.kubeconfig or (needs.pods is PodNeeds.NOT_ASKED and not needs.pulls):
+        return problems
+    what = (
+        "image pulls are to be counted"
+        if needs.pods is PodNeeds.NOT_ASKED
+        else "pods on nodes are to be drained or counted"
+    )
+    message = f"{what}, which needs a kubeconfig, and the inventory of {cluster} names none"
+    return (Problem("no-kubeconfig", message, hint=_KUBECONFIG),)
+
+
+def _hint(what: str) -> str:
+    if what == "kubeconfig":
+        return _KUBECONFIG
+    return f"set `endpoints: {{{what.lower()}: URL}}` in the inventory, or `url` in the gate"

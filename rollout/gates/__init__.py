@@ -1,0 +1,1 @@
+"""The kinds of gates, one package each, and their table."""

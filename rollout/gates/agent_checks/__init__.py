@@ -1,0 +1,1 @@
+"""What the agent measures on each node, in one measurement."""

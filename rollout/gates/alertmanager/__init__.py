@@ -1,0 +1,1 @@
+"""No alert starts to fire; silences for the nodes of a wave."""

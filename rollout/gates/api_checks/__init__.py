@@ -1,0 +1,1 @@
+"""What the API server reports about each node, in one look."""

@@ -1,0 +1,1 @@
+"""Samples of Prometheus within thresholds, or changed nodes compared with others."""

@@ -1,0 +1,36 @@
+"""The healthz port of a node's kubelet, from the node's snapshot: no plan is needed.
+
+It is only used for requests: a wrong port does not answer, which proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rollout.core.model.snapshot import Snapshot
+from rollout.kubelet.node import arguments
+
+DEFAULT_HEALTHZ_PORT = 10248
+_FLAG = "--healthz-port"
+_FIELD = re.compile(rb"""^\s*,?\s*["']?healthzPort["']?\s*:\s*([0-9]{1,5})\b""", re.MULTILINE)
+
+
+def healthz_port(snapshot: Snapshot) -> int:
+    """The flag, which overrides files; else the last file that sets it, as drop-ins come after the file; else 10248."""
+    process = snapshot.measurement.process
+    words = process.command_line[1:] if process else ()
+    said = _given(words, _FLAG)
+    if said.isdecimal():
+        return int(said)
+    folder, main = _given(words, "--config-dir"), _given(words, "--config")
+    paths = [main, *sorted(path for path in snapshot.files if folder and path.startswith(folder.rstrip("/") + "/"))]
+    contents = (state.content for path in paths if (state := snapshot.files.get(path)) and state.content)
+    fields = [found[-1] for content in contents if (found := _FIELD.findall(content))]
+    return int(fields[-1]) if fields else DEFAULT_HEALTHZ_PORT
+
+
+def _given(words: Sequence[str], flag: str) -> str:
+    """``""``: the flag is not given."""
+    found = arguments.last(words, flag)
+    return found.value if found else ""

@@ -1,0 +1,83 @@
+"""Back ends that gates need but that are not set are reported before any change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rollout.core.model.gates import Gate, GateScope
+from rollout.core.model.inventory import Endpoints
+from rollout.core.model.plan import LessRoom, PlannedDrain
+from rollout.core.model.playbook import SoakData
+from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_of, unnamed
+from rollout.gates.alertmanager.query import AlertQuery
+from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.prometheus.query import PrometheusQuery
+from rollout.gates.table import DEFAULT_GATES
+from tests.core.presentation.journals import plan_of
+
+READY = Gate(ApiCheck("nodeReady"), GateScope.NODE, "nodeReady")
+PODS = Gate(ApiCheck("podsKept"), GateScope.NODE, "podsKept")
+ERRORS = Gate(PrometheusQuery("up", at_least=1), GateScope.WAVE, "errors")
+ALERTS = Gate(AlertQuery(()), GateScope.WAVE, "alerts")
+OWN = Gate(PrometheusQuery("up", "http://p", at_least=1), GateScope.WAVE, "own")
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (DEFAULT_GATES, []),
+        ((OWN,), []),
+        ((READY,), ["the gate nodeReady needs a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((READY, PODS), ["the gates nodeReady, podsKept need a kubeconfig, and the inventory of rno names none (use --kubeconfig FILE, or set `endpoints: {kubeconfig: FILE}` in the inventory) [no-kubeconfig]"]),
+        ((ERRORS, OWN, ALERTS), [
+            "the gate errors needs a Prometheus, and the inventory of rno names none (set `endpoints: {prometheus: URL}` in the inventory, or `url` in the gate) [no-prometheus]",
+            "the gate alerts needs an Alertmanager, and the inventory of rno names none (set `endpoints: {alertmanager: URL}` in the inventory, or `url` in the gate) [no-alertmanager]",
+        ]),
+    ],
+)  # fmt: skip
+def test_each_kind_is_reported_once(gates: tuple[Gate, ...], said: list[str]) -> None:
+    assert [str(problem) for problem in unnamed(Needs(gates), Endpoints(), "rno")] == said
+
+
+def test_a_back_end_that_is_set_is_no_problem() -> None:
+    assert (
+        unnamed(Needs((READY, ERRORS, ALERTS), PodNeeds.DRAINED), Endpoints("k", "", "http://p", "http://a"), "rno")
+        == ()
+    )
+
+
+def test_only_some_gates_need_the_api_server() -> None:
+    assert needs_cluster((ERRORS, READY))
+    assert not needs_cluster(DEFAULT_GATES)
+
+
+@pytest.mark.parametrize("pods", [PodNeeds.COUNTED, PodNeeds.DRAINED])
+def test_pods_are_asked_for_from_the_api_server(pods: PodNeeds) -> None:
+    (problem,) = unnamed(Needs((), pods), Endpoints(), "rno")
+    assert problem.reference == "no-kubeconfig"
+    assert "pods on nodes are to be drained or counted" in problem.message
+    assert unnamed(Needs((), pods), Endpoints("k"), "rno") == ()
+    (told,) = unnamed(Needs((READY,), pods), Endpoints(), "rno")
+    assert "the gate nodeReady" in told.message, "once is enough"
+
+
+def test_what_a_plan_needs_is_known_from_its_nodes() -> None:
+    plan = plan_of(2, 2)
+    name, node = next(iter(plan.nodes.items()))
+    less, drain = LessRoom(20, None, 500, 0, 0), PlannedDrain(3, "prod/api", 30.0, "30 s of grace", 20)
+    counted = replace(plan, nodes={**plan.nodes, name: replace(node, less_room=less)})
+    drained = replace(plan, nodes={**counted.nodes, name: replace(node, less_room=less, drain=drain)})
+    assert needs_of(plan) == Needs(plan.gates)
+    assert needs_of(counted) == Needs(plan.gates, PodNeeds.COUNTED)
+    assert needs_of(drained) == Needs(plan.gates, PodNeeds.DRAINED)
+    assert needs_of(None) == Needs()
+    pulling = replace(plan, waves=(replace(plan.waves[0], data=SoakData(pulls=1)), *plan.waves[1:]))
+    assert needs_of(pulling) == Needs(plan.gates, pulls=True)
+
+
+def test_counting_pulls_needs_a_kubeconfig() -> None:
+    (problem,) = unnamed(Needs(pulls=True), Endpoints(), "rno")
+    assert "image pulls are to be counted, which needs a kubeconfig" in str(problem)
+    assert unnamed(Needs(pulls=True), Endpoints("k"), "rno") == ()
