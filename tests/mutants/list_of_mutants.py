@@ -1250,7 +1250,7 @@ MUTANTS = (
         "rollout/agent/staging.sh",
         '  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))\n',
         "",
-        "a refused apply leaves a timer without its program, whose service fails for ever",
+        "a refused apply leaves a timer without the program of its service, and the service fails for ever",
         ("tests/agent/test_guard_proof.py::test_a_guard_whose_time_was_too_short_to_arm_it_leaves_nothing",),
     ),
     Mutant(
