@@ -9,6 +9,7 @@ CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 LOST = "tests/agent/test_lost_writes.py"
+SECOND = "tests/agent/test_second_chances.py"
 PROOF = "tests/core/presentation/test_proof.py"
 ROLLBACKS = "tests/cli/test_rollback_model.py"
 MODEL_OF_ROLLBACKS = f"{ROLLBACKS}::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
@@ -1277,9 +1278,6 @@ MUTANTS = (
         '  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock\n',
         "",
         "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
-        (
-            "tests/agent/test_second_chances.py::"
-            "test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",
-        ),
+        (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),
     ),
 )
