@@ -175,7 +175,9 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
-  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
+  case $shown in *ActiveState=active* | *ActiveState=activating*) return ;; esac
+  start_strings --no-block
+  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`

@@ -55,19 +55,19 @@ near() { # N: the path, without its ending, of the loaded file's copies if they 
   near=$near/.rollout-$tx.$1
 }
 
-unstage() { # remove the copies that are outside the transaction's folder, or were tried there
-  nears='' n=1
+unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
+  nears='' n=1 stays=0
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
       nears="$nears $R$near.new $R$near.old $R$near.try $R$near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
-      [ ! -d "$tried" ] || rmdir "$tried" || : # of a `try` that was killed
+      [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
     fi
     n=$((n + 1))
   done
   # shellcheck disable=SC2086 # a list of paths
-  drop $nears
+  drop $nears && [ "$stays" = 0 ]
 }
 
 flush_near() { # make the removal durable: else a power cut restores copies that no record names

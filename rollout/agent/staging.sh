@@ -28,17 +28,18 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 }
 
 abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
-  # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever
+  # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever. Names that could not be
+  # removed keep their record
   clock
-  kept_until=$until stopped=1
+  kept_until=$until stopped=1 unstaged=1
   [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))
   withdraw_receipt
   if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
-  unstage
+  unstage || unstaged=0
   remove_all_made
   flush_near
   times=$(cat "$T/times" 2>/dev/null)
-  [ "$stopped" = 0 ] || rm -rf "$T"
+  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"
   keep_times "$times"
   until=$kept_until
 }

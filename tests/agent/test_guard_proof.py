@@ -276,3 +276,21 @@ def test_a_timer_that_may_not_have_stopped_keeps_its_program(node: Node) -> None
     assert node.at(f"/run/standin/{TIMER}").exists()
     assert node.trigger("guard") == 0
     assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+
+
+def test_a_name_of_ours_that_cannot_be_removed_is_reported_and_a_later_cleanup_removes_it(node: Node) -> None:
+    """In a folder that may only be added to (``chattr +a``), a name can be made, and neither renamed nor removed."""
+    for name, answers in (("rm", "removes"), ("rmdir", "removes"), ("mv", "renames")):
+        tool = node.bin / name
+        tool.write_text(
+            f'#!/bin/sh\ncase "$*" in */var/lib/kubelet/.rollout-*) echo "nobody {answers} it" >&2; exit 1 ;; esac\n'
+            f'exec /usr/bin/{name} "$@"\n'
+        )
+        tool.chmod(0o755)
+    assert node.apply().outcome is Outcome.REFUSED
+    assert (node.strays(), node.files()) == (["var/lib/kubelet/.rollout-t1.1.try"], OLD)
+    assert node.cleanup().leftovers == ("/var/lib/kubelet/.rollout-t1.1.try",)
+    for name in ("rm", "rmdir", "mv"):
+        (node.bin / name).unlink()
+    assert node.cleanup().leftovers == ()
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)

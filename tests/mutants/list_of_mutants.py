@@ -9,6 +9,7 @@ CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 LOST = "tests/agent/test_lost_writes.py"
+SECOND = "tests/agent/test_second_chances.py"
 PROOF = "tests/core/presentation/test_proof.py"
 ROLLBACKS = "tests/cli/test_rollback_model.py"
 MODEL_OF_ROLLBACKS = f"{ROLLBACKS}::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
@@ -1256,7 +1257,7 @@ MUTANTS = (
     Mutant(
         "a-timer-without-its-program",
         "rollout/agent/staging.sh",
-        '  [ "$stopped" = 0 ] || rm -rf "$T"\n',
+        '  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"\n',
         '  rm -rf "$T"\n',
         "a timer that systemctl did not stop in time fails for ever",
         ("tests/agent/test_guard_proof.py::test_a_timer_that_may_not_have_stopped_keeps_its_program",),
@@ -1268,5 +1269,23 @@ MUTANTS = (
         "      :\n",
         "a revert gives a file the bytes that others wrote through its other name",
         ("tests/agent/test_links.py::test_so_does_every_other_revert",),
+    ),
+    Mutant(
+        "names-without-a-record",
+        "rollout/agent/staging.sh",
+        "  unstage || unstaged=0\n",
+        "  unstage\n",
+        "a name of ours that a refused apply could not remove is neither reported nor ever removed",
+        (
+            "tests/agent/test_guard_proof.py::test_a_name_of_ours_that_cannot_be_removed_is_reported_and_a_later_cleanup_removes_it",
+        ),
+    ),
+    Mutant(
+        "a-timer-for-what-has-ended",
+        "rollout/agent/guard.sh",
+        '  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock\n',
+        "",
+        "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
+        (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),
     ),
 )
