@@ -1232,9 +1232,19 @@ MUTANTS = (
     Mutant(
         "canary-not-approved-counts",
         "rollout/core/run/drains.py",
-        "postponed.skipped_without_baseline, has_left, was_not_approved)",
-        "postponed.skipped_without_baseline, has_left)",
+        "postponed.skipped_without_baseline, has_left, was_not_approved, was_frozen,",
+        "postponed.skipped_without_baseline, has_left, was_frozen,",
         "what another journal rolled back after its canary is applied to the fleet without a canary",
         ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
+    ),
+    Mutant(
+        "frozen-canary-counts",
+        "rollout/core/run/drains.py",
+        "has_left, was_not_approved, was_frozen,",
+        "has_left, was_not_approved,",
+        "a freeze of minutes during the canary's apply skips the only test of the change: the fleet gets it without a canary",
+        (
+            "tests/core/run/test_frozen_nodes.py::test_a_frozen_canary_has_shown_nothing_and_a_resume_after_the_unfreeze_changes_it_first",
+        ),
     ),
 )

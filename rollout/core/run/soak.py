@@ -188,6 +188,8 @@ def _why_alone(record: NodeRecord) -> str:
         return "not drained"
     if drains.was_not_approved(record):
         return "approvals used up"
+    if drains.was_frozen(record):
+        return "frozen"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 
 
