@@ -1247,4 +1247,14 @@ MUTANTS = (
             "tests/core/run/test_frozen_nodes.py::test_a_frozen_canary_has_shown_nothing_and_a_resume_after_the_unfreeze_changes_it_first",
         ),
     ),
+    Mutant(
+        "canary-without-receipt-counts",
+        "rollout/core/run/drains.py",
+        "    return was_reverted_by_others(record) or has_lost_its_receipt(record)\n",
+        "    return was_reverted_by_others(record)\n",
+        "the fleet is changed although nothing proves any more that a canary has the change",
+        (
+            "tests/core/run/test_reverted_by_others.py::test_canaries_without_the_receipt_of_their_change_prove_nothing_any_more",
+        ),
+    ),
 )

@@ -52,7 +52,7 @@ def test_a_frozen_canary_has_shown_nothing_and_a_resume_after_the_unfreeze_chang
     end = game.go_on()
     assert end.ending is Ending.DONE
     assert {record.state for record in end.nodes.values()} == {NodeState.CONFIRMED}
-    assert [ask.node for ask in game.asked if ask.verb is Verb.APPLY][0] == "a-1"
+    assert next(ask.node for ask in game.asked if ask.verb is Verb.APPLY) == "a-1"
     assert game.replay() == end
 
 
