@@ -18,10 +18,10 @@ from rollout.core.run.events import (
     Trigger,
 )
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
 from rollout.core.text.terminal import seconds_text
 from tests.orders import make_order
-from tests.plays import Play
+from tests.plays import Play, confirmed_before
 
 WAVES = (("canary", lambda name: name.endswith("-1")), ("rest", lambda _: True))
 
@@ -84,6 +84,26 @@ def test_only_nodes_that_accepted_the_claim_count_as_claimed() -> None:
         progress.on_event(event, before, after)
         before = after
     assert "claimed 118 nodes of test as r1, token 1; 2 not claimed" in out.getvalue().splitlines()
+
+
+def test_a_repeated_rollback_claims_and_reverts_only_what_is_left() -> None:
+    """``recover`` of one node out of four is no failure to claim the other three, and it reverts one."""
+    game = confirmed_before(make_order({"a": 4}, goal=Goal.REVERT, limits=Limits(pace=30.0)))
+    game.cut_off("a-4")
+    assert game.run().nodes["a-4"].owed
+    game.reconnect("a-4")
+    game.resume()
+    begun, before = len(game.journal), game.state
+    out = io.StringIO()
+    progress = PlainProgress(out)
+    assert game.go_on().ending is Ending.DONE
+    for event in game.journal[begun:]:
+        after, _ = step(before, event)
+        progress.on_event(event, before, after)
+        before = after
+    lines = out.getvalue().splitlines()
+    assert "claimed 1 node of test as r1, token 2" in lines
+    assert "reverting 1 node, 30 a second" in lines
 
 
 def test_the_rehearsal_is_reported_once() -> None:

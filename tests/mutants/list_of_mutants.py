@@ -1241,12 +1241,13 @@ MUTANTS = (
     Mutant(
         "canary-not-approved-counts",
         "rollout/core/run/drains.py",
-        "postponed.skipped_without_baseline, has_left, was_not_approved)",
-        "postponed.skipped_without_baseline, has_left)",
+        "postponed.skipped_without_baseline, has_left, was_not_approved, was_frozen,",
+        "postponed.skipped_without_baseline, has_left, was_frozen,",
         "what another journal rolled back after its canary is applied to the fleet without a canary",
         ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
     ),
     Mutant(
+<<<<<<< HEAD
         "no-time-to-abandon",
         "rollout/agent/staging.sh",
         '  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))\n',
@@ -1287,5 +1288,25 @@ MUTANTS = (
         "",
         "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
         (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),
+=======
+        "frozen-canary-counts",
+        "rollout/core/run/drains.py",
+        "has_left, was_not_approved, was_frozen,",
+        "has_left, was_not_approved,",
+        "a freeze of minutes during the canary's apply skips the only test of the change: the fleet gets it without a canary",
+        (
+            "tests/core/run/test_frozen_nodes.py::test_a_frozen_canary_has_shown_nothing_and_a_resume_after_the_unfreeze_changes_it_first",
+        ),
+    ),
+    Mutant(
+        "canary-without-receipt-counts",
+        "rollout/core/run/drains.py",
+        "    return was_reverted_by_others(record) or has_lost_its_receipt(record)\n",
+        "    return was_reverted_by_others(record)\n",
+        "the fleet is changed although nothing proves any more that a canary has the change",
+        (
+            "tests/core/run/test_reverted_by_others.py::test_canaries_without_the_receipt_of_their_change_prove_nothing_any_more",
+        ),
+>>>>>>> b2/b2
     ),
 )

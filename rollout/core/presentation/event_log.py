@@ -26,7 +26,7 @@ from rollout.core.run.events import (
     WaveJudged,
     WaveOpened,
 )
-from rollout.core.run.facts import IN_MOTION
+from rollout.core.run.facts import AT_REST, IN_MOTION
 from rollout.core.run.moving import GRACE
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb, WaveOrder
 from rollout.core.text.message_folding import folded, for_all
@@ -66,12 +66,15 @@ class EventLog:
     slow: set[str] = field(default_factory=set)
     judged: set[int] = field(default_factory=set)
     rehearsed: bool = False
+    to_claim: frozenset[str] | None = None
     claimed: set[str] = field(default_factory=set)
     waited_for: tuple[str, ...] = ()
     waiting_since: float = 0.0
 
     def lines(self, event: Event, before: RunState, after: RunState) -> Iterator[LogLine]:
         """What is to be told of ``event``, which turned ``before`` into ``after``. In the order of the journal."""
+        if self.to_claim is None or isinstance(event, Resumed):
+            self.to_claim = _with_work(after if isinstance(event, Resumed) else before)
         if isinstance(event, Answered) and event.verb is Verb.READ and before.phase is Phase.OPENING:
             is_claimed = event.trigger not in _NO_CLAIM or event.reference == USED
             (self.claimed.add if is_claimed else self.claimed.discard)(event.node)
@@ -170,9 +173,8 @@ class EventLog:
         if before.phase is Phase.OPENING:
             self.wave_began = after.now
         if before.phase is Phase.OPENING and not _is_turned_away(after):
-            others = (
-                f"; {len(after.nodes) - len(self.claimed)} not claimed" if len(self.claimed) < len(after.nodes) else ""
-            )
+            missing = len((self.to_claim or frozenset()) - self.claimed)
+            others = f"; {missing} not claimed" if missing else ""
             yield LogLine(
                 f"claimed {counted(len(self.claimed), 'node')} of {order.cluster} as {order.run}, token {after.counter}{others}"
             )
@@ -195,8 +197,8 @@ class EventLog:
             yield LogLine(f"wave {wave.name} ({counted(len(wave.nodes), 'node')}) begins")
         if after.halt is not None and before.halt is None:
             yield LogLine(f"halting: {printable(after.halt.message, 400)} [{after.halt.reference}]", Tone.BAD)
-        if after.phase is Phase.HALTING and order.goal is Goal.REVERT:
-            yield LogLine(f"reverting {counted(len(after.nodes), 'node')}, {order.limits.pace:g} a second")
+        if after.phase is Phase.HALTING and order.goal is Goal.REVERT and (going := _with_work(after)):
+            yield LogLine(f"reverting {counted(len(going), 'node')}, {order.limits.pace:g} a second")
         if after.phase is Phase.CLOSING:
             yield from self._with_others(after)
             yield LogLine("cleaning up on every node")
@@ -209,6 +211,11 @@ class EventLog:
             yield LogLine(
                 f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
             )
+
+
+def _with_work(state: RunState) -> frozenset[str]:
+    """The nodes that are not at rest. A resumed run does not claim the others again."""
+    return frozenset(name for name, record in state.nodes.items() if record.state not in AT_REST)
 
 
 SILENT = 5.0

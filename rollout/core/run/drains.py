@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollout.core.model.approvals import USED
+from rollout.core.model.freeze import FROZEN
 from rollout.core.run import postponed
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import (
@@ -30,6 +31,7 @@ from rollout.core.run.state import (
 from rollout.core.run.transitions import ResolvedTrigger
 
 REFERENCE = "not-drained"
+RECEIPT_GONE = "no-transaction"
 AGAIN_EVERY = 15.0
 """Seconds between two attempts to lift a cordon."""
 
@@ -56,6 +58,16 @@ def was_skipped(record: NodeRecord) -> bool:
 def was_not_approved(record: NodeRecord) -> bool:
     """Whether its approvals were used up: by its receipts another run has changed it since the plan, so it was left alone."""
     return record.state is NodeState.REFUSED and record.reference == USED
+
+
+def was_frozen(record: NodeRecord) -> bool:
+    """Whether it refused its change because an operator had frozen it. It did not fail, so a new controller tries again."""
+    return record.state is NodeState.REFUSED and record.reference == FROZEN
+
+
+def has_lost_its_receipt(record: NodeRecord) -> bool:
+    """Whether others removed the receipt of its confirmed change: it may have the change, and nothing proves it."""
+    return record.state is NodeState.FAILED and record.reference == RECEIPT_GONE
 
 
 def has_left(record: NodeRecord) -> bool:
@@ -113,15 +125,22 @@ def was_reverted_by_others(record: NodeRecord) -> bool:
     return record.state is NodeState.REVERTED and record.reference == ResolvedTrigger.TAKEN_BACK_BY_OTHERS
 
 
+def shows_no_more(record: NodeRecord) -> bool:
+    """Whether others have ended what it showed: its change, or the receipt that proves it."""
+    return was_reverted_by_others(record) or has_lost_its_receipt(record)
+
+
 def unshown(order: Order, nodes: Mapping[str, NodeRecord], wave: int, following: int) -> list[str]:
     """Nodes without the change, of kinds that have no changed node and have nodes to come.
 
     A wave tests a change before more nodes get it; these kinds are untested. Looked at are the nodes of ``wave`` that were left
-    alone, and those of all waves before ``following`` that others have reverted.
+    alone, and those of all waves before ``following`` where others have ended what they showed.
     """
-    reasons = (postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline, has_left, was_not_approved)
+    reasons = (
+        postponed.skipped_for_pulls, was_skipped, postponed.skipped_without_baseline, has_left, was_not_approved, was_frozen,
+    )  # fmt: skip
     here = order.waves[wave].nodes if wave < len(order.waves) else ()
-    before = [n for each in order.waves[:following] for n in each.nodes if was_reverted_by_others(nodes[n])]
+    before = [n for each in order.waves[:following] for n in each.nodes if shows_no_more(nodes[n])]
     skipped = [*before, *(n for n in here if any(skipped_for(nodes[n]) for skipped_for in reasons))]
     if not skipped:
         return []

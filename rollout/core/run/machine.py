@@ -349,7 +349,7 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     """A new controller reads every node, then continues from where the run was.
 
     To resume a halt that had ended is to accept it: its nodes are no longer charged. Nodes that were reverted with others,
-    or left alone because of pulls, pods or a missing baseline, are tried again. A halt that was still reverting nodes when
+    or left alone because of pulls, pods, a freeze or a missing baseline, are tried again. A halt that was still reverting nodes when
     its controller died continues to halt. The wave is opened again, because its silences may have ended.
     """
     halt = builder.state.halt

@@ -102,6 +102,11 @@ def _recorded(
     """The reference and the message of a move."""
     if resolved is ResolvedTrigger.TAKEN_BACK_BY_OTHERS:
         return {"reference": resolved, "message": "the change was reverted, but not by this run"}
+    if resolved is Trigger.UNTOUCHED and record.state is NodeState.CONFIRMED:
+        return {
+            "reference": drains.RECEIPT_GONE,
+            "message": "the node no longer has the receipt of its confirmed change",
+        }
     if resolved is ResolvedTrigger.STILL_ARMED:
         return {"reference": resolved, "message": _still_armed(record, trigger)}
     return _why(record, trigger, reference, message)

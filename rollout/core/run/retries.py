@@ -17,6 +17,7 @@ def resume_tries_again(record: NodeRecord) -> bool:
         or postponed.skipped_for_pulls(record)
         or postponed.skipped_without_baseline(record)
         or drains.was_skipped(record)
+        or drains.was_frozen(record)
     )
 
 

@@ -153,9 +153,9 @@ def _shows_nothing(builder: StateBuilder) -> bool:
 
 
 def has_lost_its_canaries(builder: StateBuilder) -> bool:
-    """The same when a run is resumed, for the waves that have passed: others may have reverted their nodes since."""
+    """The same when a run is resumed, for the waves that have passed: others may have ended what their nodes showed."""
     passed = [name for wave in builder.state.order.waves[: builder.state.wave] for name in wave.nodes]
-    if not any(drains.was_reverted_by_others(builder.record(name)) for name in passed):
+    if not any(drains.shows_no_more(builder.record(name)) for name in passed):
         return False
     names = drains.unshown(builder.state.order, builder.nodes, len(builder.state.order.waves), builder.state.wave)
     if names:
@@ -166,10 +166,10 @@ def has_lost_its_canaries(builder: StateBuilder) -> bool:
 def _halt_unshown(builder: StateBuilder, names: list[str]) -> None:
     waves = builder.state.order.waves
     wave = waves[min(builder.state.wave, len(waves) - 1)].name
-    lost = [name for name in names if drains.was_reverted_by_others(builder.record(name))]
+    lost = [name for name in names if drains.shows_no_more(builder.record(name))]
     if lost:
         names = lost
-        why = f"{counted(len(lost), 'node')} reverted by another run; no node of that kind has the change"
+        why = f"{counted(len(lost), 'node')} {_what_for(builder, lost)}; no node of that kind has the change"
     elif any(builder.record(name).shown for name in names):
         why = f"{counted(len(names), 'node')} not rehearsed ({_what_for(builder, names)}), and no other node of the same kind was changed"
     else:
@@ -182,12 +182,18 @@ def _what_for(builder: StateBuilder, names: list[str]) -> str:
 
 
 def _why_alone(record: NodeRecord) -> str:
+    if drains.was_reverted_by_others(record):
+        return "reverted by another run"
+    if drains.has_lost_its_receipt(record):
+        return "without the receipt of the change"
     if drains.has_left(record):
         return "no longer in the fleet"
     if drains.was_skipped(record):
         return "not drained"
     if drains.was_not_approved(record):
         return "approvals used up"
+    if drains.was_frozen(record):
+        return "frozen"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 
 

@@ -72,6 +72,28 @@ def test_a_canary_of_the_same_kind_that_still_has_the_change_has_shown_it() -> N
     assert {record.state for name, record in end.nodes.items() if name != "a-1"} == {NodeState.CONFIRMED}
 
 
+def test_canaries_without_the_receipt_of_their_change_prove_nothing_any_more() -> None:
+    """Another machine ran ``forget`` on them: they may have the change, and nothing says so."""
+    game = play()
+    game.run(until=lambda s: s.wave == 1 and all(s.nodes[n].state is NodeState.CONFIRMED for n in ("a-1", "b-1")))
+    game.crash()
+    reverted_by_an_emergency(game)
+    for name in ("a-1", "b-1"):
+        game.nodes[name].transactions.clear()
+    game.resume()
+    assert game.go_on().ending is Ending.CLAIMED
+    for _ in range(2):
+        asked = len(game.asked)
+        game.resume()
+        end = game.go_on()
+        assert end.halt is not None
+        assert (end.ending, end.halt.reference) == (Ending.HALTED, "nothing-shown")
+        assert "a-1,b-1: 2 nodes without the receipt of the change; no node of that kind" in end.halt.message
+        assert (end.nodes["a-1"].state, end.nodes["a-1"].reference) == (NodeState.FAILED, "no-transaction")
+        assert "no longer has the receipt" in end.nodes["a-1"].message
+        assert not any(ask.verb is Verb.APPLY for ask in game.asked[asked:])
+
+
 @pytest.mark.drawn(8)
 @pytest.mark.parametrize("seed", range(200))
 def test_no_kind_is_changed_further_without_a_node_that_shows_the_change(seed: int) -> None:
