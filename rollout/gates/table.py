@@ -45,21 +45,19 @@ def keys_of_waves() -> tuple[type[GateKeys], ...]:
 
 
 def askers(back_ends: HttpBackEnds | None) -> Mapping[str, Asker]:
-    """Kind → how it is asked for a wave. ``None``: no gate asks over HTTP."""
+    """Kind → how it is asked for a wave. ``None``: no gate asks over HTTP, and those that do are left out."""
     from rollout.gates.command.asking import CommandGate
 
-    if back_ends is None:
-        return {CommandQuery.kind: CommandGate}
-    from rollout.gates.alertmanager import client as alertmanager
-    from rollout.gates.page import client as page
-    from rollout.gates.prometheus import client as prometheus
+    found: dict[str, Asker] = {CommandQuery.kind: CommandGate}
+    if back_ends is not None:
+        from rollout.gates.alertmanager import client as alertmanager
+        from rollout.gates.page import client as page
+        from rollout.gates.prometheus import client as prometheus
 
-    return {
-        PrometheusQuery.kind: prometheus.connected(back_ends),
-        AlertQuery.kind: alertmanager.connected(back_ends),
-        HttpQuery.kind: page.connected(back_ends),
-        CommandQuery.kind: CommandGate,
-    }
+        found[PrometheusQuery.kind] = prometheus.connected(back_ends)
+        found[AlertQuery.kind] = alertmanager.connected(back_ends)
+        found[HttpQuery.kind] = page.connected(back_ends)
+    return found
 
 
 def probes(back_ends: HttpBackEnds) -> tuple[Probe, ...]:

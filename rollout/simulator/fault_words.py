@@ -18,6 +18,7 @@ from rollout.core.text.nodesets import Names, NodesetError, evaluate
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
+from rollout.gates.table import QUERIES
 from rollout.simulator.scenario import Fault, FaultKind
 
 EVER = float("inf")
@@ -44,8 +45,7 @@ OF_OTHERS: Mapping[str, Mapping[str, Fault]] = {
         "slow": Fault(FaultKind.STORE_SLOW, lasting=EVER, amount=1.0),
     },
     "gates": _GATES,
-    "prometheus": _GATES,
-    "alertmanager": _GATES,
+    **{kind: _GATES for kind, query in QUERIES.items() if query.asks_http and query.back_end},
     "apiserver": {"unreachable": Fault(FaultKind.NODE_GATE, lasting=EVER, words="unknown")},
 }
 """Faults of parts that are not nodes. Gates and the API server answer UNKNOWN when they are unreachable."""

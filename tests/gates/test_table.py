@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, get_args
 
 import pytest
 
+from rollout.adapters.endpoints import HttpBackEnds
 from rollout.core.model.gates import GateQuery
+from rollout.core.model.inventory import Endpoints
 from rollout.errors import InputError
-from rollout.gates.agent_checks.query import AgentCheck
+from rollout.gates import table
+from rollout.gates.agent_checks.query import AgentCheck, AgentKind
 from rollout.gates.alertmanager.query import AlertQuery
-from rollout.gates.api_checks.query import ApiCheck
+from rollout.gates.api_checks.query import ApiCheck, ApiKind
 from rollout.gates.command.query import CommandQuery
 from rollout.gates.page.query import HttpQuery
 from rollout.gates.prometheus.query import PrometheusQuery, Worse
@@ -74,3 +78,11 @@ def test_a_gate_that_no_rollout_wrote_is_refused(change: dict[str, Any], said: s
         read({**written(gate(EXAMPLES["http"])), **change})
     assert said in str(caught.value)
     assert "[plan-unreadable]" in str(caught.value)
+
+
+def test_every_kind_of_wave_gate_is_asked_and_without_http_those_that_need_none(stack: ExitStack) -> None:
+    of_nodes = {*get_args(AgentKind), *get_args(ApiKind)}
+    of_waves = {kind: query for kind, query in table.QUERIES.items() if kind not in of_nodes}
+    assert table.askers(HttpBackEnds(Endpoints(), stack)).keys() == of_waves.keys()
+    assert table.askers(None).keys() == {kind for kind, query in of_waves.items() if not query.asks_http}
+    assert len(table.keys_of_waves()) == len(of_waves) - 1, "a command has no keys of its own"
