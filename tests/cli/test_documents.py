@@ -14,8 +14,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from rollout.cli.documents import all_documents, documents_schema
-from rollout.cli.main import run
+from rollout.cli.main import INTERNAL, run
+from rollout.cli.registry import REGISTERED
 from rollout.core.text.documents import Moment, kind_of
+from tests.documents import check_declared, check_output
 from tests.places import ROOT
 
 NUMBERS = frozenset({"age", "pace", "percent", "amount", "at"})
@@ -35,6 +37,17 @@ def test_every_document_is_in_the_schema() -> None:
     named = {name for file in files for name in re.findall(r"^class (\w+)Document:", file.read_text(), re.MULTILINE)}
     assert named - {"GoYaml"} == {kind_of(each) for each in all_documents()}, "`-o json` prints no GoYamlDocument"
     assert len({kind_of(each) for each in all_documents()}) == len(all_documents())
+
+
+def test_a_document_that_its_command_does_not_declare_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "-o", "json"]) == 0
+    check_output(["python", "-m", "rollout.cli", "config", "-o", "json"], capsys.readouterr().out)
+    with pytest.raises(AssertionError, match=r"`rollout runs` names \['Runs'\], but it prints Config"):
+        check_declared("runs", "Config")
+    monkeypatch.setitem(REGISTERED, "config", REGISTERED["config"]._replace(prints=()))
+    assert run(["config", "-o", "json"]) == INTERNAL
 
 
 def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:

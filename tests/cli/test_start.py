@@ -11,7 +11,8 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
-from rollout.cli.main import COMMANDS, OLD_NAMES, cli, run
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import OLD_NAMES, cli, run
 from rollout.cli.registry import registered
 from rollout.core.run.journal_codec import encode_order
 from tests.command_table import FILE, declared, text
