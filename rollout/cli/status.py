@@ -15,12 +15,11 @@ from rollout.app.past_runs import past_run
 from rollout.app.ports import PastRuns, RunHeader
 from rollout.app.run_documents import PastRunDocument, StatusDocument, past_run_document, status_document
 from rollout.cli.options import echo_lines, known_run, session_options
-from rollout.cli.registry import registered
+from rollout.cli.registry import Kinds, registered
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.past_run import past_run_lines
-from rollout.core.presentation.sequence_text import SequenceDocument
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines, summary_lines
 from rollout.core.presentation.waiting_plans import waiting_plan_lines
@@ -33,7 +32,13 @@ MOST_OTHERS = 8
 """Runs before and after this one that are named."""
 
 
-@registered("Show the state of a run from its journal.", prints=(StatusDocument, PastRunDocument, SequenceDocument))
+def _documents() -> Kinds:
+    from rollout.core.presentation.sequence_text import SequenceDocument  # noqa: PLC0415 - only with --sequence
+
+    return (StatusDocument, PastRunDocument, SequenceDocument)
+
+
+@registered("Show the state of a run from its journal.", prints=_documents)
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option("--sequence", type=click.Path(path_type=Path), default=None, help="Show clusters in sequence instead.")
