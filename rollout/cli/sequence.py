@@ -61,7 +61,7 @@ class PlanRuns:
 
 
 def sequence_documents() -> Kinds:
-    """What a sequence prints besides the runs of its clusters."""
+    """What a sequence prints apart from the runs of its clusters."""
     return (SequenceDocument, *late_documents())
 
 

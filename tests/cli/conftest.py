@@ -1,4 +1,4 @@
-"""What every test of the command line checks besides."""
+"""Every test of the command line also checks that a command prints only documents that it declares."""
 
 from __future__ import annotations
 

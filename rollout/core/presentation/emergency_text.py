@@ -240,4 +240,4 @@ PROOF_DOCUMENTS = (NodeProofDocument, ProofDocument)
 EMERGENCY_DOCUMENTS = (
     OnNodesDocument, PredictedDocument, NotPredictedDocument, WaitingDocument, LeftToDocument, UnfinishedDocument,
 )  # fmt: skip
-"""What an emergency rollback prints besides its runs and their proofs."""
+"""What an emergency rollback prints apart from its runs and their proofs."""
