@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint lint-types lint-rest demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick lint lint-types lint-rest declared demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -45,6 +45,12 @@ lint-rest: setup ## of these all but the types
 	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
+
+declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire
+	$(BIN)/python -m tests.command_table
+	@set -e; for what in documents inventory playbook sequence; do \
+	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
+	$(BIN)/python -m tests.wire_names
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh

@@ -10,7 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from rollout.cli.documents import documents_schema
+from rollout.cli.documents import all_documents, documents_schema
+from rollout.cli.main import OLD_NAMES
+from rollout.cli.registry import REGISTERED
 from rollout.core.text import documents
 
 _BLANKS = re.compile(r"\s*")
@@ -56,8 +58,16 @@ def check_output(command: Sequence[str], text: str) -> None:
     words = list(command)
     if "rollout.cli" not in words or "json" not in words[words.index("rollout.cli") :]:
         return
-    if words[words.index("rollout.cli") + 1] not in NO_DOCUMENT:
-        printed(text)
+    name = words[words.index("rollout.cli") + 1]
+    for document in printed(text) if name not in NO_DOCUMENT else ():
+        check_declared(name, document["kind"])
+
+
+def check_declared(name: str, kind: str) -> None:
+    """``AssertionError`` if the command of this name prints a document of a kind that it does not declare."""
+    all_documents()  # imports every command
+    declared = sorted(map(documents.kind_of, REGISTERED[OLD_NAMES.get(name, name)].documents()))
+    assert kind in declared, f"`registered` of `rollout {name}` names {declared}, but it prints {kind}"
 
 
 def _values(text: str) -> Iterator[Any]:

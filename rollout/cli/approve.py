@@ -15,6 +15,7 @@ from rollout.app.approvals import Approvals, rules_for
 from rollout.app.runs import check_plan
 from rollout.cli.options import session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
 from rollout.composition.waiting_plans import missing_approvals
 from rollout.composition.wiring import Session
@@ -43,6 +44,7 @@ class ApprovalDocument:
     not_after: str
 
 
+@registered("Approve a plan as a second person, with an SSH signature.", prints=(ApprovalDocument,))
 @click.command()
 @click.argument("plan_file", type=click.Path(path_type=Path))
 @click.option(

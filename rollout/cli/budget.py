@@ -13,6 +13,7 @@ from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.cli.options import pod_name
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.pod_reading import pod_of_cluster
 from rollout.composition.wiring import cluster_in
 from rollout.core.model.pods import LeavingPod
@@ -21,9 +22,10 @@ from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Problem, RemoteError, UsageError
 from rollout.kubelet import versions
-from rollout.kubelet.restarts.pod_budget import pod_budget, pod_budget_document, pod_budget_lines
+from rollout.kubelet.restarts.pod_budget import PodBudgetDocument, pod_budget, pod_budget_document, pod_budget_lines
 
 
+@registered("Compute how long the end of a pod may take.", prints=(PodBudgetDocument,))
 @click.command()
 @click.option(
     "--pod",

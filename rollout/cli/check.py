@@ -17,9 +17,10 @@ from rollout.adapters.zones import SystemZones
 from rollout.app.check import CheckResult, NodesNotAsked
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
-from rollout.cli.check_kubelet import answers, asked, tell
+from rollout.cli.check_kubelet import KubeletCheckDocument, answers, asked, tell
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
@@ -30,6 +31,39 @@ from rollout.errors import InputError, Problem, UsageError
 _LONGEST_LINE = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemPart:
+    """A mistake; without a place in a file the first three are ``None``."""
+
+    file: str | None
+    line: int | None
+    column: int | None
+    reference: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryPart:
+    """An inventory, and how many nodes it has."""
+
+    cluster: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDocument:
+    """Every mistake, and the files without any."""
+
+    ok: bool
+    problems: tuple[ProblemPart, ...]
+    inventories: tuple[InventoryPart, ...]
+    playbooks: tuple[str, ...]
+    templates: tuple[str, ...]
+    not_asked: tuple[NodesNotAsked, ...]
+
+
+@registered("Check inventories, playbooks, templates and ssh_config.", prints=(CheckDocument, KubeletCheckDocument))
 @click.command()
 @output_option
 @project_option("ssh_config")
@@ -102,38 +136,6 @@ def _print(checked: CheckResult) -> None:
         counted(len(checked.templates), "template"),
     ]
     say(f"ok: {', '.join(parts)}")
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemPart:
-    """A mistake; without a place in a file the first three are ``None``."""
-
-    file: str | None
-    line: int | None
-    column: int | None
-    reference: str
-    message: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryPart:
-    """An inventory, and how many nodes it has."""
-
-    cluster: str
-    nodes: int
-
-
-@dataclass(frozen=True, slots=True)
-class CheckDocument:
-    """Every mistake, and the files without any."""
-
-    ok: bool
-    problems: tuple[ProblemPart, ...]
-    inventories: tuple[InventoryPart, ...]
-    playbooks: tuple[str, ...]
-    templates: tuple[str, ...]
-    not_asked: tuple[NodesNotAsked, ...]
 
 
 def _document(checked: CheckResult) -> CheckDocument:

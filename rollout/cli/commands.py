@@ -16,11 +16,13 @@ from rollout.app.ports import Journal, Note
 from rollout.cli.options import reason_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult
 from rollout.core.presentation.command_text import (
+    CommandResultDocument,
     command_document,
     command_lines,
     given_up,
@@ -39,6 +41,7 @@ LONGEST = 24 * 3600.0
 """Seconds that one node may have for a command."""
 
 
+@registered("Run a command on nodes within the limits of a run.", prints=(CommandResultDocument,), needs_output=False)
 @click.command(name="exec")
 @click.argument("nodeset")
 @click.argument("command", nargs=-1, required=True)
@@ -178,6 +181,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+@registered("Open a shell on a node.")
 @click.command()
 @click.argument("node")
 @cluster_option

@@ -19,6 +19,7 @@ from click.shell_completion import BashComplete, CompletionItem
 
 from rollout.adapters.project import project_at
 from rollout.cli.main import COMPLETE
+from rollout.cli.registry import registered
 from rollout.errors import RolloutError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -39,6 +40,7 @@ class WholeLine(BashComplete):
         return words[:-1], words[-1]
 
 
+@registered("Print the completion script for bash, zsh or fish.")
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
@@ -75,10 +77,8 @@ def complete_parameters(command: click.Command) -> None:
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             complete_parameters(inner)
-    if command.name == "init":
-        return  # the names of a project that does not exist yet
     for parameter in command.params:
-        known = _SETTINGS_OF.get((str(command.name), str(parameter.name))) or _BY_NAME.get(str(parameter.name))
+        known = _BY_NAME.get(str(parameter.name))
         if known is not None:
             parameter.shell_complete = partial(_items, known)  # type: ignore[method-assign]
 
@@ -171,5 +171,5 @@ _BY_NAME: dict[str, Complete] = {
     "playbook": _playbooks,
     "run": _runs,
     "runs": _runs,
+    "setting": _settings,
 }
-_SETTINGS_OF: dict[tuple[str, str], Complete] = {("explain", "name"): _settings}

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.core.reading.project_file import PROJECT_FILE, PROJECT_KEYS, ProjectKey
 from rollout.core.text import documents
 from rollout.core.text.terminal import printable
@@ -47,6 +48,7 @@ class ConfigDocument:
     settings: tuple[ConfigPart, ...]
 
 
+@registered("Show what rollout.toml, variables and options set.", prints=(ConfigDocument,))
 @click.command()
 @project_option("cluster")
 @project_option("state")

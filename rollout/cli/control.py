@@ -12,6 +12,7 @@ from rollout.app.following import runs_at_work
 from rollout.app.ports import Journal
 from rollout.cli.options import known_run, reason_option, session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
 from rollout.core.model.playbook import RevertScope
@@ -23,6 +24,17 @@ from rollout.errors import UsageError
 run_argument = click.argument("run", required=False, default="")
 
 
+@dataclass(frozen=True, slots=True)
+class RequestDocument:
+    """A request to the controller of a run. ``handled`` false: it is recorded and still waits; ``phase``: since then."""
+
+    run: str
+    request: RequestWord
+    handled: bool
+    phase: Phase
+
+
+@registered("Start no more nodes; nodes in flight finish.", prints=(RequestDocument,))
 @click.command()
 @run_argument
 @reason_option
@@ -36,6 +48,7 @@ def pause(session: Session, run: str) -> int:
     return _told(session, RequestWord.PAUSE, asked, "paused: `rollout continue` continues it, `rollout abort` ends it")
 
 
+@registered("Continue after a pause, or after a wave that holds.", prints=(RequestDocument,))
 @click.command("continue")
 @run_argument
 @reason_option
@@ -48,6 +61,7 @@ def continue_(session: Session, run: str) -> int:
     return _told(session, RequestWord.CONTINUE, _ask(session, run, RequestWord.CONTINUE), "continues")
 
 
+@registered("End a run as a halt does.", prints=(RequestDocument,))
 @click.command()
 @run_argument
 @click.option(
@@ -79,16 +93,6 @@ def _ask(session: Session, run: str, word: RequestWord, revert: str = "") -> Req
     journal = session.past()
     name = named_run(session, journal, run)
     return ask(journal, name, word, operator(), session.reason, revert, time.sleep)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestDocument:
-    """A request to the controller of a run. ``handled`` false: it is recorded and still waits; ``phase``: since then."""
-
-    run: str
-    request: RequestWord
-    handled: bool
-    phase: Phase
 
 
 def _told(session: Session, word: RequestWord, asked: RequestStatus, words: str) -> int:

@@ -14,10 +14,12 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
-from rollout.app.remedy_verification import Verified, verified_document
+from rollout.app.prepulls import PullsDocument
+from rollout.app.remedy_verification import Verified, VerifiedDocument, verified_document
 from rollout.cli.options import limit_option, pod_name, session_options
 from rollout.cli.proposals import say
 from rollout.cli.pulls import probe
+from rollout.cli.registry import registered
 from rollout.composition.diagnosing import symptoms, verified
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
@@ -29,7 +31,7 @@ from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.diagnosis_page import diagnosis_page
-from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_document, diagnosis_lines
+from rollout.kubelet.diagnosis.diagnosis_text import DiagnosisDocument, diagnosis_document, diagnosis_lines
 from rollout.kubelet.diagnosis.finding import ProposalTarget
 from rollout.kubelet.diagnosis.remedies import Effect, remedy_lines
 
@@ -48,6 +50,10 @@ class _WithProbe(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
+@registered(
+    "Find the cause in logs and events, and the plan that fixes it.",
+    prints=(DiagnosisDocument, VerifiedDocument, PullsDocument),
+)
 @click.command(cls=_WithProbe)
 @click.option(
     "--logs", multiple=True, metavar="FILE", help="A log of a kubelet or a runtime; `-` is standard input; .gz too."

@@ -14,6 +14,7 @@ from rollout.app.reading import access_to
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.back_ends import examined_back_ends
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
@@ -28,6 +29,7 @@ USUAL_GUARD = 120.0
 """Seconds of a playbook's guard that does not set it."""
 
 
+@registered("Check the way in to nodes, and what fixes it; changes nothing.", prints=(DoctorDocument,))
 @click.command()
 @cluster_option
 @limit_option

@@ -11,6 +11,7 @@ from rollout.adapters.regions.certificates import make_certificates
 from rollout.adapters.regions.workers import ServedZone, served_zones
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
@@ -36,6 +37,7 @@ class RegionWorkersDocument:
     zones: tuple[ServedZone, ...]
 
 
+@registered("Reach nodes through workers of regions: certificates, workers.", prints=(RegionWorkersDocument,))
 @click.group()
 def engine() -> None:
     """Reach nodes through the workers of regions, on Dask."""

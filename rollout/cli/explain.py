@@ -12,6 +12,7 @@ from rollout.app.explain import explain_on_node, shown_by
 from rollout.cli.options import session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
@@ -22,18 +23,19 @@ from rollout.errors import UsageError
 from rollout.kubelet import versions
 from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_document import explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_document import ExplanationDocument, explanation_document, on_node_part
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.explained.references import about, reference_lines
+from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
 from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
 from rollout.kubelet.runtimes.known import KNOWN
 
 _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 
 
+@registered("Explain a setting, or the [reference] of a message.", prints=(ExplanationDocument, ReferenceDocument))
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("name", metavar="FIELD|FLAG|INTENT|REFERENCE")
+@click.argument("setting", metavar="FIELD|FLAG|INTENT|REFERENCE")
 @click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
 @click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
 @click.option(
@@ -45,7 +47,13 @@ _RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
 )
 @session_options
 def explain(
-    session: Session, name: str, kubelet: str, runtime: str, node_name: str, cluster: str | None, snapshot: Path | None
+    session: Session,
+    setting: str,
+    kubelet: str,
+    runtime: str,
+    node_name: str,
+    cluster: str | None,
+    snapshot: Path | None,
 ) -> None:
     """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
 
@@ -53,14 +61,14 @@ def explain(
 
     Example: `rollout explain serializeImagePulls --kubelet 1.33`
     """
-    reference = name.strip("[]")
+    reference = setting.strip("[]")
     if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
         if session.output == "json":
             click.echo(documents.page(entry))
         else:
             say("\n".join(reference_lines(reference, entry)))
         return
-    found = explanation_of(name, _minor(kubelet), *_runtime(runtime))
+    found = explanation_of(setting, _minor(kubelet), *_runtime(runtime))
     lines, document = explanation_lines(found), explanation_document(found)
     if node_name:
         here, shown = _on_node(session, cluster, node_name, found, snapshot)

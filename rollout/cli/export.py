@@ -10,11 +10,13 @@ import click
 from rollout.app.node_histories import plans_in_force
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.plans.kubeadm_patches import (
     PATCH_FILE,
     KubeadmPatch,
+    KubeadmPatchesDocument,
     kubeadm_document,
     kubeadm_lines,
     kubeadm_patches,
@@ -26,6 +28,7 @@ from rollout.core.text.terminal import LONGEST_PATH, counted, printable
 from rollout.errors import InputError, Problem, UsageError
 
 
+@registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument,))
 @click.group()
 def export() -> None:
     """Export what other tools need so that they do not undo a change."""

@@ -13,6 +13,7 @@ from rollout.app.ports import Journal, Note
 from rollout.app.reading import read_receipts
 from rollout.cli.options import echo_lines, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.freeze import NodeFreeze
@@ -34,6 +35,7 @@ from rollout.errors import StateError, UsageError
 cluster_argument = click.argument("cluster")
 
 
+@registered("Let no controller change a cluster until unfreeze.", prints=(FreezeDocument,))
 @click.command()
 @cluster_argument
 @reason_option
@@ -48,6 +50,7 @@ def freeze(session: Session, cluster: str) -> int:
     return _mark(session, cluster, on=True)
 
 
+@registered("Lift the freeze of a cluster.", prints=(FreezeDocument,))
 @click.command()
 @cluster_argument
 @yes_option

@@ -15,6 +15,7 @@ from rollout.app.load_playbook import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
 from rollout.cli.lab import LAB_FOLDER, SSH_CONFIG, serve_all
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
 from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE
@@ -26,12 +27,15 @@ _MAX_NAMES = 4 * 1024 * 1024
 _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
 
 
+@registered("Make a project of a kubeconfig, Ansible inventory or names.")
 @click.command()
 @click.option("--names", "names", metavar="FILE", default="", help="A name or nodeset on each line.")
 @click.option("--kubeconfig", metavar="FILE", default="", help="The Nodes of the API server of this kubeconfig.")
 @click.option("--ansible", metavar="PATH", default="", help="An Ansible inventory: INI, YAML, a folder or a program.")
-@click.option("--nodes", "nodeset", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
-@click.option("--cluster", metavar="NAME", default="", help="The cluster's name (default: the folder's name).")
+@click.option("--nodes", "new_nodes", metavar="NODESET", default="", help="Nodes by name: 'node-[001-060]'.")
+@click.option(
+    "--cluster", "new_cluster", metavar="NAME", default="", help="The cluster's name (default: the folder's name)."
+)
 @click.option("--api-server", metavar="VERSION", default="", help="The API server's version, such as v1.34.2.")
 @click.option("--lab", is_flag=True, help="Serve the nodes on this machine's loopback, to try rollout without nodes.")
 @click.option("--templates", is_flag=True, help="Also copy the shipped templates, to change them.")
@@ -39,8 +43,8 @@ def init(
     names: str,
     kubeconfig: str,
     ansible: str,
-    nodeset: str,
-    cluster: str,
+    new_nodes: str,
+    new_cluster: str,
     api_server: str,
     lab: bool,  # noqa: FBT001 - click's flag
     templates: bool,  # noqa: FBT001 - click's flag
@@ -51,13 +55,13 @@ def init(
 
     Example: `rollout init --kubeconfig ~/.kube/config --cluster rno`
     """
-    given = {"--names": names, "--kubeconfig": kubeconfig, "--ansible": ansible, "--nodes": nodeset}
+    given = {"--names": names, "--kubeconfig": kubeconfig, "--ansible": ansible, "--nodes": new_nodes}
     if len([value for value in given.values() if value]) != 1:
         raise UsageError("which-nodes", f"give one of {', '.join(given)}", hint="such as --nodes 'node-[001-060]'")
     if lab and kubeconfig:
         hint = "use --nodes, --names or --ansible"
         raise UsageError("which-nodes", "--lab does not serve the Nodes of an API server", hint=hint)
-    name = cluster or Path.cwd().name
+    name = new_cluster or Path.cwd().name
     if not is_name(name):
         raise UsageError("bad-cluster-name", f"`{printable(name, 60)}` is no name for a cluster", hint="use --cluster")
     there = [part for part in _PARTS if os.path.lexists(part)]

@@ -13,6 +13,7 @@ from rollout import known_faults
 from rollout.cli.options import limit_option
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
 from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
@@ -37,6 +38,39 @@ _directory = click.option(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LabStatusDocument:
+    """A lab: ``states`` of the kubelets and kinds of ``faults`` with their nodes, as nodesets. ``api``: ``ok``, or its fault."""
+
+    cluster: str
+    port: int
+    api: str
+    states: Mapping[str, str]
+    faults: Mapping[str, str]
+    connections: int
+    commands: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabFaultPart:
+    """A fault on ``nodes`` (a nodeset), from ``after_seconds`` on; ``lasting_seconds`` ``None``: until it is cleared."""
+
+    kind: str
+    at: str
+    after_seconds: float
+    lasting_seconds: float | None
+    nodes: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabFaultsDocument:
+    """The faults that are set. ``api``: ``ok``, or the API server's fault."""
+
+    api: str
+    faults: tuple[LabFaultPart, ...]
+
+
+@registered("Run a test fleet on loopback, with the real agent and SSH.", prints=(LabStatusDocument, LabFaultsDocument))
 @click.group()
 def lab() -> None:
     """Run a test fleet: one process, on loopback only, with the real agent and real SSH."""
@@ -224,38 +258,6 @@ def list_faults(output: str, directory: Path) -> None:
         say(f"{fold(order['nodes'])} {order['kind']} --after {order['after']:g}{lasting}{at}")
     if not orders and found["api"] == "ok":
         say("no fault is set")
-
-
-@dataclass(frozen=True, slots=True)
-class LabStatusDocument:
-    """A lab: ``states`` of the kubelets and kinds of ``faults`` with their nodes, as nodesets. ``api``: ``ok``, or its fault."""
-
-    cluster: str
-    port: int
-    api: str
-    states: Mapping[str, str]
-    faults: Mapping[str, str]
-    connections: int
-    commands: int
-
-
-@dataclass(frozen=True, slots=True)
-class LabFaultPart:
-    """A fault on ``nodes`` (a nodeset), from ``after_seconds`` on; ``lasting_seconds`` ``None``: until it is cleared."""
-
-    kind: str
-    at: str
-    after_seconds: float
-    lasting_seconds: float | None
-    nodes: str
-
-
-@dataclass(frozen=True, slots=True)
-class LabFaultsDocument:
-    """The faults that are set. ``api``: ``ok``, or the API server's fault."""
-
-    api: str
-    faults: tuple[LabFaultPart, ...]
 
 
 def _status_document(found: Mapping[str, Any]) -> LabStatusDocument:

@@ -11,12 +11,14 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from rollout import __version__
+from rollout.cli.command_table import COMMANDS
 from rollout.cli.proposals import Proposals
+from rollout.cli.registry import Listed
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import printable, printable_lines
 from rollout.errors import InputError, RolloutError, StateError, UsageError
@@ -35,68 +37,17 @@ To import everything that a run needs makes 150,000.
 """
 
 
-class Listed(NamedTuple):
-    """Where a command is in this package (``module:attribute``), and its line in ``rollout --help``."""
-
-    where: str
-    line: str
+OLD_NAMES = {old: name for name, listed in COMMANDS.items() for old in listed.old_names}
 
 
-COMMANDS = {
-    "abort": Listed("control:abort", "End a run as a halt does."),
-    "apply": Listed("runs:apply", "Apply a plan: canary, growing waves, gates."),
-    "approve": Listed("approve:approve", "Approve a plan as a second person, with an SSH signature."),
-    "budget": Listed("budget:budget", "Compute how long the end of a pod may take."),
-    "check": Listed("check:check", "Check inventories, playbooks, templates and ssh_config."),
-    "completion": Listed("completion:completion", "Print the completion script for bash, zsh or fish."),
-    "config": Listed("config:config", "Show what rollout.toml, variables and options set."),
-    "continue": Listed("control:continue_", "Continue after a pause, or after a wave that holds."),
-    "diagnose": Listed("diagnose:diagnose", "Find the cause in logs and events, and the plan that fixes it."),
-    "doctor": Listed("doctor:doctor", "Check the way in to nodes, and what fixes it; changes nothing."),
-    "engine": Listed("engine:engine", "Reach nodes through workers of regions: certificates, workers."),
-    "exec": Listed("commands:exec_", "Run a command on nodes within the limits of a run."),
-    "explain": Listed("explain:explain", "Explain a setting, or the [reference] of a message."),
-    "export": Listed("export:export", "Export what keeps other tools from undoing a change."),
-    "forget": Listed("upkeep:forget", "Remove receipts, copies and token from nodes."),
-    "freeze": Listed("freeze:freeze", "Let no controller change a cluster until unfreeze."),
-    "init": Listed("init:init", "Make a project of a kubeconfig, Ansible inventory or names."),
-    "lab": Listed("lab:lab", "Run a test fleet on loopback, with the real agent and SSH."),
-    "metrics": Listed("metrics:metrics", "Print metrics of runs for Prometheus."),
-    "pause": Listed("control:pause", "Start no more nodes; nodes in flight finish."),
-    "plan": Listed("plan:plan", "Read the nodes, change nothing, write the plan."),
-    "prepull": Listed("pulls:prepull", "Pull images on nodes before their pods need them."),
-    "recover": Listed("runs:recover", "Do the pending recoveries of a run that has ended."),
-    "report": Listed("report:report", "Report on a run, as text, JSON or HTML."),
-    "resume": Listed("runs:resume", "Resume a run that was interrupted or halted."),
-    "rollback": Listed("rollback:rollback", "Revert a run, or all nodes in an emergency."),
-    "runs": Listed("run_list:list_runs", "List runs: when, who, how they ended, what rolled them back."),
-    "schema": Listed("schema:schema", "Print a JSON Schema of files or of documents."),
-    "serve": Listed("serve:serve", "Show runs in a browser, live, from the journal alone."),
-    "simulate": Listed("simulate:simulate", "Rehearse a plan offline on model nodes."),
-    "ssh": Listed("commands:ssh", "Open a shell on a node."),
-    "status": Listed("status:status", "Show the state of a run from its journal."),
-    "unfreeze": Listed("freeze:unfreeze", "Lift the freeze of a cluster."),
-    "unlock": Listed("upkeep:unlock", "Release a cluster from a run without a controller."),
-    "verify": Listed("upkeep:verify", "Compare nodes with what was last confirmed on them."),
-    "watch": Listed("watch:watch", "Follow a run as its own terminal shows it."),
-    "watch-late": Listed("watch_late:watch_late", "Ask the gates of a run again after its end."),
-}
-"""Only the command that is called is imported; ``rollout --help`` imports none."""
-
-NEED_NO_OUTPUT = frozenset(
-    {"apply", "catch-up", "exec", "forget", "prepull", "recover", "resume", "rollback", "unlock", "watch-late"}
-)
-"""Commands that change nodes: they go on, and end with their exit code, where nobody can read what they print."""
-
-GO_ON_WHEN_REPEATED = frozenset({"catch-up", "forget", "recover", "unlock", "watch-late"})
-"""Commands that change nodes without a run: nobody knows how far they came when they are interrupted."""
-
-ALIASES = {"catch-up": "recover"}
-"""Old name → the command that it still calls. ``--help`` does not list old names."""
+def _listed(arguments: list[str]) -> Listed | None:
+    """The command that these arguments call."""
+    name = arguments[0] if arguments else ""
+    return COMMANDS.get(OLD_NAMES.get(name, name))
 
 
 class Commands(click.Group):
-    """The commands of ``COMMANDS``, imported on demand."""
+    """The commands of the table: only the one that is called is imported, and ``--help`` imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -106,7 +57,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, listed.line) for name, listed in COMMANDS.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        name = ALIASES.get(cmd_name, cmd_name)
+        name = OLD_NAMES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
         import_module("rollout.composition.kinds").install()
@@ -122,7 +73,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
-        if word not in COMMANDS and word not in ALIASES and not word.startswith("-") and not ctx.resilient_parsing:
+        if word not in COMMANDS and word not in OLD_NAMES and not word.startswith("-") and not ctx.resilient_parsing:
             hint = did_you_mean(word, COMMANDS)
             ctx.fail(f"there is no command `{printable(word, 60)}`" + (f"; {hint}" if hint else ""))
         return super().resolve_command(ctx, args)
@@ -218,7 +169,8 @@ def _called(arguments: list[str], proposals: Proposals) -> object:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a call."""
-    with optional_output(wanted=not NEED_NO_OUTPUT.isdisjoint(arguments[:1])):
+    listed = _listed(arguments)
+    with optional_output(wanted=listed is not None and not listed.needs_output):
         return _run(arguments)
 
 
@@ -238,7 +190,8 @@ def _run(arguments: list[str]) -> int:
         return exc.exit_code
     except (KeyboardInterrupt, click.Abort) as exc:
         asked = not isinstance(exc.__cause__, KeyboardInterrupt)  # click's question was not answered
-        halfway = not asked and not GO_ON_WHEN_REPEATED.isdisjoint(arguments[:1])
+        listed = _listed(arguments)
+        halfway = not asked and listed is not None and listed.goes_on_when_repeated
         what = "a part may be done already; the same command does the rest" if halfway else "nothing was started"
         click.echo(f"interrupted; {what}", err=True)
         return INTERRUPTED

@@ -11,10 +11,12 @@ from rollout.adapters.public_files import write_for_all
 from rollout.app.live_run import LiveRuns
 from rollout.app.metrics import measured_runs
 from rollout.cli.options import session_options
+from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.metrics import metrics_text
 
 
+@registered("Print metrics of runs for Prometheus.")
 @click.command()
 @click.option(
     "--textfile",

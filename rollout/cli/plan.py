@@ -18,6 +18,7 @@ from rollout.app.plan_file import check_preflight
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
 from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
 from rollout.composition.planning import make_plan, read_fleet, the_playbook
@@ -26,7 +27,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import plan_codec, snapshot_codec
 from rollout.core.plans.plan_colours import painted
-from rollout.core.plans.plan_json import plan_json
+from rollout.core.plans.plan_json import PlanDocument, plan_json
 from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
@@ -51,6 +52,7 @@ _context_option = click.option(
 )  # fmt: skip
 
 
+@registered("Read the nodes, change nothing, write the plan.", prints=(PlanDocument,))
 @click.group(invoke_without_command=True)
 @project_option("cluster")
 @click.option("--playbook", default="", help="Playbook to use instead of the inventory's.")

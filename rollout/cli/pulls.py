@@ -15,6 +15,7 @@ from rollout.app.prepulls import (
     NotPulled,
     Pulled,
     PullOrder,
+    PullsDocument,
     checked_images,
     few_of_each_kind,
     folded_unknown,
@@ -27,6 +28,7 @@ from rollout.cli.commands import INTERRUPTED, told_once
 from rollout.cli.options import limit_option, reason_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session, new_run_id
@@ -74,6 +76,7 @@ def probe(
     return _pulled(_Call(session, inventory, "probe", wanted, _seconds(timeout), per_registry), fleet, chosen)
 
 
+@registered("Pull images on nodes before their pods need them.", prints=(PullsDocument,), needs_output=False)
 @click.command()
 @_images
 @cluster_option

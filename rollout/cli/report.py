@@ -11,11 +11,12 @@ from rollout.adapters.private_files import write_privately
 from rollout.app.after_run import afterwards
 from rollout.app.live_run import tell_run
 from rollout.app.past_runs import past_run
-from rollout.app.run_documents import past_run_document
+from rollout.app.run_documents import PastRunDocument, past_run_document
 from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
-from rollout.core.presentation.pages.document import report_document
+from rollout.core.presentation.pages.document import ReportDocument, report_document
 from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.text import report_lines
@@ -26,6 +27,7 @@ from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, printable
 
 
+@registered("Report on a run, as text, JSON or HTML.", prints=(PastRunDocument, ReportDocument))
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option(

@@ -21,7 +21,7 @@ from rollout.app.proofs import promised_files, prove
 from rollout.app.reverted_elsewhere import reverted_elsewhere
 from rollout.app.rollbacks import NOTHING_SINCE, RunsToRevert, SinceRun, rollback_order, since_run
 from rollout.app.runs import Tools, highest_counter, start_revert
-from rollout.cli.cordons import lift_and_tell, lift_those_of
+from rollout.cli.cordons import CordonsDocument, lift_and_tell, lift_those_of
 from rollout.cli.options import (
     PercentOption,
     known_run,
@@ -32,6 +32,7 @@ from rollout.cli.options import (
     yes_option,
 )
 from rollout.cli.proposals import say
+from rollout.cli.registry import Kinds, registered
 from rollout.composition.emergency_io import (
     EmergencyTerminal,
     known_revert_times,
@@ -45,7 +46,7 @@ from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven, as_before
-from rollout.core.presentation.emergency_text import predicted_lines
+from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS, PROOF_DOCUMENTS, predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
 from rollout.core.presentation.nothing_to_revert import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
 from rollout.core.presentation.rollback_time import node_time, time_back
@@ -69,6 +70,18 @@ class Emergencies:
     at_most: str
 
 
+def revert_documents() -> Kinds:
+    """What the revert of a run by the journal prints."""
+    from rollout.adapters.progress import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+
+    return (*RUN_DOCUMENTS, CordonsDocument, *PROOF_DOCUMENTS)
+
+
+def _documents() -> Kinds:
+    return (*revert_documents(), NothingToRevertDocument, *EMERGENCY_DOCUMENTS)
+
+
+@registered("Revert a run, or all nodes in an emergency.", prints=_documents, needs_output=False)
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("--cluster", default="", help="With --emergency: the cluster.")

@@ -9,6 +9,7 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.app.run_list import listed_runs
 from rollout.cli.options import echo_lines, session_options
+from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
 from rollout.core.presentation.run_list import RunFilter, RunsDocument, RunStanding, run_lines
 from rollout.core.text import documents, durations
@@ -18,6 +19,7 @@ from rollout.errors import UsageError
 MOST = 50
 
 
+@registered("List runs: when, who, how they ended, what rolled them back.", prints=(RunsDocument,))
 @click.command("runs")
 @click.option("--cluster", default="", help="Only runs of this cluster.")
 @click.option(

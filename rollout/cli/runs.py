@@ -34,9 +34,10 @@ from rollout.app.runs import (
     with_pending_recovery,
 )
 from rollout.app.runs import resume as resume_run
-from rollout.cli.cordons import lift_those_of
+from rollout.cli.cordons import CordonsDocument, lift_those_of
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import Kinds, registered
 from rollout.cli.upkeep import released
 from rollout.composition.back_ends import check_backends, gate_backends, needs_to_plan
 from rollout.composition.operators import operator, own_logins
@@ -54,7 +55,14 @@ from rollout.core.plans.fleet_comparison import change_lines, field_lines, fleet
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.presentation.freeze_text import frozen_in
-from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_document, nothing_lines, nothing_to_change
+from rollout.core.presentation.nothing_to_do import (
+    NothingToDo,
+    NothingToDoDocument,
+    Why,
+    nothing_document,
+    nothing_lines,
+    nothing_to_change,
+)
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.events import Request, RequestWord
 from rollout.core.run.order import promoted
@@ -103,6 +111,20 @@ def check_digest(plan: Plan, digest: str, path: Path) -> None:
         )
 
 
+def _apply_documents() -> Kinds:
+    from rollout.cli.sequence import sequence_documents
+
+    return (*_resume_documents(), NothingToDoDocument, *sequence_documents())
+
+
+def _resume_documents() -> Kinds:
+    from rollout.adapters.progress import RUN_DOCUMENTS
+    from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS
+
+    return (*RUN_DOCUMENTS, *PROOF_DOCUMENTS)
+
+
+@registered("Apply a plan: canary, growing waves, gates.", prints=_apply_documents, needs_output=False)
 @click.command()
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path))
 @click.option("--cluster", default="", help="Plan and apply in one step, without a plan file.")
@@ -283,6 +305,7 @@ def _tell(session: Session, nothing: NothingToDo) -> int:
     return nothing.exit_code
 
 
+@registered("Resume a run that was interrupted or halted.", prints=_resume_documents, needs_output=False)
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option("--promote", is_flag=True, help="Also lift a pause, or a hold after a wave.")
@@ -303,6 +326,17 @@ def resume(session: Session, run: str, promote: bool, yes: bool) -> int:  # noqa
     return _go_on(session, journal, state, " after its halt" if state.halt else "", yes=yes, promote=promote)
 
 
+def _recover_documents() -> Kinds:
+    return (RecoverDocument, CordonsDocument, *_resume_documents())
+
+
+@registered(
+    "Do the pending recoveries of a run that has ended.",
+    prints=_recover_documents,
+    needs_output=False,
+    goes_on_when_repeated=True,
+    old_names=("catch-up",),
+)
 @click.command()
 @click.argument("run", required=False, default="")
 @yes_option

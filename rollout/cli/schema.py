@@ -7,11 +7,13 @@ import json
 import click
 
 from rollout.cli.documents import documents_schema
+from rollout.cli.registry import registered
 from rollout.core.reading.schemas import SCHEMAS
 
 _ALL = {**SCHEMAS, "documents": documents_schema}
 
 
+@registered("Print a JSON Schema of files or of documents.")
 @click.command()
 @click.argument("what", type=click.Choice(sorted(_ALL)))
 def schema(what: str) -> None:

@@ -20,7 +20,8 @@ from rollout.app.runs import check_not_held, check_nothing_unfinished, check_pla
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
-from rollout.cli.watch_late import ask_once
+from rollout.cli.registry import Kinds
+from rollout.cli.watch_late import ask_once, late_documents
 from rollout.composition.back_ends import check_backends
 from rollout.composition.plan_files import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
@@ -57,6 +58,11 @@ class PlanRuns:
     approvals: Callable[[Session, Plan, Inventory, Path], tuple[Approval, ...]]
     apply: Callable[[Session, Nodes, Plan, Inventory, tuple[Approval, ...]], int]
     resume: Callable[[Session, Journal, RunState], int]
+
+
+def sequence_documents() -> Kinds:
+    """What a sequence prints apart from the runs of its clusters."""
+    return (SequenceDocument, *late_documents())
 
 
 def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -> int:

@@ -17,6 +17,7 @@ from rollout.app.lost_controllers import watch_controllers
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
@@ -25,6 +26,7 @@ from rollout.errors import UsageError
 PORT = 8765
 
 
+@registered("Show runs in a browser, live, from the journal alone.")
 @click.command()
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0: any that is free."

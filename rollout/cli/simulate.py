@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from rollout.adapters.zones import SystemZones
-from rollout.app.simulate import foreseen_document, foreseen_lines
+from rollout.app.simulate import ForecastDocument, foreseen_document, foreseen_lines
 from rollout.cli.project import output_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
 from rollout.core.model.plan import Plan
 from rollout.core.text import documents
@@ -22,7 +23,7 @@ from rollout.errors import UsageError
 from rollout.simulator.draw import scenario
 from rollout.simulator.fault_words import faults_of
 from rollout.simulator.play import PlayOutcome
-from rollout.simulator.play_documents import play_document, tally_document
+from rollout.simulator.play_documents import PlayDocument, TallyDocument, play_document, tally_document
 from rollout.simulator.rehearsal import PlanRehearsal
 from rollout.simulator.tally import Tally, page, played_on_all_cores, rows, smallest
 
@@ -30,6 +31,7 @@ LAW_BROKEN = 70
 """Exit code for a broken law, which is a bug in rollout."""
 
 
+@registered("Rehearse a plan offline on model nodes.", prints=(ForecastDocument, PlayDocument, TallyDocument))
 @click.command()
 @click.argument("plan_file", required=False, metavar="[PLAN]", type=click.Path(path_type=Path))
 @click.option(

@@ -13,8 +13,9 @@ from rollout.app.following import replay
 from rollout.app.freezes import freeze_in
 from rollout.app.past_runs import past_run
 from rollout.app.ports import PastRuns, RunHeader
-from rollout.app.run_documents import past_run_document, status_document
+from rollout.app.run_documents import PastRunDocument, StatusDocument, past_run_document, status_document
 from rollout.cli.options import echo_lines, known_run, session_options
+from rollout.cli.registry import Kinds, registered
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.core.presentation.freeze_text import noted_line
@@ -31,6 +32,13 @@ MOST_OTHERS = 8
 """Runs before and after this one that are named."""
 
 
+def _documents() -> Kinds:
+    from rollout.core.presentation.sequence_text import SequenceDocument  # noqa: PLC0415 - only with --sequence
+
+    return (StatusDocument, PastRunDocument, SequenceDocument)
+
+
+@registered("Show the state of a run from its journal.", prints=_documents)
 @click.command()
 @click.argument("run", required=False, default="")
 @click.option("--sequence", type=click.Path(path_type=Path), default=None, help="Show clusters in sequence instead.")

@@ -25,12 +25,13 @@ from rollout.app.runs import check_nothing_unfinished, highest_counter
 from rollout.cli.options import echo_lines, limit_option, reason_option, session_options, typed_confirmation, yes_option
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
+from rollout.cli.registry import registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import Outcome, Report
 from rollout.core.plans.receipt_history import highest_token
-from rollout.core.presentation.drift_text import NotAsked, drift_document, drift_lines, has_drift
+from rollout.core.presentation.drift_text import DriftDocument, NotAsked, drift_document, drift_lines, has_drift
 from rollout.core.text import documents
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import expand, fold, select
@@ -40,6 +41,7 @@ from rollout.errors import StateError, UsageError
 DRIFTED = 10
 
 
+@registered("Compare nodes with what was last confirmed on them.", prints=(DriftDocument,))
 @click.command()
 @cluster_option
 @limit_option
@@ -64,6 +66,22 @@ def verify(session: Session, cluster: str, limit: str) -> int:
     return DRIFTED if has_drift(found) else 4 if unread else 0
 
 
+@dataclass(frozen=True, slots=True)
+class UnlockDocument:
+    """``released``: the nodeset; ``not_released``: node → why its claim remains; ``no_answer``: nodes that gave no answer."""
+
+    cluster: str
+    released: str
+    not_released: Mapping[str, str]
+    no_answer: tuple[NotAsked, ...]
+
+
+@registered(
+    "Release a cluster from a run without a controller.",
+    prints=(UnlockDocument,),
+    needs_output=False,
+    goes_on_when_repeated=True,
+)
 @click.command()
 @cluster_option
 @limit_option
@@ -107,16 +125,6 @@ def unlock(session: Session, cluster: str, limit: str, force: bool, yes: bool) -
     else:
         say("\n".join(unlocked_lines(found)))
     return 4 if found.no_answer or found.not_released else 0
-
-
-@dataclass(frozen=True, slots=True)
-class UnlockDocument:
-    """``released``: the nodeset; ``not_released``: node → why its claim remains; ``no_answer``: nodes that gave no answer."""
-
-    cluster: str
-    released: str
-    not_released: Mapping[str, str]
-    no_answer: tuple[NotAsked, ...]
 
 
 def released(freed: Sequence[Freed]) -> tuple[str, Mapping[str, str]]:
@@ -176,6 +184,21 @@ def what_is_held(
     return lines
 
 
+@dataclass(frozen=True, slots=True)
+class ForgetDocument:
+    """``forgotten``: the nodeset without receipts, copies and token; ``failed``: the other nodes."""
+
+    cluster: str
+    forgotten: str
+    failed: tuple[NotAsked, ...]
+
+
+@registered(
+    "Remove receipts, copies and token from nodes.",
+    prints=(ForgetDocument,),
+    needs_output=False,
+    goes_on_when_repeated=True,
+)
 @click.command()
 @cluster_option
 @limit_option
@@ -208,15 +231,6 @@ def forget(session: Session, cluster: str, limit: str, yes: bool) -> int:  # noq
         say(f"not forgotten: {counted(len(names), 'node')}  {printable(fold(names), 160)}: {said}")
     say(f"forgotten: {counted(len(done), 'node')}")
     return 4 if failed else 0
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetDocument:
-    """``forgotten``: the nodeset without receipts, copies and token; ``failed``: the other nodes."""
-
-    cluster: str
-    forgotten: str
-    failed: tuple[NotAsked, ...]
 
 
 def _access(session: Session, cluster: str, limit: str) -> NodeAccess:

@@ -17,10 +17,11 @@ from rollout.app.after_run import afterwards
 from rollout.app.control import ask
 from rollout.app.following import attendance, follow, replay
 from rollout.app.ports import Journal, Observer
-from rollout.app.run_documents import no_controller_document
+from rollout.app.run_documents import NoControllerDocument, no_controller_document
 from rollout.cli.control import named_run, run_argument
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
+from rollout.cli.registry import Kinds, registered
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session
 from rollout.core.model.regions import RegionStanding
@@ -33,6 +34,13 @@ from rollout.core.text import documents
 from rollout.errors import StateError
 
 
+def _documents() -> Kinds:
+    from rollout.adapters.progress import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+
+    return (*RUN_DOCUMENTS, NoControllerDocument)
+
+
+@registered("Follow a run as its own terminal shows it.", prints=_documents)
 @click.command()
 @run_argument
 @session_options

@@ -21,7 +21,8 @@ from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
 from rollout.cli.proposals import say
-from rollout.cli.rollback import revert_by_journal, say_passed, since_by_nodes
+from rollout.cli.registry import Kinds, registered
+from rollout.cli.rollback import revert_by_journal, revert_documents, say_passed, since_by_nodes
 from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
@@ -52,6 +53,14 @@ class LateWatchDocument:
     late: Inline[LateStatus]
 
 
+def late_documents() -> Kinds:
+    """What a watch prints, and the rollback that may follow."""
+    return (LateWatchDocument, *revert_documents())
+
+
+@registered(
+    "Ask the gates of a run again after its end.", prints=late_documents, needs_output=False, goes_on_when_repeated=True
+)
 @click.command("watch-late")
 @click.argument("run", required=False, default="")
 @click.option("--once", is_flag=True, help="Ask once and leave: for a timer.")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.main import COMMANDS, COMPLETE, run
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import COMPLETE, run
 from tests.places import ROOT
 
 INVENTORY = """\

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from rollout.cli.documents import DOCUMENTS, documents_schema
-from rollout.cli.main import run
+from rollout.cli.documents import all_documents, documents_schema
+from rollout.cli.main import INTERNAL, run
+from rollout.cli.registry import REGISTERED
 from rollout.core.text.documents import Moment, kind_of
+from tests.documents import check_declared, check_output
 from tests.places import ROOT
 
 NUMBERS = frozenset({"age", "pace", "percent", "amount", "at"})
@@ -33,8 +35,19 @@ def test_the_kept_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[
 def test_every_document_is_in_the_schema() -> None:
     files = (ROOT / "rollout").rglob("*.py")
     named = {name for file in files for name in re.findall(r"^class (\w+)Document:", file.read_text(), re.MULTILINE)}
-    assert named - {"GoYaml"} == {kind_of(each) for each in DOCUMENTS}, "`-o json` prints no GoYamlDocument"
-    assert len({kind_of(each) for each in DOCUMENTS}) == len(DOCUMENTS)
+    assert named - {"GoYaml"} == {kind_of(each) for each in all_documents()}, "`-o json` prints no GoYamlDocument"
+    assert len({kind_of(each) for each in all_documents()}) == len(all_documents())
+
+
+def test_a_document_that_its_command_does_not_declare_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "-o", "json"]) == 0
+    check_output(["python", "-m", "rollout.cli", "config", "-o", "json"], capsys.readouterr().out)
+    with pytest.raises(AssertionError, match=r"`rollout runs` names \['Runs'\], but it prints Config"):
+        check_declared("runs", "Config")
+    monkeypatch.setitem(REGISTERED, "config", REGISTERED["config"]._replace(prints=()))
+    assert run(["config", "-o", "json"]) == INTERNAL
 
 
 def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:
@@ -52,7 +65,7 @@ def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:
 def test_a_length_of_time_says_its_unit_and_a_time_is_a_time() -> None:
     unnamed = []
     seen: set[type] = set()
-    for document in DOCUMENTS:
+    for document in all_documents():
         for kind, name, hint in parts(document, seen):
             hints = (hint, *typing.get_args(hint)) if hint != Moment else ()
             if float in hints and Moment not in hints and not ("seconds" in name or name in NUMBERS):
@@ -66,7 +79,7 @@ def test_what_is_one_of_a_few_words_is_an_enum() -> None:
     foreign = {"PastRunFacts", "ListedRun", "PlayDocument", "LabFaultPart"}
     bare = []
     seen: set[type] = set()
-    for document in DOCUMENTS:
+    for document in all_documents():
         for kind, name, hint in parts(document, seen):
             choices = [each for each in (hint, *typing.get_args(hint)) if isinstance(each, type)]
             if name in words and kind.__name__ not in foreign and not any(issubclass(each, Enum) for each in choices):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.main import COMMANDS, INTERNAL, run
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import INTERNAL, run
 from rollout.core.reading.project_file import PROJECT_KEYS
 from tests.cli.test_plan import site
 

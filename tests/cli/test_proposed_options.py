@@ -19,7 +19,8 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Journal
-from rollout.cli.main import COMMANDS, cli
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import cli
 from rollout.cli.proposals import REPEATED, Proposals
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan

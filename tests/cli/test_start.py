@@ -6,12 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
-from rollout.cli.main import COMMANDS, cli, run
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import OLD_NAMES, cli, run
+from rollout.cli.registry import registered
 from rollout.core.run.journal_codec import encode_order
+from tests.command_table import FILE, declared, text
 from tests.orders import make_order
 
 REACHES_NODES = ("paramiko", "fabric")
@@ -41,7 +45,7 @@ def test_the_list_of_commands_imports_none_of_them(tmp_path: Path) -> None:
         [sys.executable, "-c", LISTS, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     found = [name for name in done.stderr.split() if name.startswith("rollout.cli.")]
-    assert sorted(found) == ["rollout.cli.main", "rollout.cli.proposals"]
+    assert sorted(found) == [f"rollout.cli.{name}" for name in ("command_table", "main", "proposals", "registry")]
     width = max(map(len, COMMANDS)) + 2
     for name, listed in COMMANDS.items():
         assert f"  {name:<{width}}{listed.line}\n" in done.stdout, "on one line, whole"
@@ -78,6 +82,21 @@ def test_a_run_imports_nothing_that_makes_plans(tmp_path: Path, words: list[str]
         [sys.executable, "-c", LISTS, *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert [name for name in (*PLANS, "invoke") if name in done.stderr.split()] == []
+
+
+def test_the_table_of_commands_is_that_of_their_declarations() -> None:
+    assert FILE.read_text() == text(declared()), "python -m tests.command_table"
+    assert not COMMANDS.keys() & OLD_NAMES.keys()
+
+
+def test_two_commands_of_one_name_are_refused() -> None:
+    declared()
+
+    @click.command()
+    def status() -> None: ...
+
+    with pytest.raises(TypeError, match="status is registered twice"):
+        registered("Show something else.")(status)
 
 
 @pytest.mark.process

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from rollout.cli.main import COMMANDS, cli
+from rollout.cli.command_table import COMMANDS
+from rollout.cli.main import cli
 from tests.docs.pages import FRONT, PAGES, REPORTS, Block, blocks, inline_code
 from tests.docs.reading import steps
 from tests.places import ROOT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.main import COMMANDS
+from rollout.cli.command_table import COMMANDS
 from rollout.core.reading.project_file import PROJECT_FILE
 from tests.docs.pages import FRONT, anchors, blocks, inline_code
 from tests.places import ROOT

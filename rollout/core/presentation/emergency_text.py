@@ -232,3 +232,12 @@ def unfinished_document(picked: tuple[str, ...], owed: Mapping[str, str]) -> Unf
 
 def _reasons(nodes: Mapping[str, str]) -> dict[str, str]:
     return {name: printable(why, 300) for name, why in nodes.items()}
+
+
+PROOF_DOCUMENTS = (NodeProofDocument, ProofDocument)
+"""What a rollback prints at its end, as ``proof_documents`` makes it."""
+
+EMERGENCY_DOCUMENTS = (
+    OnNodesDocument, PredictedDocument, NotPredictedDocument, WaitingDocument, LeftToDocument, UnfinishedDocument,
+)  # fmt: skip
+"""What an emergency rollback prints apart from its runs and their proofs."""

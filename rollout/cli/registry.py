@@ -1,0 +1,80 @@
+"""A command is declared once, where it stands: ``@registered`` above its function.
+
+It says the command's line in ``rollout --help``, the documents that ``-o json`` prints, and how the command behaves when nobody
+reads its output or when it is interrupted. Its name is that of click.
+
+``rollout`` must find a command without the import of the others: importing all of them takes a second. So the place and the words
+of each command are also in ``rollout/cli/command_table.py``, which ``python -m tests.command_table`` writes from the declarations.
+A test compares the two. Nobody edits the table. Reading the sources at each call would need no table, but every call would pay
+for it, and a wheel would need its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    import click
+
+Kinds = tuple[type, ...]
+"""Classes of documents, see ``rollout/core/text/documents.py``."""
+
+AnyCommand = TypeVar("AnyCommand", bound="click.Command")
+
+
+class Listed(NamedTuple):
+    """What ``rollout`` knows of a command before it is imported."""
+
+    where: str
+    """In this package: ``module:attribute``."""
+    line: str
+    """In ``rollout --help``."""
+    needs_output: bool = True
+    """``False``: it changes nodes, so it goes on, and ends with its exit code, where nobody can read what it prints."""
+    goes_on_when_repeated: bool = False
+    """It changes nodes without a run: nobody knows how far it came when it is interrupted, and the same command does the rest."""
+    old_names: tuple[str, ...] = ()
+    """Names that still call it. ``--help`` does not list them."""
+
+
+class Registered(NamedTuple):
+    """A command whose module is imported."""
+
+    listed: Listed
+    prints: Kinds | Callable[[], Kinds]
+
+    def documents(self) -> Kinds:
+        """Those that ``-o json`` prints."""
+        return self.prints if isinstance(self.prints, tuple) else self.prints()
+
+
+REGISTERED: dict[str, Registered] = {}
+"""Name → command, of every module of commands that is imported."""
+
+
+def registered(
+    line: str,
+    *,
+    prints: Kinds | Callable[[], Kinds] = (),
+    needs_output: bool = True,
+    goes_on_when_repeated: bool = False,
+    old_names: tuple[str, ...] = (),
+) -> Callable[[AnyCommand], AnyCommand]:
+    """Register a command of ``rollout``; of a group, ``prints`` has the documents of all its commands.
+
+    ``prints``: a function, if the command itself imports those documents only when it needs them.
+    """
+
+    def register(command: AnyCommand) -> AnyCommand:
+        function = command.callback
+        if command.name is None or function is None:
+            raise TypeError(f"`{line}` is no command")
+        where = f"{function.__module__.removeprefix('rollout.cli.')}:{function.__name__}"
+        listed = Listed(where, line, needs_output, goes_on_when_repeated, old_names)
+        if REGISTERED.get(command.name, (listed,))[0] != listed:
+            raise TypeError(f"{command.name} is registered twice: {REGISTERED[command.name].listed.where}, {where}")
+        REGISTERED[command.name] = Registered(listed, prints)
+        return command
+
+    return register
