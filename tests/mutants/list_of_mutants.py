@@ -1247,7 +1247,6 @@ MUTANTS = (
         ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
     ),
     Mutant(
-<<<<<<< HEAD
         "no-time-to-abandon",
         "rollout/agent/staging.sh",
         '  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))\n',
@@ -1288,7 +1287,8 @@ MUTANTS = (
         "",
         "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
         (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),
-=======
+    ),
+    Mutant(
         "frozen-canary-counts",
         "rollout/core/run/drains.py",
         "has_left, was_not_approved, was_frozen,",
@@ -1307,6 +1307,5 @@ MUTANTS = (
         (
             "tests/core/run/test_reverted_by_others.py::test_canaries_without_the_receipt_of_their_change_prove_nothing_any_more",
         ),
->>>>>>> b2/b2
     ),
 )
