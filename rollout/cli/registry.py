@@ -39,7 +39,7 @@ class Listed(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A command whose module is imported."""
+    """A command, once its module is imported."""
 
     listed: Listed
     prints: Kinds | Callable[[], Kinds]
