@@ -27,8 +27,8 @@ for _depth in Depth:
     hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
 hypothesis.settings.load_profile(DEPTH.name)
 
-COUNTED = ("core", "kubelet", "app", "cli", "simulator/test_rehearsal.py")
-"""The tests by which ``make test-inside`` counts the branches of the first three packages."""
+COUNTED = ("core", "kubelet", "gates", "app", "cli", "simulator/test_rehearsal.py")
+"""The tests by which ``make test-inside`` counts the branches of the first four packages."""
 PROCESS_EVENTS = frozenset(
     {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.__new__"}
 )

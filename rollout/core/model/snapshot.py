@@ -128,6 +128,14 @@ class Service:
     process: Process | None = None
 
 
+NOT_ITS_OWN = "healthz-not-its-own"
+NOT_OBSERVED: Mapping[str, str] = {
+    "not-its-own": "another process than the main process of the kubelet's unit listens on the health port",
+    "not-observed": "the node does not show which process listens on the health port",
+}
+"""The agent's answers where nothing is known of the kubelet's own ``/healthz``: any user of a node may listen on a free port."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The part of a node that gates look at; one reading. ``None`` means: could not be read."""

@@ -12,9 +12,8 @@ from typing import Literal, assert_never
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.measured_query import MeasuredQuery
 from rollout.core.model.plan import Change
-from rollout.core.model.snapshot import FileState, Measurement, UnitState
+from rollout.core.model.snapshot import NOT_ITS_OWN, NOT_OBSERVED, FileState, Measurement, UnitState
 from rollout.core.model.verdict import Judged, Verdict
-from rollout.kubelet.node.fitness import NOT_ITS_OWN, NOT_OBSERVED
 
 AgentKind = Literal["unit", "process", "healthz", "effectiveConfig"]
 

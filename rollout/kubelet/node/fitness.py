@@ -6,10 +6,10 @@ What the agent checks again right before it arms is already refused here, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 
 from rollout.core.model.playbook import LOG_UNREADABLE
-from rollout.core.model.snapshot import ReceiptState, Snapshot
+from rollout.core.model.snapshot import NOT_ITS_OWN, NOT_OBSERVED, ReceiptState, Snapshot
 from rollout.core.text import diff
 from rollout.core.text.terminal import printable
 from rollout.core.text.timespans import timespan
@@ -70,13 +70,6 @@ OLDEST_SYSTEMD = 236
 """The first version with ``systemd-run --collect`` (NEWS of systemd 236)."""
 
 _DEFAULT_STOP = 90.0
-NOT_ITS_OWN = "healthz-not-its-own"
-NOT_OBSERVED: Mapping[str, str] = {
-    "not-its-own": "another process than the main process of the kubelet's unit listens on the health port",
-    "not-observed": "the node does not show which process listens on the health port",
-}
-"""The agent's answers where nothing is known of the kubelet's own ``/healthz``: any user of a node may listen on a free port."""
-
 _NOT_HEALTHY = re.compile(r"refused|timeout|status .*")
 
 Refusal = tuple[str, str]
