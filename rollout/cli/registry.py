@@ -39,7 +39,7 @@ class Listed(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A command, once its module is imported."""
+    """A command after the import of its module."""
 
     listed: Listed
     prints: Kinds | Callable[[], Kinds]

@@ -414,7 +414,7 @@ def test_the_service_of_a_guard_that_is_needed_stays(node: Node) -> None:
 
 
 def test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it(node: Node) -> None:
-    """A confirm whose answer was lost goes on while the node is read back: it may stop the timer right before that read looks at it."""
+    """The answer to a confirm was lost, and it goes on while the node is read back: it may stop the timer right before that read."""
     assert node.apply().healthy
     tool = node.bin / "systemctl"
     tool.rename(node.bin / "systemctl.real")

@@ -133,7 +133,7 @@ def _problem(key: str, value: object, place: Place) -> Problem | None:
     return None
 
 
-_KEY = re.compile(r"([ \t]*)(\[{0,2})[ \t]*([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')")
+_KEY = re.compile(r"([ \t]*+)(\[{0,2}+)[ \t]*+([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')")
 """The beginning of a statement: its indent, the brackets of a table, and the first part of its key as it is written."""
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|"(?:[^"\\\n]|\\.)*+"?'
