@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from rollout.adapters.agent_program import agent_program
-from rollout.app import node_gates
 from rollout.app.explain import explain_on_node
 from rollout.app.isolation import attempt, keep_nothing, run_verification
 from rollout.app.maintenance import verify_fleet
@@ -29,6 +28,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
+from rollout.gates.agent_checks import query as agent_checks
 from rollout.kubelet.agent import agent_answer, agent_call
 from rollout.kubelet.changes import changes, splice
 from rollout.kubelet.explained.explanation import explain
@@ -218,7 +218,7 @@ def test_in_a_run_such_an_answer_is_an_event(monkeypatch: pytest.MonkeyPatch, er
 
 
 def test_gates_that_fail_on_a_measurement_are_unknown_and_never_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    poison(monkeypatch, node_gates, "judge")
+    poison(monkeypatch, agent_checks, "_healthz")
     said = answer("status", *well(healthz=f"healthz {POISON}"))
     outside = Outside([said])
     event = worker(outside)(ask(Verb.MEASURE))

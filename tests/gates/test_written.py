@@ -87,7 +87,8 @@ def test_several_of_a_kind_need_names() -> None:
         ("{http: 'ftp://a/'}", "is not a URL"),
         ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is not a label of a metric or alert [bad-label]"),
         ("{alertmanager: ['a=\"b']}", "is not a matcher"),
-        ("{name: x}", "must have one of prometheus, alertmanager, http, command [bad-gate]"),
+        ("{name: x}", "must have one of prometheus, alertmanager, http, "),
+        ("{http: 'http://a', command: [b]}", "`wave[0]` must have one of prometheus, alertmanager, http, "),
     ],
 )
 def test_refused(text: str, said: str) -> None:

@@ -276,7 +276,6 @@ def test_no_common_budget_remains_when_every_cause_has_its_own() -> None:
         ("gates: {wave: [{http: 'https://me:secret@example.net'}]}", "p.yaml:3:23: `http` must not contain a user or password: plans and journals store the URL (use tokenFile) [secret-in-url]"),
         ("gates: {wave: [{alertmanager: [critical]}]}", "p.yaml:3:32: `critical` is not a matcher (write for example 'severity=\"critical\"') [bad-matcher]"),
         ("gates: {wave: [{alertmanager: [], silence: 5s}]}", "p.yaml:3:44: `silence` must be between 1m and 24h, not 5s [out-of-range]"),
-        ("gates: {wave: [{http: http://a, command: [b]}]}", "p.yaml:3:16: `wave[0]` must have one of prometheus, alertmanager, http, command [bad-gate]"),
         ("gates: {node: [{prometheus: up, atMost: 1}]}", "p.yaml:3:16: `prometheus` is a gate of a wave, not of each node (put it under `wave`) [bad-gate]"),
         ("gates: {wave: [{command: [a], name: a b}]}", "p.yaml:3:37: `a b` is not a name; names are letters, digits, `-`, `_` and `.` [bad-name]"),
         ("onFailure: {revert: all}", "p.yaml:3:21: `revert` must be node, wave or run, not `all` [bad-choice]"),
