@@ -21,7 +21,9 @@ list_left() { # our things outside $S, if any
     while [ -e "$T/file.$n" ]; do
       load_file "$n" || f_path=/none f_made=""
       near "$n"
-      for path in "$near.old" "$near.new" "$near.try" "$near.tried" "${f_path%/*}/.rollout-$tx.$n.try"; do [ ! -e "$R$path" ] || left "$path"; done
+      for path in "$near.old" "$near.new" "$near.try" "$near.tried"; do [ ! -e "$R$path" ] || left "$path"; done
+      path=${f_path%/*}/.rollout-$tx.$n.try # the same, where copies are kept beside the file
+      [ "$path" = "$near.try" ] || [ ! -e "$R$path" ] || left "$path"
       n=$((n + 1))
     done
   done
