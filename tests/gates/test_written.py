@@ -87,6 +87,8 @@ def test_several_of_a_kind_need_names() -> None:
         ("{http: 'ftp://a/'}", "is not a URL"),
         ("{alertmanager: [], nodeLabel: a-b}", "`nodeLabel`: `a-b` is not a label of a metric or alert [bad-label]"),
         ("{alertmanager: ['a=\"b']}", "is not a matcher"),
+        ("prometeus", "p.yaml:4:10: `wave[0]` must be a map with one of prometheus, alertmanager, http, "),
+        ("prometeus", "(did you mean `prometheus`?) [bad-gate]"),
         ("{name: x}", "must have one of prometheus, alertmanager, http, "),
         ("{http: 'http://a', command: [b]}", "`wave[0]` must have one of prometheus, alertmanager, http, "),
     ],
