@@ -25,7 +25,7 @@ def consequences_lines(plan: Plan) -> Iterator[str]:
     members = _members(plan)
     for (reference, text), entries in list(folded.items())[:MOST]:
         nodes = sum(len(entry.nodes) or members[entry.group] for entry in entries)
-        yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{reference}]"
+        yield f"  {_groups(plan, entries)}: {counted(nodes, 'node')}: {printable(text, 400)} [{printable(reference, 80)}]"
     if len(folded) > MOST:
         yield f"  … {counted(len(folded) - MOST, 'more side effect')}: see them all with -o json"
 

@@ -213,7 +213,7 @@ def warning_lines(plan: Plan) -> Iterator[str]:
         yield "Warnings"
     for remark in plan.remarks[:MOST_REASONS]:
         nodes = f"{counted(len(remark.nodes), 'node')}  {folded(remark.nodes)}: " if remark.nodes else ""
-        yield f"  {nodes}{printable(remark.text, 400)} [{remark.reference}]"
+        yield f"  {nodes}{printable(remark.text, 400)} [{printable(remark.reference, 80)}]"
     if len(plan.remarks) > MOST_REASONS:
         yield f"  … {counted(len(plan.remarks) - MOST_REASONS, 'more warning')}: see them all with -o json"
 
@@ -225,7 +225,7 @@ def left_lines(plan: Plan) -> Iterator[str]:
         yield "Left alone"
     for entry, names in found[:MOST_REASONS]:
         yield f"  {_standing(entry)}: {counted(len(names), 'node')}  {folded(names)}"
-        yield f"     {printable(entry.reason, 400)} [{entry.reference}]"
+        yield f"     {printable(entry.reason, 400)} [{printable(entry.reference, 80)}]"
     rest = found[MOST_REASONS:]
     if rest:
         yield f"  … {counted(sum(len(names) for _, names in rest), 'more node')} for {counted(len(rest), 'other reason')}: see them all with -o json"
