@@ -88,14 +88,12 @@ def _containerd(version: str, arguments: tuple[str, ...], tree: Tree) -> None:
         if path not in seen:
             seen.add(path)
             document = _toml(tree, path)
-            _check_version(version, document)
+            given, most = document.get("version", 1), 2 if version.startswith("1.") else 3
+            if not isinstance(given, int) or not 1 <= given <= most:
+                raise RuntimeExitError(
+                    f"expected containerd config version equal to or less than `{most}`, got `{given}`"
+                )
             waiting += _imports(tree, path, document)
-
-
-def _check_version(version: str, document: Mapping[str, object]) -> None:
-    given, most = document.get("version", 1), 2 if version.startswith("1.") else 3
-    if not isinstance(given, int) or not 1 <= given <= most:
-        raise RuntimeExitError(f"expected containerd config version equal to or less than `{most}`, got `{given}`")
 
 
 def _imports(tree: Tree, path: str, document: Mapping[str, object]) -> Iterator[str]:
