@@ -1,13 +1,20 @@
-"""The clock: wall time that never decreases within a process."""
+"""The clocks and the zone data of this machine."""
 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, available_timezones
+
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import InputError, Problem
 
 
 class SystemClock:
-    """Epoch seconds at the start plus monotonic time since: a stepped wall clock has no effect."""
+    """Wall time that never decreases within a process: epoch seconds at the start plus monotonic time since. A stepped
+    wall clock has no effect.
+    """
 
     def __init__(self) -> None:
         self._epoch = time.time() - time.monotonic()
@@ -17,3 +24,26 @@ class SystemClock:
 
     def wall(self) -> str:
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class SystemZones:
+    """The wall clock, and the zones of the system, else of the package ``tzdata``. Cached for the life of the process."""
+
+    def wall_seconds(self) -> float:
+        return time.time()
+
+    def zone(self, name: str) -> tzinfo:
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError) as exc:
+            known = available_timezones()
+            hint = did_you_mean(name, sorted(known)) or ("" if known else "install the zone data, for example tzdata")
+            message = f"the zone data of this machine has no readable zone `{printable(name, 60)}`"
+            raise InputError((Problem("unknown-zone", message, hint=hint),)) from exc
+
+
+def steady() -> float:
+    """Seconds since this machine's boot. No operator and no time service sets it, and it counts while a machine sleeps.
+    Calls to workers expire by it: two machines' readings differ by an offset that is measured with each exchange.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

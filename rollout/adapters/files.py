@@ -1,10 +1,13 @@
-"""The real file system behind the ``Files`` port: small regular UTF-8 files under one folder."""
+"""The real file system: small regular UTF-8 files under one folder, new files, and files that every user may read."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
@@ -65,3 +68,42 @@ class FolderFiles:
 
 def _problem(reference: str, path: str, message: str) -> InputError:
     return InputError((Problem(reference, f"{printable(path)}: {printable(message)}"),))
+
+
+def write_new(folder: Path, texts: Mapping[str, str]) -> None:
+    """Writes each text to its path below ``folder``. If one cannot be made, those before it are removed again."""
+    made: list[Path] = []
+    try:
+        for name, text in texts.items():
+            path = folder / name
+            if not path.parent.exists():
+                path.parent.mkdir()
+                made.append(path.parent)
+            with path.open("x", encoding="utf-8") as file:
+                made.append(path)
+                file.write(text)
+    except OSError as error:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        message = f"nothing was written: {printable(str(error.filename or folder))}: {error.strerror}"
+        raise InputError((Problem("file-not-writable", message),)) from None
+
+
+def write_for_all(path: Path, text: str) -> None:
+    """Replace a file, readable by everyone. Another process reads the old text or the new one, never a part.
+
+    ``InputError`` ``file-not-writable``.
+    """
+    fresh: Path | None = None
+    try:
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False) as file:
+            fresh = Path(file.name)
+            file.write(text)
+        fresh.chmod(0o644)
+        fresh.replace(path)
+    except OSError as error:
+        if fresh is not None:
+            with suppress(OSError):
+                fresh.unlink()
+        raise InputError((Problem("file-not-writable", f"{path}: {error.strerror}"),)) from error

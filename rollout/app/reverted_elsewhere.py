@@ -17,7 +17,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import Receipt, ReceiptState
 from rollout.core.model.transactions import NodeTransaction
 from rollout.core.model.verification import Verification
-from rollout.core.presentation.nothing_to_revert import ANOTHER_RUN
+from rollout.core.presentation.nothing_to_do import ANOTHER_RUN
 
 READERS = 256
 """Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""

@@ -18,7 +18,7 @@ from rollout.core.model.report import Report
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.model.transactions import in_force, topmost_on, undone_at, undone_in_part
 from rollout.core.plans.receipt_history import OnNodes, highest_token, on_nodes
-from rollout.core.presentation.nothing_to_revert import ANOTHER_RUN
+from rollout.core.presentation.nothing_to_do import ANOTHER_RUN
 from rollout.core.run.facts import may_hold
 from rollout.core.run.order import leavers, revert_order
 from rollout.core.run.state import LeftOut, NodeState, Order, Phase, RunState

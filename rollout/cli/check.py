@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
+from rollout.adapters.clock import SystemZones
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
-from rollout.adapters.zones import SystemZones
 from rollout.app.check import CheckResult, NodesNotAsked
 from rollout.app.check import check as check_files
 from rollout.app.reading import access_to

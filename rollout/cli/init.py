@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.files import FolderFiles
-from rollout.adapters.new_files import write_new
+from rollout.adapters.files import FolderFiles, write_new
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load_playbook import shipped_templates
 from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rollout.adapters.clock import SystemClock
-from rollout.adapters.public_files import write_for_all
+from rollout.adapters.files import write_for_all
 from rollout.app.live_run import LiveRuns
 from rollout.app.metrics import measured_runs
 from rollout.cli.options import session_options

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rollout.adapters.zones import SystemZones
+from rollout.adapters.clock import SystemZones
 from rollout.app.approvals import rules_for
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
@@ -48,7 +48,7 @@ from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
 from rollout.core.model.proof import Proven, as_before
 from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS, PROOF_DOCUMENTS, predicted_lines
 from rollout.core.presentation.freeze_text import noted_line
-from rollout.core.presentation.nothing_to_revert import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
+from rollout.core.presentation.nothing_to_do import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
 from rollout.core.presentation.rollback_time import node_time, time_back
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.facts import may_hold

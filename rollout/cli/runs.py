@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from rollout.adapters.approval_files import signatures_beside
+from rollout.adapters.clock import SystemZones
 from rollout.adapters.ssh_signatures import SshSignatures
-from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
 from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.zones import SystemZones
+from rollout.adapters.clock import SystemZones
 from rollout.app.simulate import ForecastDocument, foreseen_document, foreseen_lines
 from rollout.cli.project import output_option
 from rollout.cli.proposals import say

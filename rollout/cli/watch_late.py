@@ -10,9 +10,8 @@ from functools import partial
 
 import click
 
-from rollout.adapters.clock import SystemClock
+from rollout.adapters.clock import SystemClock, SystemZones
 from rollout.adapters.local import LocalCommands
-from rollout.adapters.zones import SystemZones
 from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.zones import SystemZones
+from rollout.adapters.clock import SystemClock, SystemZones
 from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times

@@ -352,11 +352,10 @@ class Session:
         ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one). ``cluster``: its
         inventory is read again if a node does not answer before its change (``""``: it is not).
         """
-        from rollout.adapters.clock import SystemClock
+        from rollout.adapters.clock import SystemClock, SystemZones
         from rollout.adapters.engine import ThreadEngine
         from rollout.adapters.interrupts import Interrupts
         from rollout.adapters.local import LocalCommands
-        from rollout.adapters.zones import SystemZones
         from rollout.app.backends import Backends
         from rollout.app.roll_call import RollCall, lists_all
         from rollout.app.runs import Tools

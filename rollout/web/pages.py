@@ -36,8 +36,7 @@ from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError
 from rollout.web.control import RunControl
-from rollout.web.snapshots import Browser, RenderedParts
-from rollout.web.streams import MOST_STREAMS, snapshots
+from rollout.web.snapshots import MOST_STREAMS, Browser, RenderedParts, snapshots
 
 _FOLDER = Path(__file__).parent / "static"
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

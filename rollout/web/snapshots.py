@@ -1,14 +1,18 @@
-"""What a stream sends of a run: the nodes and the parts of the page that changed since its last message."""
+"""The stream of a run: it sends the nodes and the parts of the page that changed since its last message."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
+from time import monotonic
 from typing import Any
 
-from rollout.app.live_run import Look
+from starlette.concurrency import run_in_threadpool
+
+from rollout.app.live_run import LiveRun, Look
 from rollout.core.presentation.pages.charts import CHARGED, SIGNS, state_class
 from rollout.core.presentation.pages.live_page import now_parts
 from rollout.core.presentation.pages.markup import Html, with_texts
@@ -18,6 +22,7 @@ from rollout.core.presentation.waiting import standing
 from rollout.core.run.state import NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
+from rollout.errors import StateError
 
 LONGEST = 300
 """Characters of a node's message in the table; its own page has more."""
@@ -116,3 +121,45 @@ def _row(state: RunState, name: str) -> list[Any]:
 def _marks(record: NodeRecord) -> Iterator[int]:
     yield int(record.cause is not None)
     yield int(record.owed)
+
+
+EVERY = 0.5
+"""Least seconds between two snapshots."""
+
+SHARE = 4
+"""A snapshot that takes long to make is followed by a pause of so many times its time."""
+
+HERE_EVERY = 10.0
+"""Seconds after which a comment shows that the stream still lives."""
+
+MOST_STREAMS = 32
+
+
+async def snapshots(
+    live: LiveRun, rendered: RenderedParts, reader: Browser, stopping: Callable[[], bool]
+) -> AsyncIterator[str]:
+    """Events for one browser, until the server stops."""
+
+    def message() -> str:
+        look = live.look()
+        return reader.message(look, rendered.of(look))
+
+    said = monotonic()
+    yield "retry: 1000\n\n"
+    while not stopping():
+        began = monotonic()
+        try:
+            text = await run_in_threadpool(message)
+        except StateError as error:
+            reader.parts = {}  # sent again after the outage: with them goes how the run stands
+            text = f"event: trouble\ndata: {' '.join(rendered.carried(str(error)).split())}\n\n"
+        if text or monotonic() - said > HERE_EVERY:
+            yield text or ": here\n\n"
+            said = monotonic()
+        await _pause(max(EVERY, SHARE * (monotonic() - began)), stopping)
+
+
+async def _pause(seconds: float, stopping: Callable[[], bool]) -> None:
+    ends = monotonic() + seconds
+    while not stopping() and (left := ends - monotonic()) > 0:
+        await asyncio.sleep(min(left, EVERY))

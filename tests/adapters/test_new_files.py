@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.new_files import write_new
+from rollout.adapters.files import write_new
 from rollout.errors import InputError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rollout.adapters.clock import SystemZones
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.zones import SystemZones
 from rollout.app.change_windows import PASSES, ChangeWindows, NoZones, closed_lines, zoned
 from rollout.app.following import replay
 from rollout.app.runs import Tools, resumable, resume, start_apply

@@ -65,5 +65,5 @@ def test_the_texts_of_a_pattern_repeat_what_it_repeats() -> None:
 def test_parsers_are_found_without_a_list() -> None:
     """The reader of systemd's time spans is one, and a pattern is read from where it stands."""
     names = {parser.name for parser in parsers.found()}
-    assert {"rollout.core.text.timespans:timespan", "rollout.kubelet.configuration.cpu_lists:cpus"} <= names
+    assert {"rollout.core.text.timespans:timespan", "rollout.kubelet.configuration.go_values:cpus"} <= names
     assert parsers.patterns(importlib.import_module("rollout.core.text.timespans").__name__)

@@ -920,7 +920,7 @@ MUTANTS = (
     ),
     Mutant(
         "cpus-out-of-range",
-        "rollout/kubelet/configuration/cpu_lists.py",
+        "rollout/kubelet/configuration/go_values.py",
         "len(bound) > _LONGEST_NUMBER or not -_INT64 <= int(bound) < _INT64",
         "False",
         "a number of thousands of digits in one node's file ends the plan of all",

@@ -10,9 +10,9 @@ from time import process_time
 import pytest
 from click.testing import CliRunner
 
+from rollout.adapters.clock import SystemZones
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
-from rollout.adapters.zones import SystemZones
 from rollout.app.load import load_cluster
 from rollout.app.plan import build_plan
 from rollout.app.simulate import Forecast, most_at_once

@@ -12,7 +12,7 @@ from rollout.app.live_run import LOOK_EVERY, LiveRun, tell_run
 from rollout.app.ports import Holder
 from rollout.core.run.journal_codec import encode_event
 from rollout.errors import StateError
-from rollout.web import streams
+from rollout.web import snapshots
 from rollout.web.snapshots import Browser, RenderedParts
 from tests.core.presentation import journals
 from tests.web.serving import keep
@@ -43,7 +43,7 @@ def test_a_page_is_told_how_a_run_stands_when_the_journal_is_back(tmp_path: Path
     said: list[str] = []
 
     async def listen() -> None:
-        events = streams.snapshots(live, RenderedParts(), Browser(), lambda: len(said) == 4)
+        events = snapshots.snapshots(live, RenderedParts(), Browser(), lambda: len(said) == 4)
         async for event in events:
             said.append(event)
             journal.lost = int(len(said) == 2)

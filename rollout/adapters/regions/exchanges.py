@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from threading import Condition, Thread
 
+from rollout.adapters.clock import steady
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import CallAnswer, Exchange, VerbCall, decode_reply, encode_exchange
-from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.workers import CallLostError, RegionWorker, Scheduler
 from rollout.errors import RemoteError
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from hashlib import sha256
 from threading import Lock
 
+from rollout.adapters.clock import steady
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.exchanges import WorkerExchanges
 from rollout.adapters.regions.messages import LOST, VerbCall, encode_names, lost
-from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.workers import CallLostError, RegionWorker, RegionWorkers, Scheduler
 from rollout.app.ports import Nodes, Target
 from rollout.core.model.regions import RegionStanding, region_of_zone

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from rollout import __version__
 from rollout.adapters.agent_program import agent_program
+from rollout.adapters.clock import steady
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import WorkerIdentity, decode_identity
-from rollout.adapters.regions.steady import steady
 from rollout.core.model.regions import region_of_worker, region_of_zone
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError

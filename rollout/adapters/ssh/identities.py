@@ -17,8 +17,8 @@ from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.owners import others_hold
 from rollout.adapters.ssh.certificates import SUFFIX, Certificate, parse, read
-from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.resolve import DEFAULT_KEYS, Endpoint
+from rollout.adapters.ssh.troubles import unless_exhausted
 from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollout.adapters.owners import REMEDY, others_hold
-from rollout.adapters.ssh.error_mapping import unless_exhausted
 from rollout.adapters.ssh.patterns import is_literal, listed
+from rollout.adapters.ssh.troubles import unless_exhausted
 from rollout.errors import RemoteError
 
 Digest = tuple[bytes, bytes]

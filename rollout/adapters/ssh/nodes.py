@@ -15,7 +15,6 @@ from paramiko.ssh_exception import SSHException
 from rollout.adapters.ssh.conversation import Conversation
 from rollout.adapters.ssh.dial import Dialer
 from rollout.adapters.ssh.elevation import Elevation, proof_of
-from rollout.adapters.ssh.error_mapping import detail_of, translate
 from rollout.adapters.ssh.handshake import Handshake
 from rollout.adapters.ssh.identities import Identities
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
@@ -23,7 +22,7 @@ from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pool import Pool, PooledConnection
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.session import SessionRefusedError, SshSession, open_channel
-from rollout.adapters.ssh.troubles import carried, printable
+from rollout.adapters.ssh.troubles import carried, detail_of, printable, translate
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand

@@ -27,11 +27,10 @@ from paramiko.channel import Channel
 from paramiko.ssh_exception import SSHException
 
 from rollout.adapters.ssh.elevation import Elevation
-from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import Deadline, SshLimits
 from rollout.adapters.ssh.pipes import CHUNK, Capped
 from rollout.adapters.ssh.session import TICK
-from rollout.adapters.ssh.troubles import printable
+from rollout.adapters.ssh.troubles import printable, translate
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.errors import RemoteError
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
-from rollout.adapters.ssh.error_mapping import translate
+from rollout.adapters.ssh.troubles import translate
 from rollout.errors import RemoteError
 
 MANY = 1024

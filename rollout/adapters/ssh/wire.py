@@ -7,9 +7,8 @@ import socket
 from contextlib import suppress
 from typing import Any, Protocol
 
-from rollout.adapters.ssh.error_mapping import translate
 from rollout.adapters.ssh.limits import KIB, Deadline
-from rollout.adapters.ssh.troubles import DroppedError, printable, told
+from rollout.adapters.ssh.troubles import DroppedError, printable, told, translate
 from rollout.adapters.ssh.watchdog import aside
 from rollout.errors import RemoteError
 

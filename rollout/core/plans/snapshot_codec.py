@@ -14,8 +14,7 @@ from typing import Any
 
 from rollout.core.model.snapshot import FileState, FleetSnapshot, Snapshot, Unread, digest
 from rollout.core.text import json_differences, json_text
-from rollout.core.text.json_stream import JsonStream
-from rollout.core.text.json_text import Json, ShapeError
+from rollout.core.text.json_text import Json, JsonStream, ShapeError
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from rollout.kubelet.configuration import go_values, manager_checks, quantities, serving_checks
-from rollout.kubelet.configuration.cpu_lists import cpus
 from rollout.kubelet.configuration.flags import Flags
-from rollout.kubelet.configuration.go_values import GoValueError, quoted
+from rollout.kubelet.configuration.go_values import GoValueError, cpus, quoted
 from rollout.kubelet.configuration.validation.checked import MILLISECOND, Checked, Complaint
 
 # Maps of quantities and percentages, which a kubelet reads after validation: reservations and eviction.

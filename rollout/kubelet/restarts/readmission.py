@@ -23,7 +23,7 @@ from rollout.core.model.plan import LessRoom
 from rollout.core.model.pods import ContainerRequest, Pairs, PlacedPod, Requirement, Toleration
 from rollout.core.model.settings import Value
 from rollout.core.text.terminal import counted
-from rollout.kubelet.configuration.cpu_lists import cpus
+from rollout.kubelet.configuration.go_values import cpus
 from rollout.kubelet.configuration.quantities import parse
 from rollout.kubelet.values import whole_number
 

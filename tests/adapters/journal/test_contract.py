@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import PostgresUrl, SqlJournal
-from rollout.adapters.journal.leases import Leases
+from rollout.adapters.journal.journal import Leases
 from rollout.adapters.journal.owner import LEASE_SECONDS, is_alive
 from rollout.app.following import replay
 from rollout.app.ports import Note, RunHeader

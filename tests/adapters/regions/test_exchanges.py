@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.adapters.regions import mailbox
+from rollout.adapters.clock import steady
+from rollout.adapters.regions import worker
 from rollout.adapters.regions.exchanges import LONGEST_PAUSE, WorkerExchanges
-from rollout.adapters.regions.mailbox import Mailbox
 from rollout.adapters.regions.messages import CallAnswer, VerbCall, decode_exchange, encode_reply
-from rollout.adapters.regions.steady import steady
-from rollout.adapters.regions.worker import RegionStation
+from rollout.adapters.regions.worker import Mailbox, RegionStation
 from rollout.adapters.regions.workers import CallLostError, RegionWorker
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
@@ -176,7 +175,7 @@ def test_a_call_is_lost_at_its_deadline_and_its_late_answer_is_dropped() -> None
 
 
 def test_the_answers_of_an_exchange_are_bounded_and_the_others_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "MOST_BYTES", 10)
+    monkeypatch.setattr(worker, "MOST_BYTES", 10)
     box = Mailbox()
     for nonce, answer in (("a", b"x" * 20), ("b", b"y" * 4), ("c", b"z" * 4)):
         box.put(nonce, answer)

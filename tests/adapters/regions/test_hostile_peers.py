@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from rollout.adapters.regions.plain_data import load
-from rollout.adapters.regions.scheduler import DaskScheduler, read_plain_data_only
+from rollout.adapters.regions.scheduler import DaskScheduler, load, read_plain_data_only
 from rollout.adapters.regions.workers import CallLostError, RegionWorkers
 from tests.adapters.regions import hostile
 from tests.controllers import until

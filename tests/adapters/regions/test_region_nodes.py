@@ -9,6 +9,7 @@ import pytest
 
 from rollout import __version__
 from rollout.adapters.agent_program import agent_program
+from rollout.adapters.clock import steady
 from rollout.adapters.regions import worker as remote
 from rollout.adapters.regions.messages import (
     LOST,
@@ -27,7 +28,6 @@ from rollout.adapters.regions.messages import (
     encode_reply,
 )
 from rollout.adapters.regions.nodes import RegionNodes
-from rollout.adapters.regions.steady import steady
 from rollout.adapters.regions.worker import RegionStation
 from rollout.adapters.regions.workers import CallLostError, RegionWorkers, ServedZone, served_zones
 from rollout.app.ports import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.core.presentation.nothing_to_revert import ANOTHER_RUN, not_reverted_lines, nothing_to_revert
+from rollout.core.presentation.nothing_to_do import ANOTHER_RUN, not_reverted_lines, nothing_to_revert
 from rollout.core.run.state import LeftOut
 
 BACK = {"r2": ("n1", "n2")}

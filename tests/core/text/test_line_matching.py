@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.core.text import diff, line_matching
-from rollout.core.text.line_matching import LineMatcher
+from rollout.core.text import diff
+from rollout.core.text.diff import LineMatcher
 from tests.cost import calls
 
 LINES = st.lists(st.sampled_from("abcdefgh"), max_size=40)
@@ -32,12 +32,12 @@ def rebuilt(old: Sequence[str], new: Sequence[str]) -> list[str]:
 @pytest.mark.parametrize("short", [0, 4, 400])
 @given(old=LINES, new=LINES)
 def test_the_steps_make_the_new_file_of_the_old_one(short: int, old: list[str], new: list[str]) -> None:
-    before = line_matching.SHORT
-    line_matching.SHORT = short
+    before = diff.SHORT
+    diff.SHORT = short
     try:
         assert rebuilt(old, new) == new
     finally:
-        line_matching.SHORT = before
+        diff.SHORT = before
 
 
 @given(old=LINES, new=LINES)

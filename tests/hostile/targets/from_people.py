@@ -7,7 +7,7 @@ import json
 import struct
 from functools import cache
 
-from rollout.adapters.zones import SystemZones
+from rollout.adapters.clock import SystemZones
 from rollout.app.change_windows import zoned
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import answer

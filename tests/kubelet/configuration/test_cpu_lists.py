@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rollout.kubelet.configuration.cpu_lists import cpu_list_error, cpus
+from rollout.kubelet.configuration.go_values import cpu_list_error, cpus
 from tests.cost import calls
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8)

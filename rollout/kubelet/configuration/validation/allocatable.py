@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollout.kubelet.configuration import quantities
-from rollout.kubelet.configuration.cpu_lists import cpu_list_error
-from rollout.kubelet.configuration.go_values import quoted
+from rollout.kubelet.configuration.go_values import cpu_list_error, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
 # Checks of Linux only (``validation_linux.go``): the host's cgroups, and users inside pods.
