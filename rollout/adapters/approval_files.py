@@ -37,8 +37,8 @@ def _text(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
                 raise _refused(path, f"it is not a regular file of at most {MOST_BYTES} bytes")
             return file.read(MOST_BYTES).decode("ascii", "replace")
     except OSError as exc:

@@ -116,8 +116,8 @@ class HttpEndpoint:
         until = time.monotonic() + timeout
 
         def once(seconds: float) -> HttpAnswer:
-            said = {**(headers or {}), **tenant, **({"Authorization": _credentials(token.read())} if token else {})}
-            return http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=said, body=body, most=most)
+            sent = {**(headers or {}), **tenant, **({"Authorization": _credentials(token.read())} if token else {})}
+            return http.ask(method, base.rstrip("/") + path, timeout=seconds, headers=sent, body=body, most=most)
 
         answer = once(timeout)
         if answer.status == 401 and token:
@@ -141,15 +141,15 @@ class HttpBackEnds:
         """A back end of the inventory at ``home``, with its credentials; ``""``: it names none."""
         known = self.endpoints
         certificate = ClientCertificate(known.cert_file, known.key_file)
-        found = HttpEndpoint(home, known.token_file, known.ca_file, known.tenant, certificate)
-        self.stack.callback(found.close)
-        return found
+        endpoint = HttpEndpoint(home, known.token_file, known.ca_file, known.tenant, certificate)
+        self.stack.callback(endpoint.close)
+        return endpoint
 
     def anywhere(self) -> Http:
         """Any server, without credentials."""
-        found = Http(authorities(""))
-        self.stack.callback(found.close)
-        return found
+        http = Http(authorities(""))
+        self.stack.callback(http.close)
+        return http
 
 
 def authorities(ca_file: str, certificate: ClientCertificate = ClientCertificate()) -> ssl.SSLContext:
@@ -171,9 +171,9 @@ def authorities(ca_file: str, certificate: ClientCertificate = ClientCertificate
     return context
 
 
-def _credentials(said: str) -> str:
+def _credentials(message: str) -> str:
     """A bearer token has no colon (RFC 6750, section 2.1); ``user:password`` has one (RFC 7617)."""
-    return f"Basic {base64.b64encode(said.encode()).decode()}" if ":" in said else f"Bearer {said}"
+    return f"Basic {base64.b64encode(message.encode()).decode()}" if ":" in message else f"Bearer {message}"
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

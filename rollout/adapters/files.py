@@ -58,12 +58,12 @@ class FolderFiles:
         """Sorted names of the files in a folder with this ending; empty when the folder does not exist."""
         here = self._root / folder
         try:
-            found = [entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()]
+            names = [entry.name for entry in here.iterdir() if entry.name.endswith(suffix) and entry.is_file()]
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
             raise _problem("file-unreadable", folder, error.strerror or str(error)) from None
-        return tuple(sorted(found))
+        return tuple(sorted(names))
 
 
 def _problem(reference: str, path: str, message: str) -> InputError:
@@ -72,18 +72,18 @@ def _problem(reference: str, path: str, message: str) -> InputError:
 
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:
     """Writes each text to its path below ``folder``. If one cannot be made, those before it are removed again."""
-    made: list[Path] = []
+    paths: list[Path] = []
     try:
         for name, text in texts.items():
             path = folder / name
             if not path.parent.exists():
                 path.parent.mkdir()
-                made.append(path.parent)
+                paths.append(path.parent)
             with path.open("x", encoding="utf-8") as file:
-                made.append(path)
+                paths.append(path)
                 file.write(text)
     except OSError as error:
-        for path in reversed(made):
+        for path in reversed(paths):
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
         message = f"nothing was written: {printable(str(error.filename or folder))}: {error.strerror}"

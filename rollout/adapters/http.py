@@ -62,11 +62,11 @@ class Http:
     ) -> HttpAnswer:
         """``RemoteError`` when there is no answer in ``timeout`` seconds: ``AwayError`` where a retry may help."""
         _DEADLINE.at = time.monotonic() + timeout
-        said: dict[bytes | str, bytes | str] = {"Accept-Encoding": "identity", "User-Agent": "rollout"}
-        said.update((headers or {}).items())
+        sent: dict[bytes | str, bytes | str] = {"Accept-Encoding": "identity", "User-Agent": "rollout"}
+        sent.update((headers or {}).items())
         extensions = {**self._extensions, "timeout": {"pool": timeout}}
         try:
-            with self._pool.stream(method, url, headers=said, content=body or None, extensions=extensions) as response:
+            with self._pool.stream(method, url, headers=sent, content=body or None, extensions=extensions) as response:
                 headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
                 if headers.get("content-encoding", "identity") != "identity":
                     raise RemoteError("bad-answer", "the answer is compressed, which was not asked for")
@@ -85,9 +85,9 @@ class Http:
 
 def refusal(answer: HttpAnswer) -> RemoteError:
     """The message for an error answer; the body's first line is evidence."""
-    said = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
+    message = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
     kind = AwayError if answer.status in _AWAY else RemoteError
-    return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {said}" if said else ""))
+    return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {message}" if message else ""))
 
 
 def _translated(exc: Exception, timeout: float) -> RemoteError:
@@ -200,12 +200,12 @@ def _addresses(host: str, port: int) -> list[tuple[str, int]]:
 
     threading.Thread(target=look_up, name="name look-up", daemon=True).start()
     try:
-        found = box.get(timeout=_DEADLINE.left())
+        looked_up = box.get(timeout=_DEADLINE.left())
     except Empty:
         raise httpcore.ConnectTimeout from None
-    if isinstance(found, Exception):
-        raise found
-    return [entry[4][:2] for entry in found]
+    if isinstance(looked_up, Exception):
+        raise looked_up
+    return [entry[4][:2] for entry in looked_up]
 
 
 # Strict decoding of JSON from back ends. The reader of the answer limits its size.

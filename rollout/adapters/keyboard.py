@@ -65,12 +65,12 @@ class TerminalKeys:
         if not select.select([self._fd], [], [], max(0.0, seconds))[0]:
             return ""
         try:
-            found = os.read(self._fd, MOST_KEYS)
+            keys = os.read(self._fd, MOST_KEYS)
         except OSError as error:
             raise EOFError from error
-        if not found:
+        if not keys:
             raise EOFError
-        return "" if found[:1] == b"\x1b" or len(found) == MOST_KEYS else found.decode("ascii", "ignore")
+        return "" if keys[:1] == b"\x1b" or len(keys) == MOST_KEYS else keys.decode("ascii", "ignore")
 
     def forget(self) -> None:
         """Drop keys that were pressed while nobody read them."""

@@ -208,8 +208,8 @@ class _Fitted:
 def _foot(keyboard: Keyboard, state: RunState) -> Text:
     if keyboard.asking is not None:
         return Text(question(keyboard.asking, state), "bold yellow")
-    said = f"\n{printable(keyboard.said, 300)}" if keyboard.said else ""
-    return Text(key_list(state), "dim").append(said, "not dim yellow")
+    message = f"\n{printable(keyboard.said, 300)}" if keyboard.said else ""
+    return Text(key_list(state), "dim").append(message, "not dim yellow")
 
 
 def _panel(keyboard: Keyboard, state: RunState, readings: Mapping[str, GateReading]) -> Iterator[RenderableType]:

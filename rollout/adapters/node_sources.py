@@ -75,7 +75,7 @@ class InventoryScripts:
                 raise
         if status != 0:
             how = f"exit status {status}" if status > 0 else f"signal {-status}"
-            raise _error("script-failed", path, f"it failed ({how}){_last_words(complaint)}")
+            raise _error("script-failed", path, f"it failed ({how}){_last_line(complaint)}")
         try:
             return out.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -106,13 +106,13 @@ class InventoryScripts:
         return bytes(out), complaint.decode("utf-8", "replace")
 
 
-def _last_words(complaint: str) -> str:
+def _last_line(complaint: str) -> str:
     """The last line, and Ansible's earlier line that says why a file could not be read."""
-    said = complaint.strip().splitlines()
-    if not said:
+    lines = complaint.strip().splitlines()
+    if not lines:
         return ", without a message"
-    why = _UNPARSED.findall("\n".join(said[:-1]))
-    return f": {printable(said[-1], 200)}" + (f": {printable(why[-1], 200)}" if why else "")
+    why = _UNPARSED.findall("\n".join(lines[:-1]))
+    return f": {printable(lines[-1], 200)}" + (f": {printable(why[-1], 200)}" if why else "")
 
 
 def _command(path: Path) -> list[str]:

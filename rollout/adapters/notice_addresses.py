@@ -31,10 +31,10 @@ def _private_text(path: Path) -> str:
     """Checks the open file, so that nobody can replace it after the check."""
     try:
         with path.open("rb") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             if why := others_hold(path):
                 raise UsageError("notices-not-private", why, hint=REMEDY)
-            if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077 or found.st_uid not in (os.geteuid(), 0):
+            if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077 or status.st_uid not in (os.geteuid(), 0):
                 raise UsageError(
                     "notices-not-private", f"{path} is not a file that only you can read", hint=f"chmod 600 {path}"
                 )

@@ -37,10 +37,10 @@ def others_hold(path: Path) -> str:
     while left:
         word = left.pop()
         here = at.parent if word == ".." else at / word
-        found = here.lstat()
-        if found.st_uid not in trusted:
-            return f"{printable(str(here), 300)} belongs to another user (uid {found.st_uid})"
-        if stat.S_ISLNK(found.st_mode):
+        status = here.lstat()
+        if status.st_uid not in trusted:
+            return f"{printable(str(here), 300)} belongs to another user (uid {status.st_uid})"
+        if stat.S_ISLNK(status.st_mode):
             if at.parts[1:2] == ("proc",) and at.name == "fd":
                 return ""
             links += 1
@@ -51,9 +51,9 @@ def others_hold(path: Path) -> str:
                 at = Path("/")
             left += reversed(target.parts[1:] if target.is_absolute() else target.parts)
             continue
-        sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-        device = not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode)  # as /dev/null: it keeps nothing
-        if found.st_mode & stat.S_IWOTH and not sticky and not device:
+        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+        device = not stat.S_ISDIR(status.st_mode) and not stat.S_ISREG(status.st_mode)  # as /dev/null: it keeps nothing
+        if status.st_mode & stat.S_IWOTH and not sticky and not device:
             return f"{printable(str(here), 300)} is writable by everybody"
         at = here
     return ""

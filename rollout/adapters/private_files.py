@@ -78,11 +78,11 @@ def write_privately(path: Path, content: bytes) -> None:
 
 def _check_replaceable(path: Path) -> None:
     try:
-        found = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(found):
-        what = "it is a symbolic link" if stat.S_ISLNK(found) else "it is not a regular file"
+    if not stat.S_ISREG(mode):
+        what = "it is a symbolic link" if stat.S_ISLNK(mode) else "it is not a regular file"
         raise _not_written("file-not-writable", path, f"{what}; refusing to write through it")
 
 
@@ -100,16 +100,16 @@ def private_state(folder: Path) -> None:
                 _check(folder / name, (folder / name).lstat(), stat.S_ISREG)
         journal = folder / JOURNAL
         journal.touch(mode=0o600)
-        found = journal.lstat()
-        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+        status = journal.lstat()
+        if status.st_mode & 0o077 and status.st_uid == os.geteuid():
             journal.chmod(0o600)  # it contains plans, and plans contain files of nodes
     except OSError as exc:
         raise StateError("journal-unusable", f"{folder}: {exc.strerror}") from exc
 
 
-def _check(path: Path, found: os.stat_result, is_kind: Callable[[int], bool]) -> None:
+def _check(path: Path, status: os.stat_result, is_kind: Callable[[int], bool]) -> None:
     shown = printable(str(path))
-    if not is_kind(found.st_mode):
+    if not is_kind(status.st_mode):
         raise StateError("state-not-private", f"{shown} is a link or another unexpected kind of file")
     if why := others_hold(path):
         hint = f"run as its owner, or name another folder: --state; {REMEDY}"
@@ -143,10 +143,10 @@ def _password_text(file: Path) -> str:
 
 def _all(read: Callable[[int], bytes | None]) -> bytes:
     """Read until the end, or until the text is longer than any password. A pipe may return less than requested."""
-    found = b""
-    while len(found) <= LONGEST_PASSWORD and (more := read(LONGEST_PASSWORD + 1)):
-        found += more
-    return found
+    password = b""
+    while len(password) <= LONGEST_PASSWORD and (more := read(LONGEST_PASSWORD + 1)):
+        password += more
+    return password
 
 
 def _check_private(status: os.stat_result, file: Path) -> None:

@@ -33,8 +33,8 @@ class SshSignatures:
         with TemporaryDirectory() as folder:
             path = _written(folder, signature)
             done = _ssh_keygen(["-Y", "find-principals", "-s", path, "-f", signers], b"", SECONDS)
-        said = done.stdout.decode(errors="replace").split("\n") if done.returncode == 0 else []
-        return tuple(line for line in said if line), printable(done.stderr.decode(errors="replace").strip(), 300)
+        lines = done.stdout.decode(errors="replace").split("\n") if done.returncode == 0 else []
+        return tuple(line for line in lines if line), printable(done.stderr.decode(errors="replace").strip(), 300)
 
     def why_not(self, signature: str, signers: str, person: str, text: bytes) -> str:
         with TemporaryDirectory() as folder:

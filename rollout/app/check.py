@@ -30,7 +30,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes
-from rollout.kubelet.changes.changes import Alike, LeftAlone
+from rollout.kubelet.changes.changes import ProposalCache, LeftAlone
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE
@@ -219,11 +219,11 @@ def mistakes(
 
 
 def _tried(inventory: Inventory, policy: Policy, fleet: FleetSnapshot | None, *, is_named: bool) -> _Trial:
-    trial, alike = _Trial(inventory.cluster, policy.name, is_named), Alike(policy)
+    trial, proposals = _Trial(inventory.cluster, policy.name, is_named), ProposalCache(policy)
     trial.tried += _subjects(inventory, policy, fleet)
     told = {at for at, settings in _distinct([trial]).items() if homes.check(settings)}
     for subject in trial.tried:
-        for problem in _refused(subject, policy, alike) if id(subject.settings) not in told else ():
+        for problem in _refused(subject, policy, proposals) if id(subject.settings) not in told else ():
             trial.refused.setdefault(problem, []).append(subject)
     return trial
 
@@ -293,8 +293,8 @@ def _rendered(text: str, variables: Mapping[str, object]) -> str:
 # What is refused.
 
 
-def _refused(subject: _Subject, policy: Policy, alike: Alike) -> tuple[Problem, ...]:
-    made = alike.made_for(subject.snapshot, subject.settings, subject.node)
+def _refused(subject: _Subject, policy: Policy, proposals: ProposalCache) -> tuple[Problem, ...]:
+    made = proposals.made_for(subject.snapshot, subject.settings, subject.node)
     if not isinstance(made, LeftAlone):
         return ()
     if made.place is not None:

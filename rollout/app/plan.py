@@ -21,7 +21,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet import homes
-from rollout.kubelet.changes.changes import Alike
+from rollout.kubelet.changes.changes import ProposalCache
 from rollout.kubelet.node import fitness, managers
 from rollout.kubelet.node.managers import Said
 
@@ -53,9 +53,9 @@ def build_plan(
     skipped = _skipped(inventory, policy, selection, around)
     passed_over = {**skipped, **_of_one_machine(inventory, fleet, [name for name in selection if name not in skipped])}
     foresight = Foresight(inventory, policy, fleet, around, assumed)
-    alike = Alike(policy, assumed)
+    proposals = ProposalCache(policy, assumed)
     seen = {
-        name: _seen(foresight, alike, inventory.nodes[name], settings.get(name, {}), passed_over.get(name), trace)
+        name: _seen(foresight, proposals, inventory.nodes[name], settings.get(name, {}), passed_over.get(name), trace)
         for name in selection
     }
     changed = [one.found for one in seen.values() if isinstance(one.found, _Changed)]
@@ -132,7 +132,7 @@ def _remarks(
 
 def _seen(
     foresight: Foresight,
-    alike: Alike,
+    proposals: ProposalCache,
     node: Node,
     settings: Mapping[str, Setting],
     passed_over: ExcludedNode | None,
@@ -141,7 +141,7 @@ def _seen(
     def look() -> _Seen:
         if passed_over is not None:
             return _Seen(passed_over, foresight.pulls_as_before(node))
-        return _look(foresight, alike, node, settings)
+        return _look(foresight, proposals, node, settings)
 
     def failed(reason: str) -> _Seen:
         refused = ExcludedNode(node.name, node.rack, Standing.REFUSED, "planning-failed", reason)
@@ -150,7 +150,7 @@ def _seen(
     return attempt(node.name, look, failed, trace)
 
 
-def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting]) -> _Seen:
+def _look(foresight: Foresight, proposals: ProposalCache, node: Node, settings: Mapping[str, Setting]) -> _Seen:
     snapshot = foresight.fleet.nodes.get(node.name)
     if snapshot is None:
         why = "the snapshot does not contain this node"
@@ -162,14 +162,14 @@ def _look(foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str,
     if why := history.another_machine(node.name, snapshot, foresight.live):
         left = ExcludedNode(node.name, node.rack, Standing.REFUSED, "another-machine", why)
         return _Seen(left, foresight.pulls_as_before(node))
-    found, asking = _decide(foresight, alike, node, settings, snapshot)
+    found, asking = _decide(foresight, proposals, node, settings, snapshot)
     return _Seen(found, asking, tuple(fitness.remarks(snapshot, foresight.assumed)), managers.remarks(snapshot))
 
 
 def _decide(
-    foresight: Foresight, alike: Alike, node: Node, settings: Mapping[str, Setting], snapshot: Snapshot
+    foresight: Foresight, proposals: ProposalCache, node: Node, settings: Mapping[str, Setting], snapshot: Snapshot
 ) -> tuple[_Changed | ExcludedNode, NodePulls]:
-    proposal = alike.change_for(snapshot, settings, node)
+    proposal = proposals.change_for(snapshot, settings, node)
     if isinstance(proposal, ExcludedNode):
         return proposal, foresight.pulls_as_before(node)
     drain = foresight.for_its_pods(node, snapshot, proposal)

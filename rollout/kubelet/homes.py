@@ -142,10 +142,10 @@ def home(
     """The home of this setting on a kubelet of this version over this runtime (``None``: it did not report its
     version).
     """
-    found = _home(setting, version, runtime, runtime_version)
-    if isinstance(found, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
-        return Skipped(f"{setting.name} skipped: {found.reason.removeprefix(f'{setting.name}: ')}")
-    return found
+    home = _home(setting, version, runtime, runtime_version)
+    if isinstance(home, NoHome) and setting.if_unsupported is IfUnsupported.SKIP:
+        return Skipped(f"{setting.name} skipped: {home.reason.removeprefix(f'{setting.name}: ')}")
+    return home
 
 
 def _home(
@@ -238,19 +238,19 @@ def check_accepted(accepted: Iterable[str], playbook: str) -> tuple[Problem, ...
 
 
 def _check_one(setting: Setting) -> list[Problem]:
-    name, said = setting.name, f" ({setting.source})" if setting.source else ""
+    name, source = setting.name, f" ({setting.source})" if setting.source else ""
     if name in NOT_OURS:
-        return [Problem("setting-not-ours", f"{name} cannot be set: {NOT_OURS[name]}{said}")]
+        return [Problem("setting-not-ours", f"{name} cannot be set: {NOT_OURS[name]}{source}")]
     if name in {*INTENTS, DEADLINE_FLAG}:
         wrong = mistake(name, setting.value)
-        return [Problem("setting-value", wrong + said)] if wrong else []
+        return [Problem("setting-value", wrong + source)] if wrong else []
     field, flag = fields.field(name), fields.flag(name)
     if field is None and flag is None:
         hint = suggest.did_you_mean(name, (*INTENTS, *fields.every_name()))
-        return [Problem("setting-unknown", f"unknown setting {name[:80]!r}{said}", hint=hint)]
+        return [Problem("setting-unknown", f"unknown setting {name[:80]!r}{source}", hint=hint)]
     wrong = values.mistake(name, field.kind, setting.value) if field else ""
     wrong = values.flag_mistake(name, flag.kind, setting.value) if flag else wrong
-    return [Problem("setting-value", wrong + said)] if wrong else []
+    return [Problem("setting-value", wrong + source)] if wrong else []
 
 
 def _check_together(settings: Mapping[str, Setting]) -> list[Problem]:
@@ -298,16 +298,16 @@ OWN_VALUES: Mapping[str, str] = {
 def shared_own_values(settings: Mapping[str, Mapping[str, Setting]], nodes: Iterable[str]) -> tuple[Problem, ...]:
     """A mistake for each such setting that has one value on several of the nodes."""
     having: dict[tuple[str, str], list[str]] = {}
-    said: dict[tuple[str, str], Setting] = {}
+    first: dict[tuple[str, str], Setting] = {}
     for node in nodes:
         mine = settings.get(node, {})
         for name in OWN_VALUES:
             if name in mine:
                 key = (name, repr(mine[name].value))
                 having.setdefault(key, []).append(node)
-                said[key] = mine[name]
+                first[key] = mine[name]
     return tuple(
-        _problem(said[key], f"{counted(len(names), 'node')}: {fold(names)}")
+        _problem(first[key], f"{counted(len(names), 'node')}: {fold(names)}")
         for key, names in having.items()
         if len(names) > 1
     )

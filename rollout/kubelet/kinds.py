@@ -74,18 +74,20 @@ class Kinds:
         for minor, version in self._versions(node.labels):
             runtime = known.labelled(node.labels.get("containerRuntime", ""), minor)
             for installed in self._installed(node.labels):
-                said = node.labels.get("containerRuntimeVersion", "")
-                yield NodeKind(minor, version, runtime, said or known.describe(runtime).usual_version, installed)
+                runtime_version = node.labels.get("containerRuntimeVersion", "")
+                yield NodeKind(
+                    minor, version, runtime, runtime_version or known.describe(runtime).usual_version, installed
+                )
 
     def _versions(self, labels: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
-        said = versions.parse(labels.get("kubeletVersion", ""))
-        if said is not None:
-            return ((said.minor, said.text),) if said.minor in fields.known_minors() else ()
+        labelled = versions.parse(labels.get("kubeletVersion", ""))
+        if labelled is not None:
+            return ((labelled.minor, labelled.text),) if labelled.minor in fields.known_minors() else ()
         return tuple((minor, f"1.{minor}.0") for minor in self.minors)
 
     def _installed(self, labels: Mapping[str, str]) -> tuple[Installed, ...]:
-        said = labels.get("layout", "")
-        return (Installed(said),) if said in set(Installed) else self.installed
+        layout = labels.get("layout", "")
+        return (Installed(layout),) if layout in set(Installed) else self.installed
 
 
 def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:
@@ -97,8 +99,8 @@ def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:
     server = versions.known(api_server).minor
     oldest = server - (_SKEW if server >= _WIDER_SINCE else _SKEW_BEFORE)
     minors = tuple(minor for minor in fields.known_minors() if oldest <= minor <= server)
-    said = any("layout" in node.labels for node in nodes)
-    return Kinds(minors, (Installed.DEB,) if said else (Installed.DEB, Installed.PLAIN))
+    labelled = any("layout" in node.labels for node in nodes)
+    return Kinds(minors, (Installed.DEB,) if labelled else (Installed.DEB, Installed.PLAIN))
 
 
 # A node of a kind as its installer left it, in the form of a snapshot.

@@ -81,24 +81,26 @@ def baseline_of(sight: Sight) -> str:
     """The baseline as it is stored."""
     lease = sight.lease.renewed if sight.lease else ""
     going = [pod for pod in sight.pods if pod.phase not in ENDED]
-    found = {
+    baseline = {
         "v": VERSION,
         "lease": lease,
         "at": sight.pods_at,
         "ended": sorted(short(pod.uid) for pod in sight.pods if pod.phase in ENDED),
         "pods": {short(pod.uid): [_said(container, lease) for container in pod.containers] for pod in going},
     }
-    return json.dumps(found, separators=(",", ":"), sort_keys=True)
+    return json.dumps(baseline, separators=(",", ":"), sort_keys=True)
 
 
 def read_baseline(text: str) -> Baseline:
     """Reads a stored baseline, or raises ``BaselineError``."""
     try:
-        found = json_text.parse(text)
-        if found["v"] != VERSION:
-            raise BaselineError(f"version {found['v']}")
-        pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in found["pods"].items()}
-        return Baseline(str(found["lease"]), pods, frozenset(map(str, found["ended"])), int(found.get("at", 0)))
+        baseline = json_text.parse(text)
+        if baseline["v"] != VERSION:
+            raise BaselineError(f"version {baseline['v']}")
+        pods = {uid: dict(_read(entry) for entry in entries) for uid, entries in baseline["pods"].items()}
+        return Baseline(
+            str(baseline["lease"]), pods, frozenset(map(str, baseline["ended"])), int(baseline.get("at", 0))
+        )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as exc:
         raise BaselineError(str(exc)) from None
 

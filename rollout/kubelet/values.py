@@ -193,10 +193,10 @@ def is_in_force(shown: Value, wanted: Value, path: Path) -> bool:
 
 def value_at(values: Mapping[str, Value], path: str) -> Value:
     """The value at ``a.b.c``; ``None``: it does not exist."""
-    found: Value = dict(values)
+    value: Value = dict(values)
     for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def whole_number(effective: Mapping[str, Value], field: str, default: int) -> int:

@@ -27,29 +27,29 @@ class Version:
 
 def parse(text: str) -> Version | None:
     """The version that a kubelet printed, or ``None`` if it cannot be parsed."""
-    found = _VERSION.fullmatch(text.strip())
-    if found is None:
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
         return None
-    return Version(int(found[1]), int(found[2] or 0), text.strip().removeprefix("Kubernetes ").removeprefix("v"))
+    return Version(int(match[1]), int(match[2] or 0), text.strip().removeprefix("Kubernetes ").removeprefix("v"))
 
 
 def known(text: str) -> Version:
     """The version of a kubelet that passed the checks; ``ValueError`` otherwise."""
-    found = parse(text)
-    if found is None:
+    version = parse(text)
+    if version is None:
         raise ValueError(f"{text!r} is not a kubelet version")
-    return found
+    return version
 
 
 def too_new(text: str) -> bool:
     """Whether this kubelet is newer than every minor in the table."""
-    found = parse(text)
-    return found is not None and found.minor >= fields.known_minors().stop
+    version = parse(text)
+    return version is not None and version.minor >= fields.known_minors().stop
 
 
 def taken_for(text: str, assumed: int | None) -> Version:
     """The version that a fit kubelet is judged by: its own, or the minor that a too new one is treated as."""
-    found = known(text)
+    version = known(text)
     if assumed is None or not too_new(text):
-        return found
-    return replace(found, minor=assumed, patch=0, text=f"{found.text} (treated as 1.{assumed})")
+        return version
+    return replace(version, minor=assumed, patch=0, text=f"{version.text} (treated as 1.{assumed})")

@@ -91,12 +91,12 @@ class Disk:
         held = syscalls.receive(listener)
         if held is None:
             return
-        found = act(held, self._root)
-        moment = moment_of(found)
+        failure = act(held, self._root)
+        moment = moment_of(failure)
         if moment in self.awaited:
             self._reached(moment)
         if listener in self._listeners:
-            self._judge(listener, held, found)
+            self._judge(listener, held, failure)
 
     def _judge(self, listener: int, held: HeldCall, found: Act) -> None:
         if self.kind == SLOW and found.what in {SYNC, RENAME}:

@@ -81,11 +81,11 @@ class Faults:
 
     def by_kind(self) -> dict[str, list[str]]:
         """Kind → nodes with this fault, also if it has not started yet."""
-        found: dict[str, list[str]] = {}
+        nodes: dict[str, list[str]] = {}
         for name, faults in sorted(self._set.items()):
             for fault in faults.values():
-                found.setdefault(fault.kind, []).append(name)
-        return found
+                nodes.setdefault(fault.kind, []).append(name)
+        return nodes
 
     def listed(self) -> list[dict[str, object]]:
         """Every fault as requested, with its nodes."""

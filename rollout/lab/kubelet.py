@@ -47,13 +47,13 @@ def start(
     try:
         sources = _sources(words, minor, tree, variables or {})
     except FileNotFoundError as error:
-        return ProgramStart((_last_words(minor, str(error)),), _status(minor), 0, fingerprint.hexdigest())
+        return ProgramStart((_final_line(minor, str(error)),), _status(minor), 0, fingerprint.hexdigest())
     for file in (sources.config, *(sources.drop_ins or ())):
         fingerprint.update(file.content if file else b"")
     begun = outcome(known, sources)
     if not begun.starts:
-        said = tuple(_last_words(minor, text) for text in _texts(begun, MessageLevel.FATAL))
-        return ProgramStart(said, _status(minor), 0, fingerprint.hexdigest())
+        messages = tuple(_final_line(minor, text) for text in _texts(begun, MessageLevel.FATAL))
+        return ProgramStart(messages, _status(minor), 0, fingerprint.hexdigest())
     journal = (*_lenient(minor, _texts(begun, MessageLevel.WARNING)), *_greeting(version, minor))
     port = int(str(begun.effective.get("healthzPort", 0)))
     return ProgramStart(journal, None, port, fingerprint.hexdigest(), values=begun.effective)
@@ -82,8 +82,8 @@ def _sources(words: tuple[str, ...], minor: int, tree: Tree, variables: Mapping[
     if folder := flags.text("--config-dir"):
         if not tree.is_folder(folder):
             raise FileNotFoundError(f"failed to merge kubelet configs: lstat {folder}: no such file or directory")
-        found = {path: tree.read(f"{folder}/{path}") or b"" for path in in_order(_below(tree, folder))}
-        sources = replace(sources, drop_ins=tuple(File(f"{folder}/{path}", text) for path, text in found.items()))
+        contents = {path: tree.read(f"{folder}/{path}") or b"" for path in in_order(_below(tree, folder))}
+        sources = replace(sources, drop_ins=tuple(File(f"{folder}/{path}", text) for path, text in contents.items()))
     return sources
 
 
@@ -113,7 +113,7 @@ def _status(minor: int) -> int:
     return 255 if minor < 23 else 1
 
 
-def _last_words(minor: int, message: str) -> str:
+def _final_line(minor: int, message: str) -> str:
     if minor < 23:
         return f"F1120 09:00:00.000000    4242 server.go:156] {message}"
     if minor < 26:

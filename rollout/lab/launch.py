@@ -92,8 +92,10 @@ def down(directory: Path) -> None:
 def _wait(directory: Path, process: subprocess.Popen[bytes], deadline: float) -> None:
     while not (directory / serve.READY).exists():
         if process.poll() is not None:
-            said = (directory / "lab.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise StateError("lab-failed", f"the lab ended while starting: {said[-1] if said else 'without a message'}")
+            lines = (directory / "lab.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise StateError(
+                "lab-failed", f"the lab ended while starting: {lines[-1] if lines else 'without a message'}"
+            )
         if time.monotonic() > deadline:
             process.kill()
             raise StateError("lab-failed", "the lab did not start in time")

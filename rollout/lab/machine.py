@@ -238,11 +238,11 @@ class LabMachine:
         service = self.services.get(name)
         if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
-        said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
-        if said is None and name in DAEMONS:
+        error = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        if error is None and name in DAEMONS:
             self._vanish(service, now)
             service.end(now, 1)
-        for text in said or ():
+        for text in error or ():
             self.say(now, service.pid, identifier(service), text)
         return True
 

@@ -247,7 +247,7 @@ class LabNode:
             session.end_conversation()
 
     def spoil(self, kind: str) -> None:
-        """From now on garbage, or output without end, stands for every answer; ``""``: no more."""
+        """Every later answer is garbage, or output without an end. ``""``: the answers are normal again."""
         self.babble = kind
         endless = self._rubbish.with_name(f"{self._rubbish.name}.endless")
         if kind:

@@ -196,13 +196,13 @@ def _calm(seen: NodeMoment) -> list[Object]:
 
 
 def _taints(seen: NodeMoment) -> list[Object]:
-    found = []
+    taints = []
     if seen.cordoned:
-        found.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     if seen.ready != "True":
         key = "not-ready" if seen.ready == "False" else "unreachable"
-        found += [{"key": f"node.kubernetes.io/{key}", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
-    return found
+        taints += [{"key": f"node.kubernetes.io/{key}", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    return taints
 
 
 def _capacity(seen: NodeMoment) -> Mapping[str, str]:
@@ -220,8 +220,8 @@ def scheme(spec: NodeSpec) -> str:
 def _runtime_version(spec: NodeSpec) -> str:
     name = scheme(spec)
     program = {"cri-o": "crio"}.get(name, name)
-    found = re.search(r"\d+\.\d+\.\d+\S*", layouts.programs(spec).get(program, ""))
-    return f"{name}://{found[0].rstrip(',') if found else '0.0.0'}"
+    match = re.search(r"\d+\.\d+\.\d+\S*", layouts.programs(spec).get(program, ""))
+    return f"{name}://{match[0].rstrip(',') if match else '0.0.0'}"
 
 
 def uid(thing: str) -> str:

@@ -18,8 +18,8 @@ def all_pods(seen: NodeMoment, replicas: Sequence[Replica]) -> list[Object]:
     state = seen.machine.pods
     if not state.started:
         return []
-    found = [_daemon(seen), *(_replica(seen, each) for each in replicas)]
-    return [*found, _waiting(seen)] if state.pulling else found
+    pods = [_daemon(seen), *(_replica(seen, each) for each in replicas)]
+    return [*pods, _waiting(seen)] if state.pulling else pods
 
 
 def unplaced(seen: NodeMoment, replica: Replica) -> Object:
@@ -34,11 +34,11 @@ def unplaced(seen: NodeMoment, replica: Replica) -> Object:
 def _daemon(seen: NodeMoment) -> Object:
     namespace, name = pods.NAMES[0]
     state, whole = seen.machine.pods, f"{name}-{seen.spec.name}"
-    made = state.boots + state.daemons
+    number = state.boots + state.daemons
     pod = _pod_head(seen, namespace, name, whole, f"registry.example/{name}:1.0")
     if state.daemons:
         pod["metadata"]["uid"] = uid(f"pod/{whole}/{state.daemons}")
-    return {**pod, "status": _running(seen, pod, name, made, state.container_started if made else state.started)}
+    return {**pod, "status": _running(seen, pod, name, number, state.container_started if number else state.started)}
 
 
 def _replica(seen: NodeMoment, replica: Replica) -> Object:
@@ -57,9 +57,9 @@ def _replica(seen: NodeMoment, replica: Replica) -> Object:
     if replica.first and state.rejected:
         begun = seen.when(state.started)
         return {**pod, "status": {"phase": "Failed", "reason": "OutOfpods", "message": _REJECTED, "startTime": begun}}
-    made = state.made if replica.first else state.boots - replica.boots
-    since = (state.started if replica.first else replica.placed) if not made else state.container_started
-    return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, made, since)}
+    number = state.made if replica.first else state.boots - replica.boots
+    since = (state.started if replica.first else replica.placed) if not number else state.container_started
+    return {**pod, "status": _running(seen, pod, name if replica.first else replica.name, number, since)}
 
 
 def _running(seen: NodeMoment, pod: Object, thing: str, made: int, since: float) -> Object:

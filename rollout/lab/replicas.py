@@ -64,8 +64,8 @@ class Replicas:
 
     def named(self, name: str) -> Replica | None:
         """On any node."""
-        found = (there[name] for there in self._on.values() if name in there)
-        return next(found, None) or next((each for each in self._unplaced if each.name == name), None)
+        nodes = (there[name] for there in self._on.values() if name in there)
+        return next(nodes, None) or next((each for each in self._unplaced if each.name == name), None)
 
     def delete(self, replica: Replica, seen: NodeMoment) -> None:
         """Start its termination and create another pod; idempotent. ``seen`` is its node, or its home if it has none."""

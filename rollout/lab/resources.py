@@ -53,10 +53,10 @@ def evict(query: Query) -> Reply:
     if version not in ("policy/v1beta1", *(("policy/v1",) if query.lookup.minor >= STABLE else ())):
         why = f'no kind "Eviction" is registered for version "{version}" in scheme "the lab\'s"'
         return status(400, "BadRequest", why)
-    found = _there(query)
-    if found is None:
+    answer = _there(query)
+    if answer is None:
         return not_found("pods", query.name)
-    seen, pod = found
+    seen, pod = answer
     uid = _part(_part(wanted, "deleteOptions"), "preconditions").get("uid", pod["metadata"]["uid"])
     if uid != pod["metadata"]["uid"]:
         known = pod["metadata"]["uid"]
@@ -72,9 +72,9 @@ def _there(query: Query) -> tuple[NodeMoment, Object] | None:
     places = [replica.node or replica.home] if replica else [node for node in lookup.names if name.endswith(f"-{node}")]
     for place in places:
         seen = lookup.see(place)
-        found = [*pod_objects.all_pods(seen, lookup.replicas.on(place))]
-        found += [pod_objects.unplaced(seen, each) for each in lookup.replicas.waiting(place)]
-        for pod in found:
+        pods = [*pod_objects.all_pods(seen, lookup.replicas.on(place))]
+        pods += [pod_objects.unplaced(seen, each) for each in lookup.replicas.waiting(place)]
+        for pod in pods:
             if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name):
                 return seen, pod
     return None
@@ -89,9 +89,11 @@ def _refused(seen: NodeMoment, pod: Object) -> Reply | None:
     if kind == pods.BLOCKED_TWICE:
         return status(500, "InternalError", _TWO_BUDGETS)
     if kind == pods.BLOCKED and ready:
-        said = f"The disruption budget {name} needs 1 healthy pods and has 1 currently"
+        message = f"The disruption budget {name} needs 1 healthy pods and has 1 currently"
         reply = status(429, "TooManyRequests", _BUDGET)
-        return Reply(429, {**reply.document, "details": {"causes": [{"reason": "DisruptionBudget", "message": said}]}})
+        return Reply(
+            429, {**reply.document, "details": {"causes": [{"reason": "DisruptionBudget", "message": message}]}}
+        )
     return None
 
 
@@ -113,15 +115,15 @@ def _conflict(kind: str, name: str, why: str) -> Reply:
 
 def _body(query: Query) -> Mapping[str, Any]:
     try:
-        found = json.loads(query.body)
+        document = json.loads(query.body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = document.get(key)
-    return found if isinstance(found, dict) else {}
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 _KNOWN = frozenset({"kind", "apiVersion", "metadata", "spec"})
@@ -133,9 +135,9 @@ def answer(lookup: Lookup, method: str, path: str, body: bytes) -> Reply:
     parts = urlsplit(path)
     options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     for verb, pattern, handler in _ROUTES:
-        found = pattern.fullmatch(parts.path)
-        if found and verb == method:
-            return handler(Query(lookup, found.groupdict(), options, body))
+        match = pattern.fullmatch(parts.path)
+        if match and verb == method:
+            return handler(Query(lookup, match.groupdict(), options, body))
     return status(404, "NotFound", "the server could not find the requested resource")
 
 
@@ -167,24 +169,24 @@ def _node(query: Query) -> Reply:
 
 def _leases(query: Query) -> Reply:
     def find(name: str) -> list[Object]:
-        found = objects.lease(query.lookup.see(name))
-        return [found] if found else []
+        lease = objects.lease(query.lookup.see(name))
+        return [lease] if lease else []
 
     return _listed(query, "LeaseList", "coordination.k8s.io/v1", query.lookup.names, find)
 
 
 def _lease(query: Query) -> Reply:
-    found = objects.lease(query.lookup.see(query.name)) if query.name in query.lookup.names else None
-    if found is None:
+    lease = objects.lease(query.lookup.see(query.name)) if query.name in query.lookup.names else None
+    if lease is None:
         return not_found("leases.coordination.k8s.io", query.name)
-    return _one("Lease", "coordination.k8s.io/v1", found)
+    return _one("Lease", "coordination.k8s.io/v1", lease)
 
 
 def _pods(query: Query) -> Reply:
     names: Sequence[str] = query.lookup.names
-    said = [part for part in query.options.get("fieldSelector", "").split(",") if part]
-    ended = {part.removeprefix("status.phase!=") for part in said if part.startswith("status.phase!=")}
-    wanted = dict(part.split("=", 1) for part in said if not part.startswith("status.phase!=") and "=" in part)
+    parts = [part for part in query.options.get("fieldSelector", "").split(",") if part]
+    ended = {part.removeprefix("status.phase!=") for part in parts if part.startswith("status.phase!=")}
+    wanted = dict(part.split("=", 1) for part in parts if not part.startswith("status.phase!=") and "=" in part)
     if wanted.keys() - _SELECTED:
         return status(400, "BadRequest", f"field label not supported: {min(wanted.keys() - _SELECTED)}")
     placed = "spec.nodeName" in wanted
@@ -195,10 +197,10 @@ def _pods(query: Query) -> Reply:
 
     def find(name: str) -> list[Object]:
         seen, replicas = query.lookup.see(name), query.lookup.replicas
-        found = pod_objects.all_pods(seen, replicas.on(name))
+        pods = pod_objects.all_pods(seen, replicas.on(name))
         if not placed:
-            found += [pod_objects.unplaced(seen, each) for each in replicas.waiting(name)]
-        there = [pod for pod in found if namespace in {None, pod["metadata"]["namespace"]}]
+            pods += [pod_objects.unplaced(seen, each) for each in replicas.waiting(name)]
+        there = [pod for pod in pods if namespace in {None, pod["metadata"]["namespace"]}]
         there = [
             pod for pod in there if wanted.get("metadata.name", pod["metadata"]["name"]) == pod["metadata"]["name"]
         ]
@@ -226,15 +228,15 @@ def _events(query: Query) -> Reply:
 def _configz(query: Query) -> Reply:
     if query.name not in query.lookup.names:
         return not_found("nodes", query.name)
-    found = objects.configz(query.lookup.see(query.name))
-    return _no_kubelet(query) if found is None else Reply(200, found)
+    configz = objects.configz(query.lookup.see(query.name))
+    return _no_kubelet(query) if configz is None else Reply(200, configz)
 
 
 def _metrics(query: Query) -> Reply:
     if query.name not in query.lookup.names:
         return not_found("nodes", query.name)
-    found = objects.metrics(query.lookup.see(query.name))
-    return Reply(200, {}, found) if found else _no_kubelet(query)
+    metrics = objects.metrics(query.lookup.see(query.name))
+    return Reply(200, {}, metrics) if metrics else _no_kubelet(query)
 
 
 def _no_kubelet(query: Query) -> Reply:
@@ -274,9 +276,9 @@ def _from(
 ) -> Iterator[tuple[tuple[int, int], Object]]:
     """Objects from a position on, each with its position."""
     for number in range(first, len(names)):
-        found = find(names[number])
-        for index in range(skipped if number == first else 0, len(found)):
-            yield (number, index), found[index]
+        item = find(names[number])
+        for index in range(skipped if number == first else 0, len(item)):
+            yield (number, index), item[index]
 
 
 def _one(kind: str, version: str, found: Object) -> Reply:

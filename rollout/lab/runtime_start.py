@@ -97,8 +97,8 @@ def _containerd(version: str, arguments: tuple[str, ...], tree: Tree) -> None:
 
 
 def _imports(tree: Tree, path: str, document: Mapping[str, object]) -> Iterator[str]:
-    said = document.get("imports", [])
-    for pattern in said if isinstance(said, list) else ():
+    imports = document.get("imports", [])
+    for pattern in imports if isinstance(imports, list) else ():
         whole = posixpath.join(posixpath.dirname(path), str(pattern))
         folder, _, name = whole.rpartition("/")
         if "*" not in name:
@@ -197,19 +197,19 @@ def _check_types(document: Mapping[str, object], head: str) -> None:
 def _value(document: Mapping[str, object], key: str) -> object:
     """The key's value in any table."""
     for name, value in document.items():
-        found = _value(value, key) if isinstance(value, dict) else value if name == key else None
-        if found is not None:
-            return found
+        inner = _value(value, key) if isinstance(value, dict) else value if name == key else None
+        if inner is not None:
+            return inner
     return None
 
 
 def _option(arguments: tuple[str, ...], *names: str) -> str:
-    found = ""
+    value_text = ""
     for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
         name, equals, value = word.partition("=")
         if name in names:
-            found = value if equals else following
-    return found
+            value_text = value if equals else following
+    return value_text
 
 
 _READERS: Mapping[str, Callable[[str, tuple[str, ...], Tree], None]] = {

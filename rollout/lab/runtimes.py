@@ -233,12 +233,12 @@ _COMMIT = "0cae528dd6cb557f7201036e9f43420650207b58"
 
 def programs(runtime: str, label: str) -> Mapping[str, str]:
     """The runtime's programs and the version that each prints."""
-    said = version(runtime, label)
+    text = version(runtime, label)
     if runtime == "containerd":
-        module = "github.com/containerd/containerd" + ("/v2" if said.startswith("2.") else "")
-        return {"containerd": f"containerd {module} v{said} {_COMMIT}"}
+        module = "github.com/containerd/containerd" + ("/v2" if text.startswith("2.") else "")
+        return {"containerd": f"containerd {module} v{text} {_COMMIT}"}
     if runtime == "cri-o":
-        return {"crio": f"crio version {said}"}
+        return {"crio": f"crio version {text}"}
     return _FIXED.get(runtime, {})
 
 
@@ -252,14 +252,14 @@ def services(runtime: str) -> tuple[str, ...]:
     return tuple(_SERVICES[program] for program in programs(runtime, ""))
 
 
-def version(runtime: str, said: str) -> str:
+def version(runtime: str, message: str) -> str:
     """The version of the runtime's program, also without a version label; ``""`` if docker's are fixed."""
-    return said or _DEFAULT_VERSIONS.get(runtime, "")
+    return message or _DEFAULT_VERSIONS.get(runtime, "")
 
 
-def files(runtime: str, said: str) -> Mapping[str, str]:
+def files(runtime: str, message: str) -> Mapping[str, str]:
     """The runtime's own configuration."""
-    return config_files(runtime, version(runtime, said))
+    return config_files(runtime, version(runtime, message))
 
 
 def socket(runtime: str) -> str:

@@ -151,9 +151,9 @@ class Verbs:
     def answered(self, data: bytes) -> None:
         """What the command printed."""
         self._tail += data
-        while self._running and (found := _OVER.search(self._tail)):
-            self._tail = self._tail[found.end() - 1 :]
-            self._end(self._running.pop(0), int(found[1]))
+        while self._running and (over := _OVER.search(self._tail)):
+            self._tail = self._tail[over.end() - 1 :]
+            self._end(self._running.pop(0), int(over[1]))
         self._tail = self._tail[-_LONGEST_OVER:]
 
 

@@ -216,13 +216,13 @@ def grows(held: HeldCall) -> bool:
     """Whether a write extends its file."""
     try:
         descriptor = held.arguments[2 if held.name == "copy_file_range" else 0]
-        found = os.stat(f"/proc/{held.pid}/fd/{descriptor}")  # noqa: PTH116 (a link of the kernel's)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.stat(f"/proc/{held.pid}/fd/{descriptor}")  # noqa: PTH116 (a link of the kernel's)
+        if not stat.S_ISREG(status.st_mode):
             return False
-        end = _position(held.pid, descriptor, found.st_size) + held.arguments[2]
+        end = _position(held.pid, descriptor, status.st_size) + held.arguments[2]
     except OSError:
         return False
-    return held.name not in {"write", "pwrite64"} or end > found.st_blocks * 512
+    return held.name not in {"write", "pwrite64"} or end > status.st_blocks * 512
 
 
 def fill_in(held: HeldCall, at: int, data: bytes) -> None:

@@ -359,11 +359,11 @@ def _list_units(machine: LabMachine, call: Call, _now: float) -> ToolOutput:
     names = sorted({*machine.services, *machine.timers})
     lines = []
     for name in names:
-        found = of(machine, name)
-        shown = call.all or found["ActiveState"] != "inactive"
+        properties = of(machine, name)
+        shown = call.all or properties["ActiveState"] != "inactive"
         if shown and (not call.units or any(fnmatch.fnmatch(name, pattern) for pattern in call.units)):
             lines.append(
-                f"{name} {found['LoadState']} {found['ActiveState']} {found['SubState']} {found['Description']}"
+                f"{name} {properties['LoadState']} {properties['ActiveState']} {properties['SubState']} {properties['Description']}"
             )
     return ToolOutput(out=tuple(lines))
 

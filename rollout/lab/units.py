@@ -22,30 +22,30 @@ class MissingFileError(Exception):
 
 def environment(tree: Tree, unit: Unit) -> dict[str, str]:
     """Every variable of the unit's commands; files are read now, as at each start, and override ``Environment=``."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for value in unit.every("Environment"):
         for word in _words(value):
             name, equals, text = word.partition("=")
             if equals:
-                found[name] = text
+                texts[name] = text
     for value in unit.every("EnvironmentFile"):
         content = tree.read(value.removeprefix("-"))
         if content is not None:
-            found.update(parse_file(content.decode("utf-8", "replace")))
+            texts.update(parse_file(content.decode("utf-8", "replace")))
         elif not value.startswith("-"):
             raise MissingFileError(value)
-    return found
+    return texts
 
 
 def parse_file(text: str) -> dict[str, str]:
     """An environment file: ``NAME=value`` lines, quotes, comments, a backslash that continues a line."""
-    found = {}
+    values = {}
     for line in text.replace("\\\n", "").splitlines():
         bare = line.strip()
         name, equals, value = bare.partition("=")
         if bare and bare[0] not in "#;" and equals:
-            found[name.strip()] = "".join(_words(value)) if value[:1] in {'"', "'"} else value.strip()
-    return found
+            values[name.strip()] = "".join(_words(value)) if value[:1] in {'"', "'"} else value.strip()
+    return values
 
 
 def argv(command: str, variables: dict[str, str]) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ def seconds(text: str) -> float:
 
 def size_text(text: str) -> str:
     """A number of bytes (``64M``; base 1024) as ``systemctl show`` prints it."""
-    found = _SIZE.fullmatch(text.strip())
-    return str(int(found[1]) << 10 * " KMGTPE".index(found[2] or " ")) if found else text
+    match = _SIZE.fullmatch(text.strip())
+    return str(int(match[1]) << 10 * " KMGTPE".index(match[2] or " ")) if match else text
 
 
 def quota_text(percent: str) -> str:
@@ -227,13 +227,13 @@ def drop_ins(tree: Tree, name: str) -> tuple[str, ...]:
     """
     stem, _, kind = name.rpartition(".")
     alike = [f"{stem[: at + 1]}.{kind}" for at in range(len(stem) - 2, -1, -1) if stem[at] == "-"]
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for owner in (name, *alike, kind):
         for folder in SEARCH:
             for entry in tree.names(f"{folder}/{owner}.d"):
                 if entry.endswith(".conf"):
-                    found.setdefault(entry, f"{folder}/{owner}.d/{entry}")
-    return tuple(found[entry] for entry in sorted(found))
+                    entries.setdefault(entry, f"{folder}/{owner}.d/{entry}")
+    return tuple(entries[entry] for entry in sorted(entries))
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

@@ -265,11 +265,11 @@ class Controller:
             self.wait(max(self.room.grain, self._idle(timeout)))
             if self.room.grain:
                 self.room.timeline.run(self.room.timeline.now + self.room.grain)
-        found = tuple(self.answers)
+        answers = tuple(self.answers)
         self.answers.clear()
-        if found:
+        if answers:
             self.touch(TouchPoint.ANSWERED)
-        return found
+        return answers
 
     def _idle(self, timeout: float) -> float:
         if self.seen is None:

@@ -89,8 +89,8 @@ def drawn_plan(dice: Random) -> Plan:
         for name, rack in rack_of.items()
     ]
     soak = dice.choice((0.0, 3.0, 9.0))
-    made = waves(candidates, _rules(dice), soak)
-    wave_of = positions(made)
+    drawn_waves = waves(candidates, _rules(dice), soak)
+    wave_of = positions(drawn_waves)
     drained = dice.choice((frozenset(), frozenset(), frozenset({"g1"}), frozenset({"g1", "g2"})))
     within = dice.choice((10.0, 40.0))
     gates = (*DEFAULT_GATES, *((_WAVE_GATE,) if dice.random() < 0.4 else ()))
@@ -117,7 +117,7 @@ def drawn_plan(dice: Random) -> Plan:
             for name, rack in rack_of.items()
         },
         left=(),
-        waves=made,
+        waves=drawn_waves,
         racks=Counter(rack_of.values()),
         limits=_limits(dice),
         budgets=tuple(

@@ -69,19 +69,19 @@ class _Wrong(Exception):  # noqa: N818 - never leaves this module
         self.column, self.reference, self.message, self.hint = column, reference, message, hint
 
 
-def faults_of(said: Sequence[str], names: Names) -> tuple[Fault, ...]:
+def faults_of(texts: Sequence[str], names: Names) -> tuple[Fault, ...]:
     """Every given fault, node by node; ``InputError`` with every invalid part."""
-    found: list[Fault] = []
+    faults: list[Fault] = []
     problems: list[Problem] = []
-    for number, text in enumerate(said, start=1):
+    for number, text in enumerate(texts, start=1):
         try:
-            found += _faults(text, names)
+            faults += _faults(text, names)
         except _Wrong as wrong:
             place = Place(f"--fault {number}", 1, wrong.column)
             problems.append(Problem(wrong.reference, wrong.message, place, wrong.hint))
     if problems:
         raise InputError(tuple(problems))
-    return tuple(found)
+    return tuple(faults)
 
 
 def _faults(text: str, names: Names) -> Iterator[Fault]:

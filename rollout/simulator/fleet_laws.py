@@ -165,7 +165,7 @@ class Discipline:
     told: int = -1
     marks: list[int] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
-    way_back: bool = False
+    reverts: bool = False
     bad_gate: str = ""
     events: int = 0
 
@@ -174,7 +174,7 @@ class Discipline:
         self.marks.append(written)
         if not isinstance(command, Ask):
             return
-        if self.fenced and command.verb in _CHANGES and (not self.way_back or command.node in self.fenced):
+        if self.fenced and command.verb in _CHANGES and (not self.reverts or command.node in self.fenced):
             told = ", ".join(self.fenced)
             broken(f"law 7: {told} reported another run's claim, and {command.node} still gets {command.verb}")
         if self.bad_gate and command.verb is Verb.APPLY:
@@ -225,7 +225,7 @@ class Discipline:
         if isinstance(event, Answered):
             if here and event.trigger is Trigger.REFUSED and event.reference in FENCES and _is_open(event, before):
                 self.fenced.append(event.node)
-                self.way_back = before.order.goal is Goal.REVERT
+                self.reverts = before.order.goal is Goal.REVERT
         elif isinstance(event, WaveOpened | WaveJudged) and event.verdict is not Verdict.PASS:
             phase = Phase.RUNNING if isinstance(event, WaveOpened) else Phase.SOAKING
             if before.phase is phase and before.wave == event.wave:
@@ -279,23 +279,23 @@ def _is_open(event: Answered, state: RunState) -> bool:
 
 def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
     """Laws 1 and 8 at the end of a run: differences between journal and node, and unreported leftovers."""
-    found = []
+    problems = []
     for name, record in state.nodes.items():
         node = nodes[name]
         if not _is_true(state, record, node):
             receipts = ", ".join(f"{tx} {each.state}" for tx, each in node.transactions.items()) or "no receipt"
-            found.append(
+            problems.append(
                 f"law 1: the journal has {name} as {record.state}{', pending recovery' * record.owed}; it has {node.files} files, {receipts}"
             )
         if not (record.owed or record.leftovers) and (node.under_way or node.guards):
-            found.append(f"law 8: a guard is left on {name}, which is {record.state}, and is not reported")
+            problems.append(f"law 8: a guard is left on {name}, which is {record.state}, and is not reported")
         if node.cordoned and not (record.owed and record.leftovers) and state.ending is not Ending.CLAIMED:
-            found.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and is not reported")
+            problems.append(f"law 8: a cordon of ours is left on {name}, which is {record.state}, and is not reported")
         if _is_held(state, record, node):
-            found.append(
+            problems.append(
                 f"law 8: the claim of {node.token.run} is left on {name}, which is {record.state}, and is not reported"
             )
-    return found
+    return problems
 
 
 def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
@@ -303,8 +303,8 @@ def _is_true(state: RunState, record: NodeRecord, node: ModelNode) -> bool:
         return True
     match record.state:
         case NodeState.CONFIRMED:
-            found = node.transactions.get(state.transaction(node.name))
-            return node.files == NEW and found is not None and found.state is ReceiptState.CONFIRMED
+            transaction = node.transactions.get(state.transaction(node.name))
+            return node.files == NEW and transaction is not None and transaction.state is ReceiptState.CONFIRMED
         case NodeState.UNREACHABLE:
             return False  # always pending recovery
         case NodeState.GONE:

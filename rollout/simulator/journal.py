@@ -116,8 +116,8 @@ class Desk:
             raise self.journal.away("the connection was lost while the database committed")
 
     def summary(self, run: str) -> RunSummary | None:
-        events, found = self.journal.summaries.get(run, (-1, None))
-        return found if events == len(self.journal.lines.get(run, ())) else None
+        events, summary = self.journal.summaries.get(run, (-1, None))
+        return summary if events == len(self.journal.lines.get(run, ())) else None
 
     def _may_write(self, cluster: str, run: str) -> None:
         self.journal.check()
@@ -141,8 +141,8 @@ class Desk:
         return len(self.journal.lines.get(run, ())), ""
 
     def runs(self, cluster: str = "") -> tuple[RunHeader, ...]:
-        found = reversed(tuple(self.journal.headers.values()))
-        return tuple(header for header in found if not cluster or header.cluster == cluster)
+        headers = reversed(tuple(self.journal.headers.values()))
+        return tuple(header for header in headers if not cluster or header.cluster == cluster)
 
     def listed(self) -> tuple[RunHeader, ...]:
         return self.runs()
@@ -194,8 +194,8 @@ class Desk:
         return number
 
     def requests(self, run: str, after: int) -> tuple[Request, ...]:
-        said = (request for of, request in self.journal.words if of == run and request.number > after)
-        return tuple(request for request in said if request.number not in self.journal.withdrawn)
+        sent = (request for of, request in self.journal.words if of == run and request.number > after)
+        return tuple(request for request in sent if request.number not in self.journal.withdrawn)
 
     def withdraw(self, request: int) -> None:
         self.journal.withdrawn.add(request)

@@ -153,36 +153,38 @@ class ModelNode(ModelMachine):
         if self.timeline.now - began > STAGING_SECONDS:
             raise AgentRefusedError("too-late", "it was frozen while it staged files")
         self.late, self.changed_at = False, self.timeline.now
-        found = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
-        self.transactions[tx] = found
-        self.arm(found)
+        transaction = Transaction(tx, by.run, by.counter, self.boot, self.uptime + guard)
+        self.transactions[tx] = transaction
+        self.arm(transaction)
         self.told(f"{tx} is armed")
         yield 0.05
         self.files = MIXED
         yield 0.01
         self.files = NEW
         self._restart("apply", by)
-        left = (found.deadline - self.uptime) / self.rate - BEFORE_THE_GUARD
+        left = (transaction.deadline - self.uptime) / self.rate - BEFORE_THE_GUARD
         needed = self.kubelet.up_at - self.timeline.now
         yield max(0.0, min(needed, left)) / self.pace
         if self.healthy:
-            found.finished = True
+            transaction.finished = True
             return
-        yield from self._take_back(found, "health")
+        yield from self._take_back(transaction, "health")
 
     def confirm(self, tx: str, by: Token) -> Work:
         try:
             yield from self._lock(LOCK_PATIENCE)
             self._fence(by)
-            found = self._known(tx)
+            transaction = self._known(tx)
             self._accept(by)
             yield 0.03
-            if found.state is ReceiptState.ARMED and (found.boot != self.boot or self.uptime >= found.deadline):
-                yield from self._take_back(found, "guard")
-            if found.state in (ReceiptState.REVERTING, ReceiptState.REVERTED):
+            if transaction.state is ReceiptState.ARMED and (
+                transaction.boot != self.boot or self.uptime >= transaction.deadline
+            ):
+                yield from self._take_back(transaction, "guard")
+            if transaction.state in (ReceiptState.REVERTING, ReceiptState.REVERTED):
                 raise AgentRefusedError("too-late", "the guard's time is over")
-            if found.state is ReceiptState.ARMED:
-                self._become(found, ReceiptState.CONFIRMED)
+            if transaction.state is ReceiptState.ARMED:
+                self._become(transaction, ReceiptState.CONFIRMED)
                 self.guards.discard(tx)
         except AgentRefusedError as error:
             return self._refused("confirm", tx, error)
@@ -194,15 +196,15 @@ class ModelNode(ModelMachine):
         try:
             yield from self._lock(LOCK_PATIENCE)
             self._fence(by)
-            found = self._known(tx)
+            transaction = self._known(tx)
             self._accept(by)
-            if found.state is not ReceiptState.REVERTED:
-                if self.under_way not in (None, found):
+            if transaction.state is not ReceiptState.REVERTED:
+                if self.under_way not in (None, transaction):
                     raise AgentRefusedError("armed-by-another", tx)
-                if self.files == FOREIGN and not force and found.state is not ReceiptState.REVERTING:
+                if self.files == FOREIGN and not force and transaction.state is not ReceiptState.REVERTING:
                     raise AgentRefusedError("foreign-bytes", "/etc/kubernetes/kubelet.conf")
                 yield 0.1
-                yield from self._take_back(found, "asked", by)
+                yield from self._take_back(transaction, "asked", by)
         except AgentRefusedError as error:
             return self._refused("revert", tx, error)
         finally:
@@ -233,10 +235,10 @@ class ModelNode(ModelMachine):
                 if self.holder is not None:
                     self.kill(self.holder)
                 self.holder = self._acting
-            found = self.transactions[tx]
-            if found.state in (ReceiptState.ARMED, ReceiptState.REVERTING):
-                yield from self._take_back(found, "guard")
-            if not found.stuck:
+            transaction = self.transactions[tx]
+            if transaction.state in (ReceiptState.ARMED, ReceiptState.REVERTING):
+                yield from self._take_back(transaction, "guard")
+            if not transaction.stuck:
                 self.guards.discard(tx)
         finally:
             self._unlock()
@@ -264,16 +266,16 @@ class ModelNode(ModelMachine):
             raise AgentRefusedError("drifted", "/etc/kubernetes/kubelet.conf is not as it was read")
 
     def _known(self, tx: str) -> Transaction:
-        found = self.transactions.get(tx)
-        if found is None:
+        transaction = self.transactions.get(tx)
+        if transaction is None:
             raise AgentRefusedError("no-transaction", tx)
-        return found
+        return transaction
 
-    def arm(self, found: Transaction) -> None:
+    def arm(self, transaction: Transaction) -> None:
         """Set its guard's timer."""
-        self.guards.add(found.tx)
+        self.guards.add(transaction.tx)
         boot = self.boot
-        self.timeline.after((found.deadline - self.uptime) / self.rate, lambda: self._fire(found.tx, boot))
+        self.timeline.after((transaction.deadline - self.uptime) / self.rate, lambda: self._fire(transaction.tx, boot))
 
     def _fire(self, tx: str, boot: int) -> None:
         if tx not in self.guards or not self.powered or self.boot != boot:
@@ -289,25 +291,25 @@ class ModelNode(ModelMachine):
         if (report is None or report.reference) and self.powered:
             self.timeline.after(GUARD_AGAIN, lambda: self._fire(tx, boot))
 
-    def _take_back(self, found: Transaction, cause: str, by: Token | None = None) -> Generator[float, None, None]:
-        untouched = found.state is ReceiptState.ARMED and self.files == OLD
-        if found.state is not ReceiptState.REVERTING:
-            self._become(found, ReceiptState.REVERTING, cause)
+    def _take_back(self, transaction: Transaction, cause: str, by: Token | None = None) -> Generator[float, None, None]:
+        untouched = transaction.state is ReceiptState.ARMED and self.files == OLD
+        if transaction.state is not ReceiptState.REVERTING:
+            self._become(transaction, ReceiptState.REVERTING, cause)
         yield 0.05
         if not untouched:
             self.files = MIXED
             yield 0.01
             self.files = OLD
             if self.timeline.now < self.kubelet.stays_until:
-                found.stuck, self.late = "not-restarted", True
+                transaction.stuck, self.late = "not-restarted", True
                 self.told("its kubelet is not restarted with the old files")
-                self._try_again_alone(found.tx)
+                self._try_again_alone(transaction.tx)
                 return
             self._restart(cause, by)
             yield (self.kubelet.up_at - self.timeline.now) / self.pace
-        found.stuck = ""
-        self._become(found, ReceiptState.REVERTED, found.cause)
-        self.guards.discard(found.tx)
+        transaction.stuck = ""
+        self._become(transaction, ReceiptState.REVERTED, transaction.cause)
+        self.guards.discard(transaction.tx)
 
     def _try_again_alone(self, tx: str) -> None:
         """A requested revert has no guard any more: one is set, so that it ends without a controller."""
@@ -316,9 +318,9 @@ class ModelNode(ModelMachine):
             boot = self.boot
             self.timeline.after(GUARD_AGAIN, lambda: self._fire(tx, boot))
 
-    def _become(self, found: Transaction, state: ReceiptState, cause: str = "") -> None:
-        found.state, found.cause = state, cause
-        self.told(f"{found.tx} is {state}{f' ({cause})' if cause else ''}")
+    def _become(self, transaction: Transaction, state: ReceiptState, cause: str = "") -> None:
+        transaction.state, transaction.cause = state, cause
+        self.told(f"{transaction.tx} is {state}{f' ({cause})' if cause else ''}")
 
     def _restart(self, why: str, by: Token | None) -> None:
         token = (by.counter, by.run) if by else (0, "")
@@ -337,14 +339,16 @@ class ModelNode(ModelMachine):
     # ---------------------------------------------------------------------------------------------------------- answers
 
     def receipt(self, tx: str) -> Receipt | None:
-        found = self.transactions.get(tx)
-        if found is None:
+        transaction = self.transactions.get(tx)
+        if transaction is None:
             return None
-        left = max(0.0, found.deadline - self.uptime)
-        return Receipt(tx, found.run, found.counter, found.state, found.cause, left, found.finished)
+        left = max(0.0, transaction.deadline - self.uptime)
+        return Receipt(
+            tx, transaction.run, transaction.counter, transaction.state, transaction.cause, left, transaction.finished
+        )
 
     def _report(self, verb: str, tx: str, *, healthy: bool | None = None) -> Report:
-        newest = tuple(found for name in reversed(self.transactions) if (found := self.receipt(name)))
+        newest = tuple(receipt for name in reversed(self.transactions) if (receipt := self.receipt(name)))
         stuck = self.transactions[tx].stuck if tx in self.transactions else ""
         return Report(
             self.name,

@@ -285,15 +285,15 @@ class Play:
         reports = {name: self._read(node) for name, node in self.fleet.nodes.items()}
         try:
             picked = pick(on_nodes(reports), RunsToRevert())
-            found = emergency(reports, "r9", picked, self.inventory(), EMERGENCY_LIMITS, force=False)
+            rollback = emergency(reports, "r9", picked, self.inventory(), EMERGENCY_LIMITS, force=False)
         except UsageError:
             return
-        if not found.order.nodes:
+        if not rollback.order.nodes:
             return
         self.tell("operator", "emergency rollback from another machine")
-        self.taken_over, self.silent = True, frozenset(found.seen.silent)
-        controller = self._controller(found.order, ModelJournal(self.timeline), take_over=True, host="laptop")
-        controller.task = Task(lambda: controller.begin(found.counter))
+        self.taken_over, self.silent = True, frozenset(rollback.seen.silent)
+        controller = self._controller(rollback.order, ModelJournal(self.timeline), take_over=True, host="laptop")
+        controller.task = Task(lambda: controller.begin(rollback.counter))
         self.guests.append(controller)
         controller.task.resume()
 
@@ -324,12 +324,12 @@ class Play:
                 state = self._catch_up(state)
         if state is None:
             return
-        found = untruths(state, self.fleet.nodes)
+        problems = untruths(state, self.fleet.nodes)
         if state.order.goal is Goal.REVERT and state.ending is Ending.DONE:
-            found += went_back(
+            problems += went_back(
                 self.fleet.nodes, frozenset(name for name, record in state.nodes.items() if record.owed) | self.silent
             )
-        for problem in found:
+        for problem in problems:
             broken(problem)
 
     def _catch_up(self, state: RunState) -> RunState:

@@ -18,18 +18,18 @@ from rollout.simulator.scenario import FaultKind, Scenario
 
 def smallest(scenario: Scenario) -> PlayOutcome:
     """The play with the fewest faults that break the same law; the whole scenario's if it breaks none."""
-    found = Play(scenario).run()
-    if not found.broken:
-        return found
+    outcome = Play(scenario).run()
+    if not outcome.broken:
+        return outcome
     left = 0
-    while left < len(found.scenario.faults):
-        faults = found.scenario.faults
+    while left < len(outcome.scenario.faults):
+        faults = outcome.scenario.faults
         shorter = Play(replace(scenario, faults=(*faults[:left], *faults[left + 1 :]))).run()
-        if law_of(shorter.broken) == law_of(found.broken):
-            found = shorter
+        if law_of(shorter.broken) == law_of(outcome.broken):
+            outcome = shorter
         else:
             left += 1
-    return found
+    return outcome
 
 
 def law_of(words: str) -> str:

@@ -49,8 +49,8 @@ def no_plans(_journal: Journal) -> Sequence[WaitingPlan]:
 
 def static_files() -> Mapping[str, str]:
     """Name → text of everything that a page loads. The style is the report's, with what only these pages have."""
-    found = {path.name: path.read_text(encoding="utf-8") for path in _FOLDER.iterdir() if path.suffix in _KINDS}
-    return {**found, "page.css": f"{STYLE}{found['page.css']}"}
+    files = {path.name: path.read_text(encoding="utf-8") for path in _FOLDER.iterdir() if path.suffix in _KINDS}
+    return {**files, "page.css": f"{STYLE}{files['page.css']}"}
 
 
 @dataclass
@@ -88,9 +88,9 @@ class Site:
         ]
         if self.control:
             routes.append(Route("/runs/{run}/{word}", self.control.answer, methods=["POST"]))
-        made = Starlette(routes=routes, exception_handlers={StateError: self.said, Exception: _broken})
-        made.router.redirect_slashes = False  # such a redirect would name an address without the secret
-        return made
+        application = Starlette(routes=routes, exception_handlers={StateError: self.said, Exception: _broken})
+        application.router.redirect_slashes = False  # such a redirect would name an address without the secret
+        return application
 
     def file(self, request: Request) -> Response:
         name = request.path_params["name"]

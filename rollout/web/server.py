@@ -141,7 +141,7 @@ def _is_no_cut_stream(record: logging.LogRecord) -> bool:
 
 def loopback(port: int) -> list[socket.socket]:
     """A socket for IPv4, and one for IPv6 where there is any, on the same port."""
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     for family, address in LOOPBACK:
         try:
             listening = socket.socket(family, socket.SOCK_STREAM)
@@ -156,11 +156,11 @@ def loopback(port: int) -> list[socket.socket]:
             except OSError:
                 listening.close()
                 raise
-            found.append(listening)
+            sockets.append(listening)
         except OSError as error:
-            if found:
+            if sockets:
                 break
             hint = "name another one with --port, or 0 for any that is free"
             raise StateError("port-in-use", f"cannot listen on port {port}: {error.strerror}", hint=hint) from None
-        port = found[0].getsockname()[1]
-    return found
+        port = sockets[0].getsockname()[1]
+    return sockets

@@ -65,23 +65,23 @@ class Browser:
 
     def message(self, look: Look, parts: dict[str, Html]) -> str:
         """An event for the browser; ``""`` when it has everything. The state of this reader is the newest afterwards."""
-        found: dict[str, Any] = {}
+        update: dict[str, Any] = {}
         source, _, number = self.last.rpartition("/")
         if not self.seen and source == look.source and number.isascii() and number.isdigit():
             self.seen = min(int(number[:12]), look.number)
         if new := {name: part for name, part in parts.items() if self.parts.get(name) != part}:
-            found["parts"] = new
+            update["parts"] = new
             self.parts = parts
         if look.number != self.seen:
             if not self.seen:
-                found["layout"] = _layout(look.story.state)
+                update["layout"] = _layout(look.story.state)
             state = look.story.state
-            found["nodes"] = [_row(state, name) for name, number in look.changed.items() if number > self.seen]
+            update["nodes"] = [_row(state, name) for name, number in look.changed.items() if number > self.seen]
             self.seen = look.number
-        if not found:
+        if not update:
             return ""
-        found["standing"] = _standing(look)
-        return f"id: {look.source}/{look.number}\ndata: {json.dumps(found, separators=(',', ':'))}\n\n"
+        update["standing"] = _standing(look)
+        return f"id: {look.source}/{look.number}\ndata: {json.dumps(update, separators=(',', ':'))}\n\n"
 
 
 def _standing(look: Look) -> str:
@@ -108,12 +108,12 @@ def _layout(state: RunState) -> dict[str, Any]:
 def _row(state: RunState, name: str) -> list[Any]:
     """``[name, wave, state, message, charged, pending recovery]``"""
     record = state.nodes[name]
-    said = f"{record.message} [{record.reference}]" if record.reference else record.message
+    text = f"{record.message} [{record.reference}]" if record.reference else record.message
     return [
         name,
         state.order.nodes[name].wave,
         record.state.value,
-        printable(without_secrets(said), LONGEST),
+        printable(without_secrets(text), LONGEST),
         *_marks(record),
     ]
 

@@ -736,8 +736,8 @@ MUTANTS = (
     Mutant(
         "links-not-looked-at",
         "rollout/adapters/owners.py",
-        "        if found.st_uid not in trusted:\n",
-        "        if found.st_uid not in trusted and not left:\n",
+        "        if status.st_uid not in trusted:\n",
+        "        if status.st_uid not in trusted and not left:\n",
         "another user's link or folder decides which programs the operator runs",
         ("tests/hostile/test_whose_files.py::test_a_file_that_another_user_decides_about_is_refused",),
     ),
@@ -810,7 +810,7 @@ MUTANTS = (
     Mutant(
         "lost-events-as-somebody-elses",
         "rollout/adapters/journal/journal.py",
-        "            if found[0] < before[0]:\n                raise self._events_lost(run, found, before)\n",
+        "            if head[0] < before[0]:\n                raise self._events_lost(run, head, before)\n",
         "",
         "a failover that lost events is reported as another controller's work",
         (
@@ -963,7 +963,7 @@ MUTANTS = (
     Mutant(
         "lists-unmeasured",
         "rollout/core/reading/rendering_limits.py",
-        "                waiting.extend(found)\n",
+        "                waiting.extend(part)\n",
         "",
         "a list that holds a list twice, forty times, prints without end",
         ("tests/core/reading/test_rendering.py::test_the_parts_of_a_value_are_counted_as_often_as_they_print",),

@@ -73,10 +73,10 @@ class Heads:
         """``None`` when no head was kept, or it cannot be read."""
         path = self.file(run)
         try:
-            found = json_text.parse(path.read_text(encoding="ascii")) if path else None
+            head = json_text.parse(path.read_text(encoding="ascii")) if path else None
         except (OSError, ValueError):
             return None
-        match found:
+        match head:
             case [int(number), str(hashed)]:
                 return number, hashed
         return None

@@ -81,12 +81,12 @@ class Leases:
     def _lost(self, connection: sa.Connection, cluster: str, run: str = "") -> StateError:
         """What became of a lease of ours. ``cluster`` ``""``: the database does not know ``run`` either."""
         if not cluster:
-            said = f"the database does not have run {run} any more: a failover or a restore lost it"
+            message = f"the database does not have run {run} any more: a failover or a restore lost it"
         elif (held := self._held(connection, cluster)) is not None:
-            said = f"another controller has taken {cluster} over: run {held.run} on {machine_of(held.owner)}"
+            message = f"another controller has taken {cluster} over: run {held.run} on {machine_of(held.owner)}"
         else:
-            said = f"the lease of {cluster} is gone: it was unlocked, or a failover or a restore lost it"
-        return StateError("lease-lost", f"{said}; this one stops")
+            message = f"the lease of {cluster} is gone: it was unlocked, or a failover or a restore lost it"
+        return StateError("lease-lost", f"{message}; this one stops")
 
     def take_away(self, connection: sa.Connection, cluster: str) -> None:
         """The current holder."""
@@ -177,28 +177,28 @@ class SqlJournal(Reads):
         """
         with self._database.writing(AWAY, "an event could not be recorded") as connection:
             self._leases.check(connection, run)
-            found = head_of(partial(select, connection), run)
-            before = self._heads.setdefault(run, found)
+            head = head_of(partial(select, connection), run)
+            before = self._heads.setdefault(run, head)
             after, rows = _chained(run, before, events)
-            if found[0] < before[0]:
-                raise self._events_lost(run, found, before)
-            if found == before:
+            if head[0] < before[0]:
+                raise self._events_lost(run, head, before)
+            if head == before:
                 _insert(connection, rows)
-            elif found != after:
+            elif head != after:
                 raise broken(f"{run} has events that its only controller did not write")
             if ended is not None:
                 put(connection, run, after[0], ended)
         self._heads[run] = after
         self._kept.keep(run, after)
 
-    def _events_lost(self, run: str, found: Head, written: Head) -> StateError:
+    def _events_lost(self, run: str, head: Head, written: Head) -> StateError:
         """The server had confirmed them: a replica without them has taken its place, or an older state was restored."""
-        missing = written[0] - found[0]
+        missing = written[0] - head[0]
         file = self._kept.file(run)
         what = f"{missing:,} event{'s' * (missing > 1)} written by this run {'are' if missing > 1 else 'is'} missing in the database"
         moved = f"move {file} away, then " if file else ""
         hint = f"nodes without a confirm revert themselves; {moved}`rollout resume {run}` reads every node first"
-        return broken(f"{what}: a failover lost them (it has {found[0]:,}, {written[0]:,} were written)", hint)
+        return broken(f"{what}: a failover lost them (it has {head[0]:,}, {written[0]:,} were written)", hint)
 
     def acquire(self, cluster: str, run: str) -> None:
         self._leases.acquire(cluster, run)

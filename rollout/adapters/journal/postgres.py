@@ -182,8 +182,8 @@ def _denied(error: sa.exc.SQLAlchemyError) -> bool:
 
     A connection that fails has no SQLSTATE, so its message is parsed: of several hosts, none may be merely unreachable.
     """
-    said = str(error.__cause__)
-    lines = [line for line in said.splitlines() if "connection to server" in line or "FATAL:" in line]
+    message = str(error.__cause__)
+    lines = [line for line in message.splitlines() if "connection to server" in line or "FATAL:" in line]
     return bool(lines) and all(any(words in line for words in _DENIALS) for line in lines)
 
 

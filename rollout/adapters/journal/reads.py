@@ -81,10 +81,10 @@ class Reads:
 
     def header(self, run: str) -> RunHeader:
         with self._selecting() as select:
-            found = _header(select, run)
-        if found is None:
+            header = _header(select, run)
+        if header is None:
             raise StateError("no-such-run", f"the journal has no run {run!r}", hint="`rollout status` lists the runs")
-        return found
+        return header
 
     def events(self, run: str, after: int = 0) -> tuple[str, ...]:
         kept = self._kept.kept(run)  # before reading the database: a controller writes the database first
@@ -217,7 +217,7 @@ def _counts(run: str, nodes: str, reverted: str) -> tuple[Mapping[str, NodeCount
 def _regions(text: str) -> tuple[RegionStanding, ...]:
     """None, if another version wrote them in another form: they are only shown."""
     try:
-        found: tuple[RegionStanding, ...] = json_text.decode(tuple[RegionStanding, ...], json_text.parse(text))
+        regions: tuple[RegionStanding, ...] = json_text.decode(tuple[RegionStanding, ...], json_text.parse(text))
     except ValueError:
         return ()
-    return found
+    return regions

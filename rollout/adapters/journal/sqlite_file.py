@@ -1,4 +1,4 @@
-"""The file of a journal, read with Python's own sqlite3: SQLAlchemy takes as long to import as a whole run to fold."""
+"""Reads the SQLite file of a journal with Python's own sqlite3: the import of SQLAlchemy takes as long as the fold of a run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class FileReader(Reads):
             yield self._select
         except sqlite3.Error as exc:
             reference = AWAY if may_pass(exc) else "journal-unreadable"
-            said = f"the journal cannot be read: {exc} ({printable(str(self._file), 300)})"
-            raise StateError(reference, said, hint=NEXT) from exc
+            message = f"the journal cannot be read: {exc} ({printable(str(self._file), 300)})"
+            raise StateError(reference, message, hint=NEXT) from exc
 
     def _select(self, statement: str, values: Mapping[str, object]) -> Sequence[Any]:
         return self._connection.execute(statement, values).fetchall()

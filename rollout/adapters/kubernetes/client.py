@@ -122,8 +122,8 @@ class ApiClient:
     def _identity(self, timeout: float) -> tuple[str, Http]:
         connection = self._connection
         if self._plugin is not None:
-            found = self._plugin.get(timeout)
-            return found.token, self._bearing(found)
+            credentials = self._plugin.get(timeout)
+            return credentials.token, self._bearing(credentials)
         if self._files is not None:
             return self._files.read(), self._http
         return (bearer(connection.token, connection.where) if connection.token else ""), self._http

@@ -68,18 +68,20 @@ class KubernetesCluster:
             until = time.monotonic() + LIST_SECONDS
             lists = [self._pods_of(node, until) for node in nodes]
             return tuple(planned_pod(entry) for entries in lists for entry in entries if not over(entry))
-        found = self._every("/api/v1/pods", {"fieldSelector": NOT_OVER}, planned_pod)
-        return tuple(each for each in found if each.node in nodes)
+        pods = self._every("/api/v1/pods", {"fieldSelector": NOT_OVER}, planned_pod)
+        return tuple(each for each in pods if each.node in nodes)
 
     def _pods_of(self, node: str, until: float) -> list[Any]:
         return _items(self._pod_list(node, until))
 
     def _pod_list(self, node: str, until: float) -> Mapping[str, Any]:
         query = urlencode({"fieldSelector": f"spec.nodeName={node}", "resourceVersion": "0"})
-        found = mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
-        if mapping(found.get("metadata"), "metadata").get("continue"):  # no pages were requested: some pods are missing
+        listed = mapping(self._client.get(f"/api/v1/pods?{query}", _left(until)), "the list of pods")
+        if mapping(listed.get("metadata"), "metadata").get(
+            "continue"
+        ):  # no pages were requested: some pods are missing
             raise RemoteError("bad-answer", f"the list of the pods of {node} is incomplete")
-        return found
+        return listed
 
     def events(self, pod: str) -> Iterator[Any]:
         """Events of the cluster (``pod`` ``""``), or of one pod, ``namespace/name``; as the API has them, page by page."""
@@ -130,17 +132,17 @@ class KubernetesCluster:
         """
         until = time.monotonic() + timeout
         name = quote(node, safe="")
-        found = self._node(node, until)
+        document = self._node(node, until)
         listed = self._pod_list(node, until)
         pods = tuple(map(pod, _items(listed)))
         version = text(mapping(listed.get("metadata"), "metadata").get("resourceVersion"), "resourceVersion")
-        return Sight(found, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
+        return Sight(document, self._lease(name, until), pods, int(version) if version.isdecimal() else 0)
 
     def placed(self, node: str, timeout: float) -> tuple[LiveNode, tuple[PlacedPod, ...]]:
         """The Node, then its pods, from the server's cache as above."""
         until = time.monotonic() + timeout
-        found = self._node(node, until)
-        return found, tuple(placed_pod(entry) for entry in self._pods_of(node, until) if not over(entry))
+        document = self._node(node, until)
+        return document, tuple(placed_pod(entry) for entry in self._pods_of(node, until) if not over(entry))
 
     def _node(self, node: str, until: float) -> LiveNode:
         try:

@@ -80,15 +80,15 @@ class PluginCredentials:
 
     def _run(self, flight: Future[Credential]) -> None:
         try:
-            found = self._ask()
+            credentials = self._ask()
         except Exception as error:  # noqa: BLE001 - raised again in every waiting caller
             with self._lock:
                 self._failed_at = time.monotonic()
                 flight.set_exception(error)
             return
         with self._lock:
-            self._credential = found
-            flight.set_result(found)
+            self._credential = credentials
+            flight.set_result(credentials)
 
 
 PLUGIN_SECONDS = 30.0
@@ -160,8 +160,8 @@ def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
         _kill(process)
         raise _failed(plugin, f"did not end in {PLUGIN_SECONDS:g} s") from None
     if process.returncode != 0:
-        said = printable(errors[-2000:].decode("utf-8", "replace"), 200)
-        raise _failed(plugin, f"ended with {process.returncode}" + (f": {said}" if said else ""))
+        message = printable(errors[-2000:].decode("utf-8", "replace"), 200)
+        raise _failed(plugin, f"ended with {process.returncode}" + (f": {message}" if message else ""))
     return _credential(plugin, output)
 
 

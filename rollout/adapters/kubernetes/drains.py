@@ -61,8 +61,8 @@ class Evictions:
         """The group and version of evictions, asked for once."""
         with self._lock:
             if not self._version:
-                found = mapping(self._client.get("/api/v1", _left(until)), "the answer")
-                kinds = [mapping(entry, "a resource") for entry in listing(found.get("resources"), "resources")]
+                document = mapping(self._client.get("/api/v1", _left(until)), "the answer")
+                kinds = [mapping(entry, "a resource") for entry in listing(document.get("resources"), "resources")]
                 kind = next((kind for kind in kinds if kind.get("name") == "pods/eviction"), None)
                 if kind is None:
                     raise RemoteError("bad-answer", "the API server does not support evictions")
@@ -133,14 +133,14 @@ class Cordons:
     def put_on(self, node: str, run: str, counter: int, until: float) -> Cordon:
         """Cordon a Node without a cordon, or renew the run's own with an older token. Returns the owner of its cordon."""
         for _ in range(TRIES):
-            found = self._node(node, until)
-            if found is None:
+            document = self._node(node, until)
+            if document is None:
                 raise RemoteError("no-such-node", f"the API server knows no Node {node}")
-            whose = _whose(found, run, counter)
-            if whose is not Cordon.NONE and not (whose is Cordon.OURS and token(found) != counter):
+            whose = _whose(document, run, counter)
+            if whose is not Cordon.NONE and not (whose is Cordon.OURS and token(document) != counter):
                 return whose
             notes = {MARK: run, COUNTER: str(counter)}
-            written = self._write(node, found, notes, {"unschedulable": True}, until)
+            written = self._write(node, document, notes, {"unschedulable": True}, until)
             if written is not None:
                 return _whose(written, run, counter)
         raise _contended(node)
@@ -151,13 +151,13 @@ class Cordons:
         ``run`` ``""``: any run's; ``counter`` ``None``: any token.
         """
         for _ in range(TRIES):
-            found = self._node(node, until)
-            if found is None:
+            document = self._node(node, until)
+            if document is None:
                 return Cordon.NONE
-            whose = _whose(found, run, counter)
-            if whose is Cordon.NEWER or not mark(found) or run not in ("", mark(found)):
+            whose = _whose(document, run, counter)
+            if whose is Cordon.NEWER or not mark(document) or run not in ("", mark(document)):
                 return whose
-            written = self._write(node, found, {MARK: None, COUNTER: None}, {"unschedulable": None}, until)
+            written = self._write(node, document, {MARK: None, COUNTER: None}, {"unschedulable": None}, until)
             if written is not None:
                 return _whose(written, run, counter)
         raise _contended(node)

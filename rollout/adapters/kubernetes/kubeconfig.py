@@ -130,8 +130,8 @@ class _Reading:
             body = item.entries().get(kind)
             known.setdefault(self._word(item, "name"), body.item if body else item)
         if name not in known:
-            said = f"there is no {kind} `{printable(name, 80)}`"
-            self._wrong(entry.item if entry else self._root, f"no-{kind}", said, did_you_mean(name, known))
+            message = f"there is no {kind} `{printable(name, 80)}`"
+            self._wrong(entry.item if entry else self._root, f"no-{kind}", message, did_you_mean(name, known))
         return known[name]
 
     def _refuse(self, item: Item, words: Mapping[str, str]) -> None:
@@ -210,10 +210,10 @@ class _Reading:
         )
 
     def _words(self, item: Item, key: str) -> list[str]:
-        found = self._plain(item, key) or []
-        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        words = self._plain(item, key) or []
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             self._wrong(item.entries()[key].item, "wrong-type", f"`{key}` must be a list of texts")
-        return [str(word) for word in found]
+        return [str(word) for word in words]
 
     def _plain(self, item: Item, key: str) -> Any:
         entry = item.entries().get(key)

@@ -75,14 +75,14 @@ def _note(node: Json, name: str) -> str:
 
 
 def lease(document: object) -> Lease:
-    found = mapping(document, "a Lease")
-    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    lease = mapping(document, "a Lease")
+    meta, spec = mapping(lease.get("metadata"), "metadata"), mapping(lease.get("spec"), "spec")
     return Lease(_word(meta, "resourceVersion"), _word(spec, "renewTime"))
 
 
 def pod(document: object) -> Pod:
-    found = mapping(document, "a Pod")
-    meta, spec, status = (mapping(found.get(key), key) for key in ("metadata", "spec", "status"))
+    pod = mapping(document, "a Pod")
+    meta, spec, status = (mapping(pod.get(key), key) for key in ("metadata", "spec", "status"))
     return Pod(
         uid=_word(meta, "uid"),
         name=f"{_word(meta, 'namespace')}/{_word(meta, 'name')}",

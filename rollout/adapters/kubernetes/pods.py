@@ -34,8 +34,8 @@ DEFAULT_GRACE = 30
 
 
 def leaving_pod(document: object) -> LeavingPod:
-    found = mapping(document, "a Pod")
-    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    pod = mapping(document, "a Pod")
+    meta, spec = mapping(pod.get("metadata"), "metadata"), mapping(pod.get("spec"), "spec")
     deleted = text(meta.get("deletionTimestamp"), "deletionTimestamp")
     # The kind of the controller that recreates the pod; ``""``: none.
     owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
@@ -46,13 +46,7 @@ def leaving_pod(document: object) -> LeavingPod:
         grace=_number(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE),
         deletion_grace=_number(meta, "deletionGracePeriodSeconds", 0) if deleted else None,
         deleted=deleted,
-        stays="static"
-        if static(meta)
-        else "daemon-set"
-        if controller == "DaemonSet"
-        else "over"
-        if over(found)
-        else "",
+        stays="static" if static(meta) else "daemon-set" if controller == "DaemonSet" else "over" if over(pod) else "",
         local=any(
             mapping(entry, "a volume").get("emptyDir") is not None for entry in listing(spec.get("volumes"), "volumes")
         ),
@@ -82,19 +76,19 @@ def _ending(container: Json, *, sidecar: bool) -> ContainerEnd:
 
 
 def _given(document: Json, key: str) -> str:
-    found = text(document.get(key), key)
-    if not found:
+    value = text(document.get(key), key)
+    if not value:
         raise RemoteError("bad-answer", f"{key} is missing")
-    return found
+    return value
 
 
 def _number(document: Json, key: str, default: int) -> int:
-    found = document.get(key)
-    if found is None:
+    value = document.get(key)
+    if value is None:
         return default
-    if type(found) is not int:
+    if type(value) is not int:
         raise RemoteError("bad-answer", f"{key} is not a number")
-    return found
+    return value
 
 
 Json = Mapping[str, Any]
@@ -115,8 +109,8 @@ def static(meta: Json) -> bool:
 
 
 def placed_pod(document: object) -> PlacedPod:
-    found = mapping(document, "a Pod")
-    meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
+    pod = mapping(document, "a Pod")
+    meta, spec = mapping(pod.get("metadata"), "metadata"), mapping(pod.get("spec"), "spec")
     own = static(meta)
     priority = spec.get("priority")
     containers = [mapping(entry, "a container") for entry in listing(spec.get("containers"), "containers")]
@@ -174,9 +168,9 @@ def _requirements(term: Json) -> Iterator[Requirement]:
 
 def _tolerations(spec: Json) -> Iterator[Toleration]:
     for entry in listing(spec.get("tolerations"), "tolerations"):
-        said = mapping(entry, "a toleration")
-        operator = _word(said, "operator") or "Equal"
-        yield Toleration(_word(said, "key"), operator, _word(said, "value"), _word(said, "effect"))
+        toleration = mapping(entry, "a toleration")
+        operator = _word(toleration, "operator") or "Equal"
+        yield Toleration(_word(toleration, "key"), operator, _word(toleration, "value"), _word(toleration, "effect"))
 
 
 def _word(document: Json, key: str) -> str:

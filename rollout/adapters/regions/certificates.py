@@ -54,13 +54,13 @@ class CertificateFiles:
             check_ours(Path(path))
         for path in (self.authority, self.certificate):
             try:
-                found = x509.load_pem_x509_certificate(Path(path).read_bytes())
+                certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
             except (OSError, ValueError) as error:
                 hint = "`rollout engine certs` makes certificates for a lab"
                 raise UsageError("certificate-unusable", printable(f"{path}: {error}", 300), hint=hint) from None
             now = datetime.now(UTC)
-            if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
-                until = f"{found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+            if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+                until = f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
                 raise UsageError(
                     "certificate-expired", f"{path} is not valid now; it ended at {until}", hint="renew it"
                 )
@@ -77,7 +77,7 @@ def make_certificates(folder: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
         raise UsageError("folder-not-empty", f"{folder} is not empty; nothing was written", hint="name a new folder")
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _signed("rollout-lab", authority_key, authority_key, None, ())
-    made = []
+    written = []
     for role in ROLES:
         own = folder / role
         own.mkdir(mode=0o700, parents=True)
@@ -87,8 +87,8 @@ def make_certificates(folder: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
         write_privately(own / AUTHORITY, authority.public_bytes(Encoding.PEM))
         write_privately(own / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         write_privately(own / KEY, secret)
-        made.append(own)
-    return tuple(made)
+        written.append(own)
+    return tuple(written)
 
 
 def _signed(

@@ -150,5 +150,5 @@ def _encode(value: object) -> bytes:
 
 
 def _decode(kind: type[Message], data: bytes) -> Message:
-    found: Message = json_text.decode(kind, json_text.parse(data))
-    return found
+    message: Message = json_text.decode(kind, json_text.parse(data))
+    return message

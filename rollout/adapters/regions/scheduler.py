@@ -92,13 +92,17 @@ class DaskScheduler:
         self._tried = monotonic()
         try:
             self._client = self._connected(CONNECT_SECONDS)
-            found = self._client.run_on_scheduler(scheduler_settings, tuple(SETTINGS), callback_timeout=CONNECT_SECONDS)
+            settings = self._client.run_on_scheduler(
+                scheduler_settings, tuple(SETTINGS), callback_timeout=CONNECT_SECONDS
+            )
         except Exception as error:  # noqa: BLE001 - whatever Dask and its transport raise about another address
             message = (
                 f"{address} did not answer as a Dask scheduler: {type(error).__name__}: {printable(str(error), 200)}"
             )
             raise UsageError("scheduler-unusable", message, hint="check --scheduler and --certificates") from None
-        wrong = [f"{name} is {found[name]}, not {value}" for name, value in SETTINGS.items() if found[name] != value]
+        wrong = [
+            f"{name} is {settings[name]}, not {value}" for name, value in SETTINGS.items() if settings[name] != value
+        ]
         if wrong:
             self.close()
             raise UsageError(
@@ -113,8 +117,8 @@ class DaskScheduler:
         if client is None:
             return {}
         with suppress(Exception):  # Dask raises what its transport raises; a scheduler that is away has no workers
-            found = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=LOOK_TIMEOUT)["workers"]
-            return {str(each["name"]): address for address, each in found.items()}
+            workers = client.sync(client.scheduler.identity, n_workers=-1, callback_timeout=LOOK_TIMEOUT)["workers"]
+            return {str(each["name"]): address for address, each in workers.items()}
         return {}
 
     def call(self, function: Callable[..., bytes], worker: str, data: tuple[bytes, ...], seconds: float) -> bytes:
@@ -126,8 +130,8 @@ class DaskScheduler:
         if client is None:
             raise RemoteError("scheduler-away", "the scheduler does not answer")
         try:
-            found = client.run(in_a_thread, function, *data, workers=[worker], callback_timeout=seconds)
-            result = found[worker]
+            results = client.run(in_a_thread, function, *data, workers=[worker], callback_timeout=seconds)
+            result = results[worker]
         except Exception as error:  # noqa: BLE001 - whatever Dask, its transport and the function raise
             raise CallLostError(f"{type(error).__name__}: {printable(str(error), 200)}") from None
         if not isinstance(result, bytes):
@@ -140,13 +144,13 @@ class DaskScheduler:
 
     def _connected(self, seconds: float) -> Any:
         """A client, or ``TimeoutError``: Dask waits for ever for a scheduler that accepts and then says nothing."""
-        made = _aside(
+        client = _aside(
             partial(_QuietClient, self._address, security=self._security, timeout=seconds, set_as_default=False)
         )
         try:
-            return made.result(seconds)
+            return client.result(seconds)
         except FutureTimeout:
-            made.add_done_callback(_close_late)
+            client.add_done_callback(_close_late)
             raise TimeoutError(f"no answer in {seconds:g} s") from None
 
     def _alive(self) -> Any | None:
@@ -208,9 +212,9 @@ def scheduler_settings(names: tuple[str, ...]) -> dict[str, object]:
 
 
 def _check_address(address: str, certificates: CertificateFiles | None) -> None:
-    scheme, found, rest = address.partition("://")
+    scheme, separator, rest = address.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    if not found or scheme not in ("tcp", "tls") or not host:
+    if not separator or scheme not in ("tcp", "tls") or not host:
         hint = "such as tls://scheduler.example.net:8786"
         raise UsageError("scheduler-address", f"{printable(address, 100)} is not the address of a scheduler", hint=hint)
     if scheme == "tls" and certificates is None:
@@ -244,6 +248,6 @@ def load(data: Any, *, buffers: Iterable[Any] = ()) -> Any:
 
 def stand_in() -> ModuleType:
     """``pickle``, except that it loads plain data only."""
-    made = ModuleType("pickle", __doc__)
-    vars(made).update(vars(pickle), loads=load, load=None, Unpickler=None)
-    return made
+    module = ModuleType("pickle", __doc__)
+    vars(module).update(vars(pickle), loads=load, load=None, Unpickler=None)
+    return module

@@ -101,10 +101,10 @@ class RegionWorkers:
         """The workers that are connected now, including those that are not used."""
         with self._lock:
             if time.monotonic() - self._looked > LOOK_SECONDS:
-                found = {address: name for name, address in self._scheduler.workers().items()}
-                kept = {address: each for address, each in self._known.items() if address in found and each.is_settled}
-                new = [address for address in found if address not in kept]
-                self._known = {**kept, **self._identified_all({address: found[address] for address in new})}
+                names = {address: name for name, address in self._scheduler.workers().items()}
+                kept = {address: each for address, each in self._known.items() if address in names and each.is_settled}
+                new = [address for address in names if address not in kept]
+                self._known = {**kept, **self._identified_all({address: names[address] for address in new})}
                 self._looked = time.monotonic()
             return tuple(self._known.values())
 
@@ -118,20 +118,20 @@ class RegionWorkers:
     def _identified(self, name: str, address: str) -> RegionWorker:
         """The identity of a new worker. It is not used if its rollout or its agent differs from ours."""
         try:
-            said = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
+            identity = decode_identity(self._scheduler.call(remote.identify, address, (), IDENTIFY_SECONDS))
         except (RemoteError, CallLostError, ValueError) as error:
             trouble = f"it did not answer as a worker of rollout: {printable(str(error), 200)}"
             return RegionWorker(name, address, "", trouble, time.monotonic())
-        ahead = said.clock - self._clock()
-        return RegionWorker(name, address, said.process, self._trouble(said), time.monotonic(), ahead)
+        ahead = identity.clock - self._clock()
+        return RegionWorker(name, address, identity.process, self._trouble(identity), time.monotonic(), ahead)
 
-    def _trouble(self, said: WorkerIdentity) -> str:
-        if said.trouble:
-            return printable(said.trouble, 300)
-        if said.version != __version__:
-            return f"it has rollout {printable(said.version, 40)}, not {__version__}"
-        if said.agent != self._agent:
-            return f"it has another agent program ({printable(said.agent[:12], 12)}, not {self._agent[:12]})"
+    def _trouble(self, identity: WorkerIdentity) -> str:
+        if identity.trouble:
+            return printable(identity.trouble, 300)
+        if identity.version != __version__:
+            return f"it has rollout {printable(identity.version, 40)}, not {__version__}"
+        if identity.agent != self._agent:
+            return f"it has another agent program ({printable(identity.agent[:12], 12)}, not {self._agent[:12]})"
         return ""
 
 

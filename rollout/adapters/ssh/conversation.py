@@ -81,10 +81,10 @@ class Conversation:
         self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.probe(nonce))
         try:
-            found = self._until(self._answer_to(nonce), deadline, deadline.left())
+            answer = self._until(self._answer_to(nonce), deadline, deadline.left())
         except ValueError as error:
             raise RemoteError("connection-lost", str(error)) from None
-        if isinstance(found, RemoteAnswer):
+        if isinstance(answer, RemoteAnswer):
             raise RemoteError("connection-lost", "the kept connection no longer answers")
 
     def _begin(self, command: RemoteCommand, request: AgentRequest, deadline: Deadline) -> bool | RemoteAnswer:
@@ -114,14 +114,14 @@ class Conversation:
         self._pipes.wait_for(conversation.mark(nonce))
         self._pipes.put(conversation.frame(request, nonce))
         try:
-            found = self._until(self._answer_to(nonce), deadline, command.deadline)
+            answer = self._until(self._answer_to(nonce), deadline, command.deadline)
         except ValueError as error:
             printed = self._pipes.out.all if first else b""  # the shell may say why it refuses the program
             return replace(self._unknown("bad-answer", str(error)), stdout=printed)
-        if isinstance(found, RemoteAnswer):
-            return found
-        self.usable, self._served = not found.rest, time.monotonic()
-        return RemoteAnswer(found.status, found.output, self._pipes.err.all, started=True)
+        if isinstance(answer, RemoteAnswer):
+            return answer
+        self.usable, self._served = not answer.rest, time.monotonic()
+        return RemoteAnswer(answer.status, answer.output, self._pipes.err.all, started=True)
 
     def _until(self, find: Callable[[int], T | None], deadline: Deadline, seconds: float) -> T | RemoteAnswer:
         """What ``find`` finds in the output, or the answer if there is none. A ``ValueError`` of ``find`` passes.
@@ -133,9 +133,9 @@ class Conversation:
             # A verb goes on when its shell was killed, and keeps the channel open; but nobody ends its answer any more.
             over = self._channel.closed or (self._begun and self._channel.exit_status_ready())
             self._pipes.drain(deadline)
-            found = find(seen)
-            if found is not None:
-                return found
+            result = find(seen)
+            if result is not None:
+                return result
             seen = self._pipes.out.size
             if over:
                 return self._closed()

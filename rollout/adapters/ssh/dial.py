@@ -308,9 +308,9 @@ def _blame(bastion: Endpoint, carrier: _Carrier) -> str:
     """Why a connection ended: the previous bastion's error, if that one lost its own connection."""
     if carrier.alive:
         return ""
-    said = carrier.transport.farewell
+    farewell = carrier.transport.farewell
     return carrier.line.blame() or f"bastion {bastion} " + (
-        f"ended its connection: {said}" if said else "lost its connection"
+        f"ended its connection: {farewell}" if farewell else "lost its connection"
     )
 
 

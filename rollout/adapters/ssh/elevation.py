@@ -100,15 +100,15 @@ class Elevation:
 
         Raises ``RemoteError`` when sudo rejects it.
         """
-        said = sudo.heard(stderr, self._nonce)
-        if said.ready:
+        prompt = sudo.heard(stderr, self._nonce)
+        if prompt.ready:
             self.through = True
             if self._unanswered:
                 self._unanswered = False
                 self._proof.accepted(self._target)
-        elif said.asked and self._sent_at is None:
+        elif prompt.asked and self._sent_at is None:
             return self._password()
-        elif said.asked > 1:
+        elif prompt.asked > 1:
             raise self._rejection("sudo rejected the password")
         elif self._sent_at is not None and self._clock() - self._sent_at > PATIENCE:
             raise self._rejection(f"sudo did not answer the password within {PATIENCE:g} s")

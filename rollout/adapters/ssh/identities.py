@@ -72,9 +72,9 @@ class SharedAgentKey(AgentKey):
 def held_keys(touch: Touch) -> tuple[Agent, tuple[SharedAgentKey, ...]]:
     """Asks the agent, without a deadline. A certificate signs with its own key, if the agent has it."""
     agent, lock = Agent(), threading.Lock()
-    found = [SharedAgentKey(agent, key.blob, key.comment, lock, touch) for key in agent.get_keys()]
-    plain = {key.blob: key for key in found}
-    return agent, tuple(_certified(key, plain) for key in found)
+    keys = [SharedAgentKey(agent, key.blob, key.comment, lock, touch) for key in agent.get_keys()]
+    plain = {key.blob: key for key in keys}
+    return agent, tuple(_certified(key, plain) for key in keys)
 
 
 def _certified(key: SharedAgentKey, plain: dict[bytes, SharedAgentKey]) -> SharedAgentKey:
@@ -146,9 +146,9 @@ class Identities:
     def _given(self, endpoint: Endpoint, notes: list[str]) -> list[Certificate]:
         """Certificates of ssh_config, those beside an identity file, and the agent's for the named keys."""
         beside = [path.with_name(path.name.removesuffix(".pub") + "-cert.pub") for path in endpoint.identities]
-        found = [self._certificate(path) for path in dict.fromkeys((*endpoint.certificates, *beside))]
-        notes.extend(note for note in found if isinstance(note, str))
-        given = [certificate for certificate in found if isinstance(certificate, Certificate)]
+        certificates = [self._certificate(path) for path in dict.fromkeys((*endpoint.certificates, *beside))]
+        notes.extend(note for note in certificates if isinstance(note, str))
+        given = [certificate for certificate in certificates if isinstance(certificate, Certificate)]
         given += [parse(_shown(key)) for key in self._held() if key.public_blob is not None]
         notes.extend(
             f"the certificate {_name(certificate)} {why}"

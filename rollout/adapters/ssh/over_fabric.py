@@ -72,12 +72,12 @@ class _BoundedRunner(Remote):  # type: ignore[misc]  # fabric publishes no types
         self.context.session.begin()
 
     def read_proc_stdout(self, num_bytes: int) -> bytes:  # noqa: ARG002 - fabric's signature
-        found: bytes = self.context.session.read_stdout()
-        return found
+        output: bytes = self.context.session.read_stdout()
+        return output
 
     def read_proc_stderr(self, num_bytes: int) -> bytes:  # noqa: ARG002 - fabric's signature
-        found: bytes = self.context.session.read_stderr()
-        return found
+        output: bytes = self.context.session.read_stderr()
+        return output
 
     def kill(self) -> None:
         """The time is up. fabric would conclude it from its timer, which may still be alive when the command has ended."""

@@ -15,14 +15,14 @@ def matches(name: str, pattern: str) -> bool:
 
 def listed(name: str, patterns: Iterable[str]) -> bool:
     """Whether a pattern matches the name, and no pattern with ``!`` does."""
-    found = False
+    matched = False
     for pattern in patterns:
         if pattern.startswith("!"):
             if matches(name, pattern[1:]):
                 return False
         else:
-            found = found or matches(name, pattern)
-    return found
+            matched = matched or matches(name, pattern)
+    return matched
 
 
 def is_literal(pattern: str) -> bool:

@@ -108,24 +108,24 @@ class Resolver:
     def resolve(self, target: Target) -> Endpoint:
         """Raises ``RemoteError`` for unsupported options."""
         with self._lock:
-            found = self._found.get(target)
-            if found is None:
-                found = self._found[target] = self._endpoint(target, ())
-            return found
+            endpoint = self._found.get(target)
+            if endpoint is None:
+                endpoint = self._found[target] = self._endpoint(target, ())
+            return endpoint
 
     def refused(self, targets: Iterable[Target]) -> dict[tuple[str, str], list[str]]:
         """All names that cannot be resolved, by reference and nameless message; opens no connection."""
-        found: dict[tuple[str, str], list[str]] = {}
+        bastions: dict[tuple[str, str], list[str]] = {}
         for target in targets:
             try:
                 self.resolve(target)
             except RemoteError as error:
-                found.setdefault((error.reference, nameless(error.message, target.name)), []).append(target.name)
-        return found
+                bastions.setdefault((error.reference, nameless(error.message, target.name)), []).append(target.name)
+        return bastions
 
     def jumps(self, targets: Iterable[Target]) -> dict[str, tuple[Endpoint, ...]]:
         """Name → the bastions on the way to it, the nearest to us first; without names that cannot be resolved."""
-        found: dict[str, tuple[Endpoint, ...]] = {}
+        hops_of: dict[str, tuple[Endpoint, ...]] = {}
         for target in targets:
             try:
                 via, hops = self.resolve(target).via, list[Endpoint]()
@@ -134,8 +134,8 @@ class Resolver:
             while via is not None:
                 hops.insert(0, via)
                 via = via.via
-            found[target.name] = tuple(hops)
-        return found
+            hops_of[target.name] = tuple(hops)
+        return hops_of
 
     def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
         """``behind``: the hosts behind this bastion; ``via``: the bastion before it in a chain."""
@@ -240,19 +240,19 @@ def _paths(settings: Settings, key: str, default: tuple[str, ...], tokens: Mappi
 
 
 def _variables(text: str) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
             raise RemoteError("ssh-config-invalid", f"{printable(text, 80)} in ssh_config: no such variable is set")
-        return os.environ[found[1]].replace("%", "%%")
+        return os.environ[match[1]].replace("%", "%%")
 
     return re.sub(r"\$\{([^}]{0,256})\}", value, text)
 
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[0] not in tokens:
+    def value(match: re.Match[str]) -> str:
+        if match[0] not in tokens:
             raise RemoteError("ssh-option-not-supported", f"a token in {printable(text, 80)} is not supported")
-        return tokens[found[0]]
+        return tokens[match[0]]
 
     return re.sub("%.?", value, text)
 

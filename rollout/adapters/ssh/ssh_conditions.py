@@ -142,10 +142,10 @@ def match_line(rest: str) -> MatchLine:
 
 
 def _criterion(rest: str, at: int) -> tuple[_Criterion, int]:
-    found = _NAME.match(rest, at)
-    if not found:
+    match = _NAME.match(rest, at)
+    if not match:
         raise NotSupportedError(f"OpenSSH reads this in more than one way: Match {rest}")
-    written = found[1]
+    written = match[1]
     name, negated = written.removeprefix("!").lower(), written.startswith("!")
     if name in NOT_EVALUATED:
         raise NotSupportedError(NOT_EVALUATED[name])
@@ -154,10 +154,10 @@ def _criterion(rest: str, at: int) -> tuple[_Criterion, int]:
     if name == "final" and negated:
         raise NotSupportedError("Match !final is not supported: OpenSSH reads it in more than one way")
     if name in BARE:
-        return _Criterion(name, negated, ""), found.end()
-    if _END.match(rest, found.end()):
+        return _Criterion(name, negated, ""), match.end()
+    if _END.match(rest, match.end()):
         raise ValueError(f"{written} has no value")
-    argument = _ARGUMENT.match(rest, found.end())
+    argument = _ARGUMENT.match(rest, match.end())
     if not argument:
         raise NotSupportedError(f"OpenSSH reads this in more than one way: Match {rest}")
     return _Criterion(name, negated, argument[1] or argument[2]), argument.end()

@@ -236,19 +236,19 @@ class Reader:
                 raise NotSupportedError(f"Include with a token or a variable is not supported: {word}")
             pattern = Path("~/.ssh").expanduser() / os.path.expanduser(word)  # noqa: PTH111 - an unknown user stays as written
             try:
-                found = sorted(glob.glob(str(pattern)))  # noqa: PTH207
+                paths = sorted(glob.glob(str(pattern)))  # noqa: PTH207
             except RecursionError:
                 raise ValueError("names a folder that is nested too deeply") from None
-            files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
+            files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in paths]
         return files
 
     def _problem(self, reference: str, message: str, place: Place | None = None, hint: str = "") -> None:
         self.problems.append(Problem(reference, printable(message, 300), place, hint))
 
 
-def _not_private(path: Path, found: os.stat_result) -> str:
+def _not_private(path: Path, status: os.stat_result) -> str:
     """As OpenSSH asks for it: no group may write the file either. ``""``: it is private."""
-    if found.st_uid not in (0, os.getuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"{path} {OURS_AND_ROOTS}"
     return others_hold(path)
 
@@ -286,41 +286,41 @@ class SshConfig:
 
     def lookup(self, host: str, *, user: str | None = None, local_user: str = "") -> Settings:
         """``user``: the login user, if already decided. Raises ``RemoteError``."""
-        found: Settings = {} if user is None else {"user": (user,)}
+        settings: Settings = {} if user is None else {"user": (user,)}
         asked = MatchContext(host, host, host, local_user, local_user, last=False)
-        _apply(self._file, found, asked)
-        family = FAMILIES[found.get("addressfamily", ("any",))[0]]
-        found["hostname"] = (_address(_host_name(found, host), family),)
+        _apply(self._file, settings, asked)
+        family = FAMILIES[settings.get("addressfamily", ("any",))[0]]
+        settings["hostname"] = (_address(_host_name(settings, host), family),)
         if self._twice:
-            _apply(self._file, found, replace(asked, named=found["hostname"][0], last=True))
-        return found
+            _apply(self._file, settings, replace(asked, named=settings["hostname"][0], last=True))
+        return settings
 
 
-def _apply(file: SshConfigFile, found: Settings, asked: MatchContext) -> None:
+def _apply(file: SshConfigFile, settings: Settings, asked: MatchContext) -> None:
     for stanza in file.perhaps_for(asked.named):
-        host = asked.named if asked.last else _host_name(found, asked.named)
-        now = replace(asked, host=host, user=found.get("user", (asked.local_user,))[0])
+        host = asked.named if asked.last else _host_name(settings, asked.named)
+        now = replace(asked, host=host, user=settings.get("user", (asked.local_user,))[0])
         if stanza.condition.holds(now):
             for line in stanza.lines:
                 if isinstance(line, SshConfigFile):
-                    _apply(line, found, asked)
+                    _apply(line, settings, asked)
                 else:
                     if line.keyword in COLLECTED:
-                        found[line.keyword] = tuple(dict.fromkeys((*found.get(line.keyword, ()), *line.values)))
-                    elif line.values and not _too_late(found, line.keyword):
-                        found.setdefault(line.keyword, line.values)
+                        settings[line.keyword] = tuple(dict.fromkeys((*settings.get(line.keyword, ()), *line.values)))
+                    elif line.values and not _too_late(settings, line.keyword):
+                        settings.setdefault(line.keyword, line.values)
 
 
-def _too_late(found: Settings, keyword: str) -> bool:
+def _too_late(settings: Settings, keyword: str) -> bool:
     """ProxyJump and ProxyCommand exclude each other: the first wins. After `ProxyJump none` ProxyCommand counts."""
     if keyword == "proxycommand":
-        return found.get("proxyjump", ("none",)) != ("none",)
-    return keyword == "proxyjump" and "proxycommand" in found
+        return settings.get("proxyjump", ("none",)) != ("none",)
+    return keyword == "proxyjump" and "proxycommand" in settings
 
 
-def _host_name(found: Settings, host: str) -> str:
-    text = found.get("hostname", (host,))[0]
-    if "hostname" not in found or "%" not in text:
+def _host_name(settings: Settings, host: str) -> str:
+    text = settings.get("hostname", (host,))[0]
+    if "hostname" not in settings or "%" not in text:
         return text
     if not re.fullmatch("(?:[^%]|%[h%])*", text):
         raise RemoteError(
@@ -334,7 +334,7 @@ def _address(name: str, family: int) -> str:
     if not (set(name) & set(":%") or not set(name) - set("0123456789.")):
         return name.lower()
     try:
-        found = socket.getaddrinfo(name, None, family, socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        return socket.getnameinfo(found[0][4], socket.NI_NUMERICHOST)[0]
+        addresses = socket.getaddrinfo(name, None, family, socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return socket.getnameinfo(addresses[0][4], socket.NI_NUMERICHOST)[0]
     except (OSError, UnicodeError):
         return name

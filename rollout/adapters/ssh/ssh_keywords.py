@@ -29,15 +29,15 @@ def hops(text: str) -> Iterator[Target]:
     if len(words) > MOST:
         raise RemoteError("ssh-config-invalid", f"ProxyJump has more than {MOST} hosts: {printable(text, 80)}")
     for word in words:
-        found = _HOP.fullmatch(word.strip())
-        port = int(found["port"]) if found and found["port"] else None
-        if found is None or (port is not None and not 1 <= port <= 65535):
+        match = _HOP.fullmatch(word.strip())
+        port = int(match["port"]) if match and match["port"] else None
+        if match is None or (port is not None and not 1 <= port <= 65535):
             raise RemoteError(
                 "ssh-config-invalid",
                 f"ProxyJump {printable(text, 80)} is not [user@]host[:port], or several with commas",
             )
-        address = found["literal"] or found["host"]
-        yield Target(name=address, address=address, user=found["user"], port=port)
+        address = match["literal"] or match["host"]
+        yield Target(name=address, address=address, user=match["user"], port=port)
 
 
 Values = tuple[str, ...]

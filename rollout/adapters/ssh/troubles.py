@@ -119,11 +119,11 @@ def carried(error: RemoteError, blame: str) -> RemoteError:
 
 def behind_bastion(bastion: object, node: object, code: int, text: str) -> RemoteError:
     """Why a responding bastion opened no tunnel; ``code`` and ``text`` are from the bastion."""
-    said = printable(text)
+    message = printable(text)
     if code == PROHIBITED:
-        return RemoteError("bastion-forbids", f"bastion {bastion} does not forward to {node}: {said}")
+        return RemoteError("bastion-forbids", f"bastion {bastion} does not forward to {node}: {message}")
     reference = next((reference for word, reference in BEHIND if word in text.lower()), "host-unreachable")
-    return RemoteError(reference, f"bastion {bastion} does not reach {node}: {said}")
+    return RemoteError(reference, f"bastion {bastion} does not reach {node}: {message}")
 
 
 KINDS: tuple[tuple[type[BaseException], str], ...] = (

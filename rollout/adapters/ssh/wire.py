@@ -105,12 +105,12 @@ def _is_literal(host: str) -> bool:
 
 def _ask(host: str, port: int, family: int, flags: int) -> list[Address]:
     try:
-        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
+        addresses = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, flags)
     except UnicodeError:
         raise told("name-not-known", "it is not a host name", at=printable(host)) from None
     except OSError as error:
         raise translate(error, at=printable(host)) from None
-    return [(entry[0], entry[4]) for entry in found]
+    return [(entry[0], entry[4]) for entry in addresses]
 
 
 def _tune(wire: Wire) -> None:

@@ -81,12 +81,12 @@ class DoctorDocument:
     parts: tuple[DoctorPart, ...]
 
 
-def folded_checks(cluster: str, found: Iterable[DoctorResult], ways: Mapping[str, Way]) -> tuple[DoctorPart, ...]:
+def folded_checks(cluster: str, results: Iterable[DoctorResult], ways: Mapping[str, Way]) -> tuple[DoctorPart, ...]:
     """In the order of the checks; of one check the worst first. What was not reached is one part for its nodes."""
     together: dict[tuple[DoctorCheck, Verdict, str, str], list[str]] = {}
     missed: dict[str, list[DoctorCheck]] = {}
     unset: list[DoctorCheck] = []
-    for each in found:
+    for each in results:
         if each.reference == NOT_REACHED:
             missed.setdefault(each.node, []).append(each.check)
         elif each.reference == NOT_SET:

@@ -14,19 +14,19 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 
-def has_drift(found: Mapping[str, NodeCheck]) -> bool:
+def has_drift(checks: Mapping[str, NodeCheck]) -> bool:
     """Whether any node has drifted. A hint alone means only that it may have."""
-    return any(_drifted(check) for check in found.values())
+    return any(_drifted(check) for check in checks.values())
 
 
 def _drifted(check: NodeCheck) -> bool:
     return any(drift.reference not in HINTS for drift in check.drifts)
 
 
-def drift_lines(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Iterator[str]:
+def drift_lines(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Iterator[str]:
     """Differences folded, most nodes first; then the nodes that could not be read."""
     together: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for name, check in found.items():
+    for name, check in checks.items():
         for drift in check.drifts:
             together.setdefault((drift.reference, drift.place), []).append((name, drift.evidence))
     for (reference, place), entries in sorted(together.items(), key=lambda item: -len(item[1])):
@@ -37,24 +37,24 @@ def drift_lines(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> Ite
         if reference == "kubeadm-rewrote":
             yield "  `rollout export kubeadm --cluster CLUSTER` prints a patch that stops kubeadm from doing this; then plan and apply again"
     for reason, names_ in folded({each.node: f"{each.message} [{each.reference}]" for each in unread}).items():
-        said = printable(for_all(reason, names_), 300)
-        yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {said}"
-    drifted = sum(map(_drifted, found.values()))
-    never = [name for name, check in found.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
-    well = len(found) - drifted - len(never)
+        message = printable(for_all(reason, names_), 300)
+        yield f"not read: {counted(len(names_), 'node')}  {printable(fold(names_), 160)}: {message}"
+    drifted = sum(map(_drifted, checks.values()))
+    never = [name for name, check in checks.items() if check.standing is ChangeStanding.NEVER and not _drifted(check)]
+    well = len(checks) - drifted - len(never)
     yield f"{counted(well, 'node')} as {'it' if well == 1 else 'they'} should be, {drifted} drifted, {len(unread)} not read"
-    standings = Counter(check.standing for check in found.values())
+    standings = Counter(check.standing for check in checks.values())
     on, back = standings[ChangeStanding.CHANGED], standings[ChangeStanding.REVERTED]
     yield f"  a change of rollout is on {counted(on, 'node')}, and was reverted on {counted(back, 'node')}"
     if never:
         yield f"  never changed by rollout, so nothing to compare: {counted(len(never), 'node')} {printable(fold(never), 160)}"
     unchecked: dict[str, list[str]] = {}
-    for name, check in found.items():
+    for name, check in checks.items():
         for path in check.not_checked:
             unchecked.setdefault(path, []).append(name)
     for path, having in sorted(unchecked.items()):
         yield f"  not checked {printable(path)}: {counted(len(having), 'node')} {printable(fold(having), 160)}: the receipt of its last change was removed"
-    if removed := [name for name, check in found.items() if check.removed]:
+    if removed := [name for name, check in checks.items() if check.removed]:
         yield f"  old receipts were removed (keep): {counted(len(removed), 'node')} {printable(fold(removed), 160)}; files that only these name were not checked"
 
 
@@ -87,24 +87,24 @@ class DriftDocument:
     receipts_removed: tuple[str, ...]
 
 
-def drift_document(found: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> DriftDocument:
+def drift_document(checks: Mapping[str, NodeCheck], unread: Sequence[Unread]) -> DriftDocument:
     """The same for programs."""
 
     def standing(kind: ChangeStanding) -> tuple[str, ...]:
-        return tuple(sorted(name for name, check in found.items() if check.standing is kind))
+        return tuple(sorted(name for name, check in checks.items() if check.standing is kind))
 
     never = standing(ChangeStanding.NEVER)
     return DriftDocument(
         drifted={
             name: tuple(replace(drift, evidence=printable(drift.evidence, 500)) for drift in check.drifts)
-            for name, check in found.items()
+            for name, check in checks.items()
             if check.drifts
         },
-        as_wanted=tuple(sorted(name for name, check in found.items() if not check.drifts and name not in never)),
+        as_wanted=tuple(sorted(name for name, check in checks.items() if not check.drifts and name not in never)),
         changed=standing(ChangeStanding.CHANGED),
         reverted=standing(ChangeStanding.REVERTED),
         never_changed=never,
         not_asked=tuple(NotAsked(each.node, each.reference, printable(each.message, 300)) for each in unread),
-        not_checked={name: check.not_checked for name, check in found.items() if check.not_checked},
-        receipts_removed=tuple(sorted(name for name, check in found.items() if check.removed)),
+        not_checked={name: check.not_checked for name, check in checks.items() if check.not_checked},
+        receipts_removed=tuple(sorted(name for name, check in checks.items() if check.removed)),
     )

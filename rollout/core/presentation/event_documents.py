@@ -124,7 +124,7 @@ class InterruptAskedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OperatorRequest:
     """Who asked, and the number of the request in the journal."""
 
     who: str
@@ -137,7 +137,7 @@ class PauseAskedDocument:
     """A request to release nothing for now."""
 
     step: Inline[Step]
-    asked: Inline[Asked]
+    asked: Inline[OperatorRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class ContinueAskedDocument:
     """A request to continue after a pause, or after a wave that holds."""
 
     step: Inline[Step]
-    asked: Inline[Asked]
+    asked: Inline[OperatorRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class AbortAskedDocument:
     """A request to end the run as a halt would; ``revert`` ``None``: as set in the playbook."""
 
     step: Inline[Step]
-    asked: Inline[Asked]
+    asked: Inline[OperatorRequest]
     revert: RevertScope | None
 
 
@@ -240,11 +240,11 @@ def event_document(event: Event, after: RunState) -> object:
         case events.WaveJudged():
             return WaveJudgedDocument(step, _wave(after, event.wave), event.verdict, event.evidence, event.readings)
         case events.PauseAsked():
-            return PauseAskedDocument(step, Asked(event.who, event.reason, event.request))
+            return PauseAskedDocument(step, OperatorRequest(event.who, event.reason, event.request))
         case events.ContinueAsked():
-            return ContinueAskedDocument(step, Asked(event.who, event.reason, event.request))
+            return ContinueAskedDocument(step, OperatorRequest(event.who, event.reason, event.request))
         case events.AbortAsked():
-            return AbortAskedDocument(step, Asked(event.who, event.reason, event.request), event.revert)
+            return AbortAskedDocument(step, OperatorRequest(event.who, event.reason, event.request), event.revert)
         case events.InterruptAsked():
             return InterruptAskedDocument(step)
         case events.Approved():
@@ -272,7 +272,7 @@ def _wave(state: RunState, index: int) -> str:
     return waves[min(index, len(waves) - 1)].name if waves else ""
 
 
-def _silences(said: Iterable[str]) -> tuple[SilenceSet, ...]:
+def _silences(silences: Iterable[str]) -> tuple[SilenceSet, ...]:
     """Journals have them as ``IDENTITY URL``."""
-    parts = (each.partition(" ") for each in said)
+    parts = (each.partition(" ") for each in silences)
     return tuple(SilenceSet(identity, url) for identity, _, url in parts)

@@ -155,17 +155,17 @@ class EventLog:
         self.judged |= {event.wave} if isinstance(event, WaveJudged) else set()
         when = "before" if isinstance(event, WaveOpened) else "of"
         wave = printable(after.order.waves[event.wave].name, 60)
-        said = f"gates {when} wave {wave}: {event.verdict.value.upper()} {printable(event.evidence, 300)}"
-        yield LogLine(said, Tone.PLAIN if passed else Tone.BAD)
+        message = f"gates {when} wave {wave}: {event.verdict.value.upper()} {printable(event.evidence, 300)}"
+        yield LogLine(message, Tone.PLAIN if passed else Tone.BAD)
 
     def _rehearsal(self, after: RunState) -> Iterator[LogLine]:
         """Once, when every node of the first wave was reverted."""
         if self.rehearsed or after.wave > 0 or not after.order.rehearsal:
             return
-        found = rehearsed(after)
-        if found is not None and found.done == found.nodes:
+        outcome = rehearsed(after)
+        if outcome is not None and outcome.done == outcome.nodes:
             self.rehearsed = True
-            yield LogLine(str(found))
+            yield LogLine(str(outcome))
 
     def _phase(self, before: RunState, after: RunState) -> Iterator[LogLine]:
         order = after.order

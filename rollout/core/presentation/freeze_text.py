@@ -72,10 +72,10 @@ def noted_line(freeze: FreezeNoted) -> str:
     return printable(f"frozen by {freeze.who} since {instant(freeze.since)}: {reason}", 900) + missed
 
 
-def frozen_lines(found: Mapping[str, NodeFreeze | None]) -> Iterator[str]:
+def frozen_lines(freezes: Mapping[str, NodeFreeze | None]) -> Iterator[str]:
     """The freezes that nodes report, one line each with its nodes."""
-    for said, names in folded({name: told(freeze) for name, freeze in found.items() if freeze is not None}).items():
-        yield f"{counted(len(names), 'node')} {printable(fold(names), 200)}: {printable(said, 900)}"
+    for note, names in folded({name: told(freeze) for name, freeze in freezes.items() if freeze is not None}).items():
+        yield f"{counted(len(names), 'node')} {printable(fold(names), 200)}: {printable(note, 900)}"
 
 
 def frozen_in(fleet: FleetSnapshot) -> Mapping[str, NodeFreeze | None]:

@@ -39,10 +39,10 @@ def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSi
         elif isinstance(event, Resumed):
             left |= _not_written_down(before, plan, longest)
         elif isinstance(event, WaveOpened):
-            for said in event.silences:
-                identity, _, url = said.partition(" ")
+            for silence in event.silences:
+                identity, _, url = silence.partition(" ")
                 until = event.at + lengths.get(url, longest)
-                left[said] = LeftSilence(identity, url, plan.waves[event.wave].name, until)
+                left[silence] = LeftSilence(identity, url, plan.waves[event.wave].name, until)
     if newest is not None:
         left |= _not_written_down(newest, plan, longest)
     return tuple(each for each in left.values() if each.until > now)
@@ -50,12 +50,12 @@ def left_silences(steps: Iterable[Step], plan: Plan, now: float) -> tuple[LeftSi
 
 def _lengths(plan: Plan) -> Mapping[str, float]:
     """URL → seconds of the longest silence that is set there."""
-    found: dict[str, float] = {}
+    lengths: dict[str, float] = {}
     for gate in plan.gates:
         query = gate.asks
         if query.silence:
-            found[query.url] = max(query.silence, found.get(query.url, 0.0))
-    return found
+            lengths[query.url] = max(query.silence, lengths.get(query.url, 0.0))
+    return lengths
 
 
 def _not_written_down(state: RunState, plan: Plan, longest: float) -> dict[str, LeftSilence]:

@@ -51,10 +51,10 @@ HELP = {
 """Every metric, all of them gauges."""
 
 
-def metrics_text(found: Sequence[MeasuredRun | Unreadable]) -> str:
+def metrics_text(runs: Sequence[MeasuredRun | Unreadable]) -> str:
     """The text format: samples of one metric together, below its help and type."""
     together: dict[str, list[str]] = {name: [] for name in HELP}
-    for each in found:
+    for each in runs:
         for name, labels, value in _samples(each):
             together[name].append(f"{name}{{{_labels(labels)}}} {value:.10g}\n")
     return "".join(

@@ -64,10 +64,10 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
             yield _notice(NoticeKind.REVERTS, after, "reverts", f"{counted(back, 'node')} to be reverted")
     if after.phase is Phase.ENDED and before.phase is not Phase.ENDED:
         counts = Counter(record.state for record in after.nodes.values())
-        said = ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
+        message = ", ".join(f"{counts[state]} {state}" for state in NodeState if counts[state])
         code = exit_code(after)
         yield _notice(
-            NoticeKind.ENDED, after, f"ended: {after.ending}", f"{said}; exit code {code}", f"rollout report {run}"
+            NoticeKind.ENDED, after, f"ended: {after.ending}", f"{message}; exit code {code}", f"rollout report {run}"
         )
 
 
@@ -76,18 +76,18 @@ def lost(state: RunState, why: str) -> Notice:
     return _notice(NoticeKind.CONTROLLER_LOST, state, "has no controller", why, f"rollout resume {state.order.run}")
 
 
-def late_harm(state: RunState, said: str, *, rolls_back: bool) -> Notice:
+def late_harm(state: RunState, message: str, *, rolls_back: bool) -> Notice:
     """Its gates fail after its end."""
     what = "does harm after its end, and is rolled back" if rolls_back else "does harm after its end"
-    return _notice(NoticeKind.LATE_HARM, state, what, said, f"rollout rollback {state.order.run}")
+    return _notice(NoticeKind.LATE_HARM, state, what, message, f"rollout rollback {state.order.run}")
 
 
-def late_unknown(state: RunState, said: str) -> Notice:
+def late_unknown(state: RunState, message: str) -> Notice:
     """Its gates cannot be judged after its end, so that harm would not be seen."""
-    return _notice(NoticeKind.LATE_UNKNOWN, state, "cannot be watched", said)
+    return _notice(NoticeKind.LATE_UNKNOWN, state, "cannot be watched", message)
 
 
-def _notice(kind: NoticeKind, state: RunState, what: str, said: str, command: str = "") -> Notice:
+def _notice(kind: NoticeKind, state: RunState, what: str, message: str, command: str = "") -> Notice:
     cluster, run = state.order.cluster, state.order.run
     title = printable(f"{cluster}: run {run} {what}", _LONGEST)
-    return Notice(kind, title, (printable(said, _LONGEST), command or f"rollout status {run}"))
+    return Notice(kind, title, (printable(message, _LONGEST), command or f"rollout status {run}"))

@@ -29,9 +29,9 @@ class RunStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """``ended`` and ``exit_code`` are ``None`` for a run that has not ended.
+    """A run of the journal. One that has not ended has no ``ended`` and no ``exit_code``: both are ``None``.
 
-    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: newest runs in force above it.
+    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: later runs whose changes are in force.
     """
 
     run: str

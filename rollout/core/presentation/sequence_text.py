@@ -58,21 +58,21 @@ class SequenceDocument:
 
 
 def sequence_document(
-    sequence: ClusterSequence, found: Mapping[str, SequencedCluster], turn: NextTurn
+    sequence: ClusterSequence, clusters: Mapping[str, SequencedCluster], turn: NextTurn
 ) -> SequenceDocument:
     return SequenceDocument(
         sequence=sequence.name,
         next=turn.turn,
         until=turn.until if turn.turn is Turn.SOAK else None,
         why=turn.why or None,
-        failed=sum(state.failed for state in found.values()),
-        limit=failed_limit(sequence, found),
-        exit_code=sequence_exit(found, turn),
+        failed=sum(state.failed for state in clusters.values()),
+        limit=failed_limit(sequence, clusters),
+        exit_code=sequence_exit(clusters, turn),
         stages=tuple(
             StageLines(
                 stage.name,
                 stage.soak,
-                tuple(_line(each.cluster, each.plan, found[each.cluster], turn) for each in stage.clusters),
+                tuple(_line(each.cluster, each.plan, clusters[each.cluster], turn) for each in stage.clusters),
             )
             for stage in sequence.stages
         ),
@@ -120,13 +120,13 @@ def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str:
 _EXIT = {Turn.HALT: 3, Turn.STOP: 5}
 
 
-def sequence_exit(found: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
+def sequence_exit(clusters: Mapping[str, SequencedCluster], turn: NextTurn) -> int | None:
     """0 done · 3 halted · 4 done, but some nodes failed or were left · 5 stopped; ``None``: it has not ended."""
     if turn.turn in _EXIT:
         return _EXIT[turn.turn]
     if turn.turn is not Turn.END:
         return None
-    return 4 if any(state.failed or state.left for state in found.values()) else 0
+    return 4 if any(state.failed or state.left for state in clusters.values()) else 0
 
 
 def sequence_lines(document: SequenceDocument) -> Iterator[str]:

@@ -396,12 +396,12 @@ def run_summary(state: RunState) -> RunSummary:
 
 def reverted(state: RunState) -> Mapping[str, tuple[str, ...]]:
     """Of a rollback: run → the nodes on which that run's change was reverted; of another run: nothing."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_run: dict[str, tuple[str, ...]] = {}
     for name, record in state.nodes.items() if state.order.goal is Goal.REVERT else ():
         if record.state is NodeState.REVERTED:
             run = state.transaction(name).rpartition("-")[0]
-            found[run] = (*found.get(run, ()), name)
-    return found
+            by_run[run] = (*by_run.get(run, ()), name)
+    return by_run
 
 
 def _nodes(names: list[str]) -> NodeCount:

@@ -345,12 +345,12 @@ def since_then(summary: Summary, after: Afterwards) -> SinceThen:
     )
 
 
-def controller_of(summary: Summary, found: Attendance, now: float) -> ControllerPart | None:
+def controller_of(summary: Summary, attendance: Attendance, now: float) -> ControllerPart | None:
     """``None`` once the run has ended."""
     if summary.phase is Phase.ENDED:
         return None
-    heartbeat = None if found.silent is None else now - found.silent
-    return ControllerPart(found.alive, found.host or None, found.pid, heartbeat, found.regions)
+    heartbeat = None if attendance.silent is None else now - attendance.silent
+    return ControllerPart(attendance.alive, attendance.host or None, attendance.pid, heartbeat, attendance.regions)
 
 
 def rolled_back(since: Mapping[str, tuple[str, ...]]) -> tuple[RolledBack, ...]:

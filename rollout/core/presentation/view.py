@@ -79,7 +79,7 @@ def view(state: RunState, now: float) -> View:
     """Fold a state. ``now`` is in the seconds of its events; it is never before the state's own time."""
     now = max(now, state.now)
     racks = _racks(state)
-    found = troubles(state, (name for name, record in state.nodes.items() if not at_its_gates(record)))
+    shown = troubles(state, (name for name, record in state.nodes.items() if not at_its_gates(record)))
     counts = _counts(state, tuple(state.nodes))
     return View(
         run=state.order.run,
@@ -99,8 +99,8 @@ def view(state: RunState, now: float) -> View:
         distances=nearest(state.order, state.nodes, state.wave),
         rehearsal=rehearsed(state),
         halt=f"{printable(state.halt.message, 400)} [{printable(state.halt.reference, 60)}]" if state.halt else "",
-        troubles=found[:MOST_TROUBLES],
-        more_troubles=len(found[MOST_TROUBLES:]),
+        troubles=shown[:MOST_TROUBLES],
+        more_troubles=len(shown[MOST_TROUBLES:]),
         owed=fold(name for name, record in state.nodes.items() if record.owed),
     )
 
@@ -139,7 +139,7 @@ def _racks(state: RunState) -> tuple[RackView, ...]:
         members.setdefault(node.rack, []).append(name)
     quiet = {NodeState.PENDING, NodeState.SKIPPED, NodeState.CONFIRMED, NodeState.REVERTED, NodeState.GONE}
     wave = frozenset(state.order.waves[state.wave].nodes if state.wave < len(state.order.waves) else ())
-    found = []
+    shown = []
     for rack, names in members.items():
         records = [state.nodes[name] for name in names]
         wrong = sum(record.cause is not None or record.state in BROKEN for record in records)
@@ -149,8 +149,8 @@ def _racks(state: RunState) -> tuple[RackView, ...]:
             or moving
             or _in_the_middle(state, [record for name, record in zip(names, records, strict=True) if name in wave])
         ):
-            found.append(RackView(rack, len(names), _counts(state, tuple(names)), wrong))
-    return tuple(sorted(found, key=lambda rack: (-rack.wrong, rack.name)))
+            shown.append(RackView(rack, len(names), _counts(state, tuple(names)), wrong))
+    return tuple(sorted(shown, key=lambda rack: (-rack.wrong, rack.name)))
 
 
 def _in_the_middle(state: RunState, records: list[NodeRecord]) -> bool:

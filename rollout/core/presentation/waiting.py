@@ -35,21 +35,21 @@ _ALL_DOING = (_DRAINING, _EMPTY, *_DOING.values())
 
 def waits_for(state: RunState, now: float) -> str:
     """One sentence without a full stop. ``now`` is in the seconds of the state's events."""
-    said = _PHASES[state.phase](state, now)
+    waits = _PHASES[state.phase](state, now)
     if state.halt is not None or state.phase not in _MOVING:
-        return said
+        return waits
     if state.paused is None:
-        return said if state.closed is None else _closed(state.closed, state, said)
+        return waits if state.closed is None else _closed(state.closed, state, waits)
     run = state.order.run
     if state.paused.held:
         return f"on hold: {printable(state.paused.reason)}; gates are still checked; `rollout continue {run}` promotes"
     why = f" ({printable(state.paused.reason)})" if state.paused.reason else ""
-    moving = f"; {said}" if _moving(state) else ""
+    moving = f"; {waits}" if _moving(state) else ""
     return f"paused by {printable(state.paused.who)}{why}: `rollout continue {run}` continues it{moving}"
 
 
-def _closed(closed: ClosedWindow, state: RunState, said: str) -> str:
-    moving = f"; {said}" if _moving(state) else ""
+def _closed(closed: ClosedWindow, state: RunState, message: str) -> str:
+    moving = f"; {message}" if _moving(state) else ""
     then = (
         "the run goes on by itself" if closed.opens is not None else f"`rollout abort {state.order.run}` ends the run"
     )
@@ -67,12 +67,12 @@ def standing(state: RunState) -> str:
 
 def silences(state: RunState, now: float) -> tuple[str, ...]:
     """A sentence for nodes that do not answer or have unknown gates, and when they are given up."""
-    found: dict[str, list[tuple[str, NodeRecord]]] = {}
+    by_state: dict[str, list[tuple[str, NodeRecord]]] = {}
     for name, record in state.nodes.items():
         quiet = at_its_gates(record) and now - record.since < _AGAIN
         if record.state is NodeState.UNKNOWN and not quiet and state.phase in _MOVING:
-            found.setdefault(nameless(record.message, name), []).append((name, record))
-    return tuple(_silence(state, now, message, nodes) for message, nodes in list(found.items())[:4])
+            by_state.setdefault(nameless(record.message, name), []).append((name, record))
+    return tuple(_silence(state, now, message, nodes) for message, nodes in list(by_state.items())[:4])
 
 
 def at_its_gates(record: NodeRecord) -> bool:

@@ -28,12 +28,12 @@ class WaitingForPulls:
     then: Busy
 
     def __str__(self) -> str:
-        said = ", ".join(printable(image, 60) for image in self.images[:_MOST_IMAGES]) or "images not known"
+        images = ", ".join(printable(image, 60) for image in self.images[:_MOST_IMAGES]) or "images not known"
         more = f" and {len(self.images) - _MOST_IMAGES} more" if len(self.images) > _MOST_IMAGES else ""
         then = "left alone" if self.then is Busy.SKIP else "changed anyway"
         left = f"again for {seconds_text(self.seconds_left)} at most" if self.seconds_left else "once more"
         verb = "pulls" if self.count == 1 else "pull"
-        return f"{_which(self.count, f'{verb} images', self.nodes)}: {said}{more}; asked {left}, then {then}"
+        return f"{_which(self.count, f'{verb} images', self.nodes)}: {images}{more}; asked {left}, then {then}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ def data_seen(state: RunState) -> WaitingForData | None:
     )
     if wave is None or wave.data is None or not records:
         return None
-    found = gathered(wave.data, records)
-    waits = any(each.missing for each in found) and not state.waits
-    return WaitingForData(wave.name, found, state.data_by if waits else None)
+    data = gathered(wave.data, records)
+    waits = any(each.missing for each in data) and not state.waits
+    return WaitingForData(wave.name, data, state.data_by if waits else None)
 
 
 def _which(count: int, what: str, nodes: str) -> str:
@@ -113,9 +113,9 @@ def _which(count: int, what: str, nodes: str) -> str:
 def pulling(state: RunState, now: float) -> WaitingForPulls | None:
     """Nodes that wait for their pulls. ``now`` is in the seconds of the state's events."""
     waiting = {
-        name: found
+        name: pulling
         for name, record in state.nodes.items()
-        if (found := record.pulling) and record.state is not NodeState.REFUSED
+        if (pulling := record.pulling) and record.state is not NodeState.REFUSED
     }
     if not waiting:
         return None
@@ -123,14 +123,14 @@ def pulling(state: RunState, now: float) -> WaitingForPulls | None:
         nodes=fold(waiting),
         count=len(waiting),
         images=tuple(dict.fromkeys(printable(image, _LONGEST) for each in waiting.values() for image in each.images)),
-        seconds_left=_left({name: found.since for name, found in waiting.items()}, state.order.pulls.within, now),
+        seconds_left=_left({name: pulling.since for name, pulling in waiting.items()}, state.order.pulls.within, now),
         then=state.order.pulls.then,
     )
 
 
 def draining(state: RunState, now: float) -> WaitingForDrains | None:
     """Nodes that are being drained."""
-    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
+    there = {name: drain for name, record in state.nodes.items() if (drain := record.draining) and not drain.done}
     if not there:
         return None
     longest = min(there, key=lambda name: there[name].since)
@@ -146,9 +146,9 @@ def draining(state: RunState, now: float) -> WaitingForDrains | None:
 def without_baseline(state: RunState, now: float) -> WaitingForBaselines | None:
     """Nodes that wait for their baseline."""
     waiting = {
-        name: found.since
+        name: unseen.since
         for name, record in state.nodes.items()
-        if (found := record.unseen) and record.state is not NodeState.REFUSED
+        if (unseen := record.unseen) and record.state is not NodeState.REFUSED
     }
     if not waiting:
         return None

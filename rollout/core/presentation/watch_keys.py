@@ -120,13 +120,13 @@ def newest_readings(known: Mapping[str, GateReading], event: Event) -> Mapping[s
     """``known`` with what ``event`` measured; by gate."""
     match event:
         case WaveOpened():
-            found: tuple[Reading, ...] = (Reading("before the wave", event.verdict, event.evidence),)
+            readings: tuple[Reading, ...] = (Reading("before the wave", event.verdict, event.evidence),)
         case WaveJudged():
-            found = event.readings or (Reading("the wave's gates", event.verdict, event.evidence),)
+            readings = event.readings or (Reading("the wave's gates", event.verdict, event.evidence),)
         case _:
             return known
     baseline = isinstance(event, WaveOpened)
-    return {**known, **{each.gate: GateReading(event.at, event.wave, each, baseline) for each in found}}
+    return {**known, **{each.gate: GateReading(event.at, event.wave, each, baseline) for each in readings}}
 
 
 def gate_lines(state: RunState, known: Mapping[str, GateReading]) -> Iterator[str]:
@@ -135,5 +135,5 @@ def gate_lines(state: RunState, known: Mapping[str, GateReading]) -> Iterator[st
         yield "no gate of a wave was checked yet"
     for name, each in known.items():
         wave = printable(state.order.waves[each.wave].name, 40)
-        said = printable(each.reading.evidence, 300) or "no evidence"
-        yield f"{each.reading.verdict.value.upper():<7} {printable(name, 40)}, wave {wave}, {wall(each.at)}: {said}"
+        evidence = printable(each.reading.evidence, 300) or "no evidence"
+        yield f"{each.reading.verdict.value.upper():<7} {printable(name, 40)}, wave {wave}, {wall(each.at)}: {evidence}"

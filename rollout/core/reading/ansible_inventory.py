@@ -34,7 +34,7 @@ _NO_HOSTVARS = "it prints no `_meta.hostvars`, and rollout does not run it again
 def document_of(text: str, where: str) -> dict[str, Any]:
     """The JSON, read strictly: nothing before or after it, no duplicate key, a map. Raises ``InputError``."""
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError:
         raise _error("not-json", where, "its JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -43,17 +43,17 @@ def document_of(text: str, where: str) -> dict[str, Any]:
         raise _error("not-json", where, f"its output is not JSON at {at}: {error.msg}{end}") from None
     except ValueError as error:
         raise _error("not-json", where, f"its output is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise _error("bad-inventory", where, f"it prints {kind_of(found)}, not a map of groups")
-    return found
+    if not isinstance(document, dict):
+        raise _error("bad-inventory", where, f"it prints {kind_of(document)}, not a map of groups")
+    return document
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"`{printable(twice, 60)}` is a duplicate key")
-    return found
+    return entries
 
 
 def _no_number(word: str) -> Any:
@@ -93,7 +93,7 @@ class AnsibleReading:
     def groups(self, document: Mapping[str, Any]) -> Groups:
         """The groups as written; without ``below`` and ``order`` if there are problems."""
         host_vars = self._host_vars(document.get("_meta"))
-        written = {name: self._group(name, said) for name, said in document.items() if name != "_meta"}
+        written = {name: self._group(name, part) for name, part in document.items() if name != "_meta"}
         for child in {child for group in written.values() for child in group.children} - written.keys():
             written[child] = AnsibleGroup([], [], {})  # `ansible-inventory` leaves out groups without hosts
         if self.problems:
@@ -119,19 +119,19 @@ class AnsibleReading:
             hint = 'print "_meta": {"hostvars": {}} if there are none'
             self.note(_NO_HOSTVARS, "no-hostvars", hint)
             return {}
-        said = meta["hostvars"]
-        if not isinstance(said, dict):
-            self.note(f"`_meta.hostvars` must be a map, not {kind_of(said)}")
+        hostvars = meta["hostvars"]
+        if not isinstance(hostvars, dict):
+            self.note(f"`_meta.hostvars` must be a map, not {kind_of(hostvars)}")
             return {}
-        for name, variables in said.items():
+        for name, variables in hostvars.items():
             if not isinstance(variables, dict):
                 self.note(f"the variables of {shown(name)} must be a map, not {kind_of(variables)}")
-        return {name: variables for name, variables in said.items() if isinstance(variables, dict)}
+        return {name: variables for name, variables in hostvars.items() if isinstance(variables, dict)}
 
-    def _group(self, name: str, said: object) -> AnsibleGroup:
-        whole = {"hosts": said} if isinstance(said, list) else said
+    def _group(self, name: str, document: object) -> AnsibleGroup:
+        whole = {"hosts": document} if isinstance(document, list) else document
         if not isinstance(whole, dict):
-            self.note(f"group {shown(name)} must be a map or a list of hosts, not {kind_of(said)}")
+            self.note(f"group {shown(name)} must be a map or a list of hosts, not {kind_of(document)}")
             return AnsibleGroup([], [], {})
         for key in whole.keys() - {*_GROUP_KEYS}:
             message = f"group {shown(name)} has a key {shown(key)}; groups have hosts, children and vars"
@@ -143,9 +143,9 @@ class AnsibleReading:
         return AnsibleGroup(self._names(name, whole, "hosts"), self._names(name, whole, "children"), variables)
 
     def _names(self, group: str, whole: Mapping[str, Any], key: str) -> list[str]:
-        said = whole.get(key, [])
-        if isinstance(said, list) and all(isinstance(name, str) for name in said):
-            return said
+        listed = whole.get(key, [])
+        if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
+            return listed
         self.note(f"`{key}` of group {shown(group)} must be a list of names")
         return []
 
@@ -171,22 +171,22 @@ class AnsibleReading:
 
 
 def _priority(group: AnsibleGroup) -> int:
-    said = group.variables.get("ansible_group_priority", 1)
-    return said if isinstance(said, int) else 1
+    priority = group.variables.get("ansible_group_priority", 1)
+    return priority if isinstance(priority, int) else 1
 
 
 def _below(written: Mapping[str, AnsibleGroup], order: tuple[str, ...]) -> dict[str, tuple[str, ...]] | None:
     """All hosts of each group, its children's too: the deepest groups first. ``None``: more than ``MOST_PLACES``."""
-    found: dict[str, tuple[str, ...]] = {}
+    members: dict[str, tuple[str, ...]] = {}
     places = 0
     for name in reversed(order):
         group = written[name]
-        inside = (host for child in group.children for host in found.get(child, ()))
-        found[name] = tuple(dict.fromkeys([*group.hosts, *inside]))
-        places += len(found[name])
+        inside = (host for child in group.children for host in members.get(child, ()))
+        members[name] = tuple(dict.fromkeys([*group.hosts, *inside]))
+        places += len(members[name])
         if places > MOST_PLACES:
             return None
-    return found
+    return members
 
 
 def shown(name: str) -> str:
@@ -246,19 +246,19 @@ class _Wanted:
         return any(beginning is not None and group.startswith(beginning) for beginning in beginnings)
 
     def node(self, name: str, reading: AnsibleReading) -> FoundNode:
-        said = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
+        values = {key: self._value(name, key, reading) for key in ("ansible_host", "ansible_user", "ansible_port")}
         connection = self._value(name, "ansible_connection", reading)
         if connection is not None and str(connection) not in _SSH:
             message = f"{shown(name)} is reached by {shown(str(connection))}, not by SSH"
             reading.note(message, "not-ssh", "choose the nodes with `group:`")
         return FoundNode(
             name=name,
-            address=said["ansible_host"],
+            address=values["ansible_host"],
             rack=self._place(name, AreaKind.RACK, reading),
             zone=self._place(name, AreaKind.ZONE, reading),
             labels=self._value(name, self._source.labels, reading) if self._source.labels else None,
-            user=said["ansible_user"],
-            port=_number(said["ansible_port"]),
+            user=values["ansible_user"],
+            port=_number(values["ansible_port"]),
             registry=self._value(name, self._source.registry, reading) if self._source.registry else None,
         )
 
@@ -276,17 +276,17 @@ class _Wanted:
     def _value(self, host: str, variable: str, reading: AnsibleReading) -> object:
         own = self._groups.host_vars.get(host, {})
         around = (self._groups.written[group].variables for group in reversed(self._member.get(host, [])))
-        found = next((said[variable] for said in (own, *around) if variable in said), None)
-        if any("{{" in text or "{%" in text for text in _texts(found)):
+        value = next((variables[variable] for variables in (own, *around) if variable in variables), None)
+        if any("{{" in text or "{%" in text for text in _texts(value)):
             message = f"{shown(variable)} of {shown(host)} is a template, which only Ansible can fill in"
             reading.note(message, "unfilled-template")
             return None
-        return found
+        return value
 
 
-def place_name(said: object) -> object:
+def place_name(value: object) -> object:
     """A rack or zone as a name: ``rack=12`` in an INI file is a number to Ansible."""
-    return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -42,17 +42,17 @@ def _time(value: object) -> int:
 
 
 def _date(value: object) -> str:
-    found = None
+    day = None
     if isinstance(value, str) and _DATE.fullmatch(value):
         with suppress(ValueError):
-            found = date.fromisoformat(value)
-    if found is None:
+            day = date.fromisoformat(value)
+    if day is None:
         raise wrong("bad-date", f"KEY: `{printable(str(value), 60)}` is not a date", "write for example 2026-12-20")
-    if found.year not in _YEARS and found != date.max:  # people write 9999-12-31 for a freeze without an end
+    if day.year not in _YEARS and day != date.max:  # people write 9999-12-31 for a freeze without an end
         # near the ends of Python's years, a zone has instants that cannot be computed
         span = f"{_YEARS.start} to {_YEARS.stop - 1}"
-        raise wrong("bad-date", f"KEY: {found} is not in the years {span}", "write for example 2026-12-20")
-    return found.isoformat()
+        raise wrong("bad-date", f"KEY: {day} is not in the years {span}", "write for example 2026-12-20")
+    return day.isoformat()
 
 
 def _day(value: object) -> Weekday:

@@ -91,7 +91,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def _written(node: FoundNode) -> dict[str, Any]:
-    said = {
+    attributes = {
         "name": node.name,
         "address": node.address,
         "rack": node.rack,
@@ -101,7 +101,7 @@ def _written(node: FoundNode) -> dict[str, Any]:
         "port": node.port,
         "registry": node.registry,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in attributes.items() if value is not None}
 
 
 def _problems(where: str, node: dict[str, Any]) -> Iterator[Problem]:
@@ -123,11 +123,11 @@ def _item(value: Any, place: Item) -> Item:
     return Item(inside, place.line, place.column)
 
 
-def nowhere(where: str, kind: AreaKind, said: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
+def nowhere(where: str, kind: AreaKind, text: str, nodes: Sequence[FoundNode]) -> tuple[Problem, ...]:
     """A problem if no node has the name that was given for racks (or zones): a typing mistake, not a fleet without racks."""
     if any(kind in _written(node) for node in nodes):
         return ()
-    message = f"{where}: no node has a {kind}: none has `{printable(said, 60)}`"
+    message = f"{where}: no node has a {kind}: none has `{printable(text, 60)}`"
     return (Problem(f"no-{kind}", message),)
 
 
@@ -143,8 +143,8 @@ def nodes_from_api(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNod
     terms = label_selectors.parse(source.selector)
     chosen = [node for node in nodes if label_selectors.matches(terms, node.labels)]
     if not chosen:
-        said = f"none of {counted(len(nodes), 'node')} matches `{source.selector}`" if nodes else "it has no nodes"
-        refuse([Problem("no-nodes", f"{WHERE}: {printable(said, 200)}")])
+        message = f"none of {counted(len(nodes), 'node')} matches `{source.selector}`" if nodes else "it has no nodes"
+        refuse([Problem("no-nodes", f"{WHERE}: {printable(message, 200)}")])
     refuse([problem for node in chosen for problem in _without_address(node, source.address)])
     found = tuple(_found(node, source) for node in chosen)
     refuse(nowhere(WHERE, AreaKind.RACK, source.rack_label, found) if source.rack_label else ())
@@ -152,9 +152,9 @@ def nodes_from_api(live: Iterable[LiveNode], source: FromKubernetes) -> FoundNod
 
 
 def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:
-    if any(said == kind for said, _ in node.addresses):
+    if any(address_kind == kind for address_kind, _ in node.addresses):
         return ()
-    kinds = ", ".join(dict.fromkeys(said for said, _ in node.addresses)) or "none"
+    kinds = ", ".join(dict.fromkeys(address_kind for address_kind, _ in node.addresses)) or "none"
     message = f"{WHERE}: {printable(node.name, 60)} has no {kind} among its addresses ({printable(kinds, 80)})"
     return (Problem("no-address", message, hint="choose another with `address:`"),)
 
@@ -162,12 +162,12 @@ def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:
 def _found(node: LiveNode, source: FromKubernetes) -> FoundNode:
     # Version and runtime under the names that the shipped inventories use.
     runtime, _, version = node.runtime.partition("://")
-    said = {"kubeletVersion": node.kubelet_version, "containerRuntime": runtime, "containerRuntimeVersion": version}
+    versions = {"kubeletVersion": node.kubelet_version, "containerRuntime": runtime, "containerRuntimeVersion": version}
     return FoundNode(
         name=node.name,
         address=next(address for kind, address in node.addresses if kind == source.address),
         rack=(node.labels.get(source.rack_label) or None) if source.rack_label else None,  # a label may be empty
         zone=node.labels.get(source.zone_label) or None,
-        labels={**node.labels, **{key: value for key, value in said.items() if value}},
+        labels={**node.labels, **{key: value for key, value in versions.items() if value}},
         registry=node.labels.get(source.registry_label) if source.registry_label else None,
     )

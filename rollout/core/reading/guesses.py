@@ -44,11 +44,11 @@ def from_api(live: Sequence[LiveNode]) -> Guessed:
     source = FromKubernetes.model_validate(
         {"address": address, "rackLabel": rack or None, "zoneLabel": zone or _ZONES[0]}
     )
-    found = _placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
+    nodes = _placed(nodes_from_api([_reachable(node, address) for node in live], source), notes)
     version = _newest(node.kubelet_version for node in live)
     if version:
         notes.append(f"apiServer: {version}, the newest kubelet's version")
-    return Guessed(found, tuple(notes), version)
+    return Guessed(nodes, tuple(notes), version)
 
 
 def _reachable(node: LiveNode, address: str) -> LiveNode:
@@ -68,8 +68,8 @@ def _label(live: Sequence[LiveNode], what: str, candidates: Iterable[str], notes
 
 
 def _newest(versions: Iterable[str]) -> str:
-    found = [(int(each[1]), int(each[2])) for each in map(_VERSION.match, versions) if each]
-    return "v1.{}.{}".format(*max(found)) if found else ""
+    versions_seen = [(int(each[1]), int(each[2])) for each in map(_VERSION.match, versions) if each]
+    return "v1.{}.{}".format(*max(versions_seen)) if versions_seen else ""
 
 
 def from_ansible(text: str, where: str) -> Guessed:
@@ -95,8 +95,8 @@ def from_ansible(text: str, where: str) -> Guessed:
             notes.append(f"{what}: groups that begin with `{what}`: {_some(groups)}")
         else:
             notes.append(f"{what}: not known, no variable or group shows it")
-    found = found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where)
-    return Guessed(_placed(found, notes), tuple(notes))
+    nodes = found_nodes(text, FromAnsible.model_validate({"path": where, **keys}), where)
+    return Guessed(_placed(nodes, notes), tuple(notes))
 
 
 def _placed(found: FoundNodes, notes: list[str]) -> FoundNodes:

@@ -39,30 +39,30 @@ def draft_of(text: str, file: str) -> InventoryDraft:
     """
     root, mistakes = read_document(text, file)
     digest = sha256(text.encode()).hexdigest()
-    said = root.entries().get("nodesFrom")
-    if said is None:
+    entry = root.entries().get("nodesFrom")
+    if entry is None:
         return InventoryDraft(root, mistakes, digest, None)
     if "nodes" in root.entries():
         mistakes.add(
-            said, "two-sources", "nodes are listed here (`nodes`) or come from elsewhere (`nodesFrom`), not both"
+            entry, "two-sources", "nodes are listed here (`nodes`) or come from elsewhere (`nodesFrom`), not both"
         )
         mistakes.raise_any()
     written, _ = validate(ElsewhereInventory, root, mistakes)
     mistakes.raise_any()
-    return InventoryDraft(root, mistakes, digest, _source(written.nodes_from, root, said.item, mistakes))
+    return InventoryDraft(root, mistakes, digest, _source(written.nodes_from, root, entry.item, mistakes))
 
 
-def _source(said: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> FromAnsible | FromKubernetes | None:
+def _source(source: NodesFrom, root: Item, place: Item, mistakes: Mistakes) -> FromAnsible | FromKubernetes | None:
     """The source, with kubeconfig and context filled in from ``endpoints``: a context belongs to its kubeconfig."""
-    if said.kubernetes is None or said.kubernetes.kubeconfig is not None:
-        return said.ansible or said.kubernetes
+    if source.kubernetes is None or source.kubernetes.kubeconfig is not None:
+        return source.ansible or source.kubernetes
     entry = root.entries().get("endpoints")
     endpoints = {key: inner.item.plain() for key, inner in entry.item.entries().items()} if entry else {}
     if not endpoints.get("kubeconfig"):
         mistakes.add(place, "no-kubeconfig", "neither `nodesFrom` nor `endpoints` has a `kubeconfig`")
         mistakes.raise_any()
-    filled = {"kubeconfig": endpoints["kubeconfig"], "context": said.kubernetes.context or endpoints.get("context")}
-    return said.kubernetes.model_copy(update=filled)
+    filled = {"kubeconfig": endpoints["kubeconfig"], "context": source.kubernetes.context or endpoints.get("context")}
+    return source.kubernetes.model_copy(update=filled)
 
 
 def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
@@ -87,23 +87,23 @@ def finish(draft: InventoryDraft, found: FoundNodes | None = None) -> Inventory:
     )
 
 
-def _endpoints(said: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
+def _endpoints(endpoints: Endpoints, source: FromAnsible | FromKubernetes | None) -> Endpoints:
     """The inventory's endpoints; without a kubeconfig, those of the API server that is the source of the nodes."""
-    if said.kubeconfig or not isinstance(source, FromKubernetes):
-        return said
-    return replace(said, kubeconfig=source.kubeconfig or "", context=source.context or "")
+    if endpoints.kubeconfig or not isinstance(source, FromKubernetes):
+        return endpoints
+    return replace(endpoints, kubeconfig=source.kubeconfig or "", context=source.context or "")
 
 
 def _add_groups(draft: InventoryDraft, found: Mapping[str, Item], place: Item) -> None:
     """The source's groups first, so that the file's own groups can refer to them and win over them."""
-    said = draft.root.entries().get("groups")
-    own = said.item.entries() if said else {}
+    entry = draft.root.entries().get("groups")
+    own = entry.item.entries() if entry else {}
     for name in own.keys() & found.keys():
         message = f"`@{name}` is already a group of the nodes' source"
         draft.mistakes.add(own[name], "name-taken", message, 'rename this one; it may use `nodes: "@…"`')
     groups = {name: Entry(item, place.line, place.column) for name, item in found.items()}
     if groups or own:
-        where = said or Entry(place, place.line, place.column)
+        where = entry or Entry(place, place.line, place.column)
         draft.root.entries()["groups"] = Entry(
             Item({**groups, **own}, place.line, place.column), where.line, where.column
         )

@@ -114,7 +114,7 @@ class Inherited:
 
     def _registry(self, groups: tuple[str, ...], own: Attributes) -> str:
         nearest = (own.registry, *(self._written.groups[group].registry for group in reversed(groups)))
-        return next((said for said in (*nearest, self._written.registry) if said is not None), "")
+        return next((registry for registry in (*nearest, self._written.registry) if registry is not None), "")
 
 
 _FOLLOW = frozenset({"unknown-node", "unknown-rack", "unknown-group", "no-rack", "no-zone", "no-nodes"})
@@ -178,7 +178,7 @@ class _Reading:
         self._check_names({**names, "group": {*written.groups}})
         inherited = Inherited(written, groups)
         where = locate(self._root, ("changeWindows", "zone"))[0]
-        said = written.change_windows
+        windows = written.change_windows
         entry = self._root.entries().get("playbook")
         return Inventory(
             cluster=written.cluster,
@@ -190,7 +190,7 @@ class _Reading:
             endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
             playbook_place=self._mistakes.place(entry.item) if entry is not None else None,
-            calendar=said.calendar(self._mistakes.place(where)) if said else None,
+            calendar=windows.calendar(self._mistakes.place(where)) if windows else None,
             approvals=self._approvals(written),
             controller_ssh=self._controller_ssh(written, set(areas[AreaKind.ZONE].values()) or {NO_RACK}),
         )
@@ -225,8 +225,8 @@ class _Reading:
     def _written_blocks(self, written: AnyInventory) -> Iterator[_Block]:
         nodes = self._root.entries()["nodes"].item
         if isinstance(written, ListedInventory) and isinstance(nodes.value, list):
-            for said, item in zip(written.nodes, nodes.value, strict=True):
-                yield _Block((said.name,), said, item, item.entries()["name"].item)
+            for node, item in zip(written.nodes, nodes.value, strict=True):
+                yield _Block((node.name,), node, item, item.entries()["name"].item)
         elif isinstance(written, FoldedInventory):
             for key, attributes in written.nodes.items():
                 entry = nodes.entries()[key]
@@ -313,10 +313,10 @@ class _Reading:
             groups[name] = chosen
         return groups
 
-    def _check_names(self, said: Mapping[str, Set[str]]) -> None:
+    def _check_names(self, names_of: Mapping[str, Set[str]]) -> None:
         """``@name`` must mean one thing. ``said``: rack, zone or group → its names."""
         taken: dict[str, str] = {}
-        for kind, names in said.items():
+        for kind, names in names_of.items():
             for name in sorted(names):
                 if name == EVERYTHING:
                     message = f"`@{name}` means every node and cannot be a {kind}"
@@ -378,8 +378,8 @@ class _Reading:
 
     def _section_entry(self, section: str, name: str) -> Entry:
         sections = self._root.entries()
-        found = sections[section].item.entries().get(name) if section in sections else None
-        return found or sections["nodes"]
+        entry = sections[section].item.entries().get(name) if section in sections else None
+        return entry or sections["nodes"]
 
 
 def _members(owner: Mapping[str, str]) -> dict[str, frozenset[str]]:

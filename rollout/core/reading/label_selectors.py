@@ -31,8 +31,8 @@ class Term:
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """As the API server decides it: a missing label is not equal to anything."""
-        found = self.key in labels and (self.values is None or labels[self.key] in self.values)
-        return found is self.wanted
+        holds = self.key in labels and (self.values is None or labels[self.key] in self.values)
+        return holds is self.wanted
 
 
 def parse(text: str) -> tuple[Term, ...]:

@@ -104,13 +104,13 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
-    said: dict[str, Any] = {name: getattr(written.limits, name) for name in written.limits.model_fields_set}
+    limits: dict[str, Any] = {name: getattr(written.limits, name) for name in written.limits.model_fields_set}
     return Policy(
         name=written.name,
         settings=settings,
         templates=used,
         waves=waves,
-        limits=replace(Limits(), **{name: value for name, value in said.items() if value is not None}),
+        limits=replace(Limits(), **{name: value for name, value in limits.items() if value is not None}),
         budgets=tuple(_budgets(written.budgets)),
         gates=gates,
         on_failure=written.on_failure.revert,

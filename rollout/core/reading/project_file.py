@@ -111,11 +111,11 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
     places: dict[str, Place] = {}
     for key, line, column in _places(text):
         places.setdefault(key, Place(file, line, column))
-    found = {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
-    problems = tuple(problem for key, (value, place) in found.items() if (problem := _problem(key, value, place)))
+    values = {key: (value, places.get(key, Place(file, 1, 1))) for key, value in written.items()}
+    problems = tuple(problem for key, (value, place) in values.items() if (problem := _problem(key, value, place)))
     if problems:
         raise InputError(problems)
-    return {key: ProjectValue(value, place) for key, (value, place) in found.items()}
+    return {key: ProjectValue(value, place) for key, (value, place) in values.items()}
 
 
 def _problem(key: str, value: object, place: Place) -> Problem | None:
@@ -146,14 +146,14 @@ _TOKEN = re.compile(
 def _places(text: str) -> Iterator[tuple[str, int, int]]:
     """Line and column of each key of the first level, in a text that is TOML; a key may have several, and its first one counts."""
     depth, line, in_table = 0, 1, False
-    for start, token in chain([(0, "")], ((found.end(), found[0]) for found in _TOKEN.finditer(text))):
+    for start, token in chain([(0, "")], ((match.end(), match[0]) for match in _TOKEN.finditer(text))):
         line += token.count("\n")
         if token in {"[", "{"}:
             depth += 1
         elif token in {"]", "}"}:
             depth -= 1
-        elif token in {"", "\n"} and not depth and (found := _KEY.match(text, start)):
-            in_table = in_table or bool(found[2])
-            if found[2] or not in_table:
-                (key,) = tomllib.loads(f"{found[3]} = 0")
-                yield key, line, len(found[1]) + 1
+        elif token in {"", "\n"} and not depth and (match := _KEY.match(text, start)):
+            in_table = in_table or bool(match[2])
+            if match[2] or not in_table:
+                (key,) = tomllib.loads(f"{match[3]} = 0")
+                yield key, line, len(match[1]) + 1

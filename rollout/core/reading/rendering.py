@@ -111,9 +111,9 @@ def render(template: str, name: str, variables: Mapping[str, Any]) -> str:
     except TemplateSyntaxError as error:
         raise InputError((_syntax(error, name),)) from None
     except Exception as error:  # noqa: BLE001 - a template is a program of its author: each of its errors is an error of the template
-        said = printable(str(error), _MOST_SHOWN) or type(error).__name__
+        message = printable(str(error), _MOST_SHOWN) or type(error).__name__
         line = _line_of(error.__traceback__, name)
-        raise InputError((Problem("template-failed", said, Place(name, line, 1)),)) from None
+        raise InputError((Problem("template-failed", message, Place(name, line, 1)),)) from None
 
 
 @lru_cache(maxsize=64)
@@ -178,8 +178,8 @@ _TOO_MUCH = (RecursionError, MemoryError, SyntaxError, ValueError)
 def _unusable(error: Exception, name: str) -> Problem:
     if isinstance(error, TemplateSyntaxError):
         return _syntax(error, name)
-    said = "a number is too long" if isinstance(error, ValueError) else "the template is nested too deep"
-    return Problem("template-syntax", said, Place(name, 1, 1))
+    message = "a number is too long" if isinstance(error, ValueError) else "the template is nested too deep"
+    return Problem("template-syntax", message, Place(name, 1, 1))
 
 
 def _syntax(error: TemplateSyntaxError, name: str) -> Problem:
@@ -215,11 +215,11 @@ def undefined_variables(template: str, name: str, known: Known) -> tuple[Problem
     except (TemplateSyntaxError, *_TOO_MUCH) as error:
         return (_unusable(error, name),)
     at = _finder(template, name)
-    found = {
+    names = {
         *_unknown_names(tree, undeclared, known, at),
         *_unknown_attributes(tree, known, at),
     }
-    return tuple(sorted(found, key=_in_order))
+    return tuple(sorted(names, key=_in_order))
 
 
 _Finder = Callable[[int, str], Place]
@@ -230,8 +230,8 @@ def _finder(template: str, name: str) -> _Finder:
     lines = template.splitlines()
 
     def find(line: int, word: str) -> Place:
-        found = re.search(rf"(?<![\\w]){re.escape(word)}(?!\\w)", lines[line - 1]) if 0 < line <= len(lines) else None
-        return Place(name, line, found.start() + 1 if found else 1)
+        match = re.search(rf"(?<![\\w]){re.escape(word)}(?!\\w)", lines[line - 1]) if 0 < line <= len(lines) else None
+        return Place(name, line, match.start() + 1 if match else 1)
 
     return find
 

@@ -68,21 +68,21 @@ def charge(value: Any) -> Any:
     """``value``, with its parts taken as steps; ``ValueError``: it is too large."""
     size, waiting = 0, [value]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, Undefined):
+        part = waiting.pop()
+        if isinstance(part, Undefined):
             continue  # it refuses to be counted, and ``default`` is for it
-        if isinstance(found, str | bytes):
-            size += len(found)
-            take(1 + len(found) // _PER_STEP)
-        elif isinstance(found, Collection):
-            size += len(found)
-            take(1 + len(found))
+        if isinstance(part, str | bytes):
+            size += len(part)
+            take(1 + len(part) // _PER_STEP)
+        elif isinstance(part, Collection):
+            size += len(part)
+            take(1 + len(part))
             if size <= MAX_SIZE:
-                waiting.extend(found)
-                waiting.extend(found.values() if isinstance(found, Mapping) else ())
-        elif isinstance(found, int):
+                waiting.extend(part)
+                waiting.extend(part.values() if isinstance(part, Mapping) else ())
+        elif isinstance(part, int):
             take(1)
-            if found.bit_length() > _MOST_BITS:
+            if part.bit_length() > _MOST_BITS:
                 raise ValueError(f"a number of more than {_MOST_BITS} bits")
         if size > MAX_SIZE:
             raise ValueError("a value is larger than 1 MiB")
@@ -99,8 +99,8 @@ def limited(function: Any) -> Callable[..., Any]:
         for each in (value, *arguments, *more.values()):
             charge(each)
         given = _first_argument(function, context) if wants_context else ()
-        found = function(*given, value, *arguments, **more)
-        return charge(list(_within_size(found)) if isinstance(found, Iterator) else found)
+        result = function(*given, value, *arguments, **more)
+        return charge(list(_within_size(result)) if isinstance(result, Iterator) else result)
 
     return within
 
@@ -154,21 +154,21 @@ class Charging(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja2's name
         each_time = [*node.body, *([node.test] if node.test else [])]
         parts = len(each_time) + sum(1 for part in each_time for _ in part.find_all(nodes.Node))
-        found = cast("nodes.For", self.generic_visit(node))
-        found.iter = nodes.Filter(found.iter, ITEMS, [nodes.Const(parts)], [], None, None)
-        found.iter.set_lineno(node.lineno)
-        return found
+        loop = cast("nodes.For", self.generic_visit(node))
+        loop.iter = nodes.Filter(loop.iter, ITEMS, [nodes.Const(parts)], [], None, None)
+        loop.iter.set_lineno(node.lineno)
+        return loop
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:  # noqa: N802
-        found = cast("nodes.Compare", self.generic_visit(node))
-        found.expr = _charged(found.expr)
-        for operand in found.ops:
+        compare = cast("nodes.Compare", self.generic_visit(node))
+        compare.expr = _charged(compare.expr)
+        for operand in compare.ops:
             operand.expr = _charged(operand.expr)
-        return found
+        return compare
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:  # noqa: N802
-        found = cast("nodes.Tuple", self.generic_visit(node))
-        return _charged(found) if found.ctx == "load" else found
+        listed = cast("nodes.Tuple", self.generic_visit(node))
+        return _charged(listed) if listed.ctx == "load" else listed
 
     def visit_List(self, node: nodes.List) -> nodes.Expr:  # noqa: N802
         return _charged(cast("nodes.Expr", self.generic_visit(node)))
@@ -179,8 +179,8 @@ class Charging(NodeTransformer):
         return _charged(cast("nodes.Expr", self.generic_visit(node)))
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:  # noqa: N802
-        found = cast("nodes.Getitem", self.generic_visit(node))
-        return _charged(found) if isinstance(found.arg, nodes.Slice) else found
+        item = cast("nodes.Getitem", self.generic_visit(node))
+        return _charged(item) if isinstance(item.arg, nodes.Slice) else item
 
 
 ITEMS = " items"

@@ -30,20 +30,20 @@ class NewProject:
     ssh_config: str = ""
 
 
-def project_texts(made: NewProject) -> dict[str, str]:
+def project_texts(project: NewProject) -> dict[str, str]:
     """Each file's text by its path. ``rollout.toml`` is last: with it the folder is a project."""
-    said = (("cluster", made.cluster), ("kubeconfig", made.kubeconfig), ("ssh_config", made.ssh_config))
+    keys = (("cluster", project.cluster), ("kubeconfig", project.kubeconfig), ("ssh_config", project.ssh_config))
     return {
-        f"inventories/{made.cluster}.yaml": "".join(f"{line}\n" for line in _inventory(made)),
+        f"inventories/{project.cluster}.yaml": "".join(f"{line}\n" for line in _inventory(project)),
         "playbooks/parallel-pulls.yaml": PLAYBOOK,
-        "rollout.toml": "".join(f"{key} = {json.dumps(value)}\n" for key, value in said if value),
+        "rollout.toml": "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys if value),
     }
 
 
-def _inventory(made: NewProject) -> Iterator[str]:
-    yield f"cluster: {json.dumps(made.cluster)}"
-    yield f"apiServer: {json.dumps(made.api_server)}"
-    nodes = sorted(made.found.nodes, key=lambda node: node.name)
+def _inventory(project: NewProject) -> Iterator[str]:
+    yield f"cluster: {json.dumps(project.cluster)}"
+    yield f"apiServer: {json.dumps(project.api_server)}"
+    nodes = sorted(project.found.nodes, key=lambda node: node.name)
     yield "nodes:"
     if any(_attributes(node) for node in nodes):
         yield from (f"  - {{{_pairs([('name', node.name), *_attributes(node)])}}}" for node in nodes)
@@ -52,7 +52,7 @@ def _inventory(made: NewProject) -> Iterator[str]:
     places = {str(place) for node in nodes for place in (node.rack, node.zone) if place}
     groups = {
         name: members
-        for name, members in made.found.groups.items()
+        for name, members in project.found.groups.items()
         if members and is_name(name) and name != EVERYTHING and name not in places
     }
     if groups:
@@ -72,7 +72,7 @@ def _nodesets(names: Sequence[str]) -> Iterator[str]:
 
 
 def _attributes(node: FoundNode) -> list[tuple[str, object]]:
-    said = (
+    attributes = (
         ("address", node.address),
         ("user", node.user),
         ("port", node.port),
@@ -80,7 +80,7 @@ def _attributes(node: FoundNode) -> list[tuple[str, object]]:
         ("zone", node.zone),
         ("labels", node.labels),
     )
-    return [(key, value) for key, value in said if value]
+    return [(key, value) for key, value in attributes if value]
 
 
 def _pairs(pairs: Sequence[tuple[str, object]]) -> str:

@@ -15,8 +15,8 @@ _PERCENT = r"^[0-9]{1,3}(\.[0-9]{1,6})? ?%$"
 
 def text(pattern: str, description: str = "", *examples: str) -> WithJsonSchema:
     """Text that matches all of ``pattern``."""
-    said = {"type": "string", "pattern": f"^({pattern})$", "description": description, "examples": [*examples]}
-    return WithJsonSchema({key: value for key, value in said.items() if value})
+    schema = {"type": "string", "pattern": f"^({pattern})$", "description": description, "examples": [*examples]}
+    return WithJsonSchema({key: value for key, value in schema.items() if value})
 
 
 DURATION = text(rf"[+-]?(0|({_TERM})+)", "A duration in Go's format.", "90s", "1m30s")

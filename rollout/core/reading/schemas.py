@@ -51,8 +51,8 @@ SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema, "sequence
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    found: dict[str, Any] = _tidy(model.model_json_schema(by_alias=True))
-    return found
+    schema: dict[str, Any] = _tidy(model.model_json_schema(by_alias=True))
+    return schema
 
 
 def _tidy(part: Any) -> Any:
@@ -61,17 +61,17 @@ def _tidy(part: Any) -> Any:
         return [_tidy(inner) for inner in part]
     if not isinstance(part, dict):
         return part
-    made = {key: _tidy(inner) for key, inner in part.items() if not (key == "title" and isinstance(inner, str))}
-    if "description" in made and isinstance(made["description"], str):
-        made["description"] = made["description"].replace("``", "`")
-    if "patternProperties" in made:
-        made["additionalProperties"] = False
+    tidied = {key: _tidy(inner) for key, inner in part.items() if not (key == "title" and isinstance(inner, str))}
+    if "description" in tidied and isinstance(tidied["description"], str):
+        tidied["description"] = tidied["description"].replace("``", "`")
+    if "patternProperties" in tidied:
+        tidied["additionalProperties"] = False
     # Defaults as a file would write them; an unset value needs no ``null``.
-    if "default" not in made:
-        return made
-    default = made.pop("default")
-    if isinstance(default, float) and made.get("type") == "string":
-        return {**made, "default": durations.go_format(default)}
-    if default is None and len(made.get("anyOf", ())) == 2 and {"type": "null"} in made["anyOf"]:
-        return {**made.pop("anyOf")[0], **made}
-    return made if default is None or isinstance(default, dict) else {**made, "default": default}
+    if "default" not in tidied:
+        return tidied
+    default = tidied.pop("default")
+    if isinstance(default, float) and tidied.get("type") == "string":
+        return {**tidied, "default": durations.go_format(default)}
+    if default is None and len(tidied.get("anyOf", ())) == 2 and {"type": "null"} in tidied["anyOf"]:
+        return {**tidied.pop("anyOf")[0], **tidied}
+    return tidied if default is None or isinstance(default, dict) else {**tidied, "default": default}

@@ -78,20 +78,20 @@ def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model,
     try:
         return model.model_validate(root.plain()), True
     except ValidationError as error:
-        found = error.errors(include_url=False)
-    for details in found:
+        errors = error.errors(include_url=False)
+    for details in errors:
         item, entry = locate(root, details["loc"])
         at_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
         mistakes.add(entry if entry and at_key else item, *explain(details, model))
     whole = True
     for _ in range(_ROUNDS):
-        targets = [details["loc"][: -1 if details["type"] in ("missing", "[key]") else None] for details in found]
+        targets = [details["loc"][: -1 if details["type"] in ("missing", "[key]") else None] for details in errors]
         whole = whole and all(len(target) > _SECTION for target in targets if target[:1] != ("settings",))
         _cut(root, [_container(root, target) for target in targets], model)
         try:
             return model.model_validate(root.plain()), whole
         except ValidationError as error:
-            found = error.errors(include_url=False)
+            errors = error.errors(include_url=False)
     mistakes.raise_any()
     raise AssertionError("every removed part has a mistake")
 

@@ -179,18 +179,18 @@ def _setting_value(item: Item, mistakes: Mistakes) -> tuple[Value, IfUnsupported
 
 
 def _pin(entry: Entry | None, mistakes: Mistakes) -> bool:
-    said = entry.item.plain() if entry else False
-    if entry is not None and not isinstance(said, bool):
-        mistakes.add(entry.item, "wrong-type", f"`pin` must be true or false, not {kind_of(said)}")
-    return said is True
+    pin = entry.item.plain() if entry else False
+    if entry is not None and not isinstance(pin, bool):
+        mistakes.add(entry.item, "wrong-type", f"`pin` must be true or false, not {kind_of(pin)}")
+    return pin is True
 
 
 def _policy(entry: Entry | None, mistakes: Mistakes) -> IfUnsupported:
     if entry is None:
         return IfUnsupported.REFUSE
-    said = str(entry.item.plain())
-    if said not in _POLICIES:
-        message = f"`ifUnsupported` must be refuse or skip, not `{printable(said, 60)}`"
-        mistakes.add(entry.item, "bad-choice", message, did_you_mean(said, _POLICIES))
+    policy = str(entry.item.plain())
+    if policy not in _POLICIES:
+        message = f"`ifUnsupported` must be refuse or skip, not `{printable(policy, 60)}`"
+        mistakes.add(entry.item, "bad-choice", message, did_you_mean(policy, _POLICIES))
         return IfUnsupported.REFUSE
-    return IfUnsupported(said)
+    return IfUnsupported(policy)

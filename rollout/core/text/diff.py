@@ -81,9 +81,9 @@ def _shown(line: str) -> str:
     return visible if visible.startswith(("---", "+++", "@@")) else redacted(visible)
 
 
-def _without_value(found: re.Match[str]) -> str:
-    is_secret = found["sign"] and _SECRET.search(found["flag"])
-    return f"{found['flag']}={REDACTED}" if is_secret else found[0]
+def _without_value(match: re.Match[str]) -> str:
+    is_secret = match["sign"] and _SECRET.search(match["flag"])
+    return f"{match['flag']}={REDACTED}" if is_secret else match[0]
 
 
 def redacted(line: str) -> str:

@@ -80,9 +80,9 @@ def schema(documents: Iterable[type]) -> dict[str, Json]:
 
 
 def _document_schema(document: type) -> dict[str, Json]:
-    found = _form(document).schema
+    schema = _form(document).schema
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind_of(document)}}
-    return {**found, "properties": {**head, **found["properties"]}, "required": [*head, *found["required"]]}
+    return {**schema, "properties": {**head, **schema["properties"]}, "required": [*head, *schema["required"]]}
 
 
 # For each type one form, made once: how a value is written, and the schema of what is written.
@@ -110,23 +110,23 @@ def _form(kind: Any) -> _Form:
     if dataclasses.is_dataclass(kind):
         parts = tuple(_parts(kind))
         described = [_described(kind), *(form.schema.get("description", "") for _, key, form in parts if not key)]
-        made: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
+        schema: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
         properties: dict[str, Json] = {}
         for _, key, form in parts:
             properties |= {key: form.schema} if key else form.schema["properties"]
-        made |= {"properties": properties, "required": list(properties)}
+        schema |= {"properties": properties, "required": list(properties)}
 
         def write(value: Any) -> Json:
-            found: dict[str, Json] = {}
+            entries: dict[str, Json] = {}
             for name, key, form in parts:
                 written = form.write(getattr(value, name))
                 if key:
-                    found[key] = written
+                    entries[key] = written
                 else:
-                    found |= written
-            return found
+                    entries |= written
+            return entries
 
-        return _Form(write, made)
+        return _Form(write, schema)
     return _container(kind)
 
 
@@ -154,10 +154,10 @@ def _container(kind: Any) -> _Form:
     raise TypeError(f"no form in a document for {kind}")
 
 
-def _or_null(found: dict[str, Json]) -> dict[str, Json]:
-    if "enum" in found:
-        return {"type": [found["type"], "null"], "enum": [*found["enum"], None]}
-    return {**found, "type": [found["type"], "null"]} if "type" in found else found
+def _or_null(schema: dict[str, Json]) -> dict[str, Json]:
+    if "enum" in schema:
+        return {"type": [schema["type"], "null"], "enum": [*schema["enum"], None]}
+    return {**schema, "type": [schema["type"], "null"]} if "type" in schema else schema
 
 
 def _described(kind: Any) -> str:

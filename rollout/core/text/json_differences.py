@@ -53,11 +53,11 @@ def _dataclass(kind: Any, value: Any, changes: dict[str, Json], where: str) -> A
     unknown = changes.keys() - fields.keys()
     if unknown:
         raise ShapeError(f"{where}: {min(unknown)[:80]!r} is unknown")
-    found = {}
+    changed = {}
     for key, change in changes.items():
         name, inner = fields[key]
-        found[name] = applied(inner, getattr(value, name), change, f"{where}.{key}")
-    return dataclasses.replace(value, **found)
+        changed[name] = applied(inner, getattr(value, name), change, f"{where}.{key}")
+    return dataclasses.replace(value, **changed)
 
 
 @cache

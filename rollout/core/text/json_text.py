@@ -51,8 +51,8 @@ def on_disk(name: str) -> Mapping[str, str]:
 
 
 def name_on_disk(field: dataclasses.Field[Any]) -> str:
-    found: str = field.metadata.get(_KEY, field.name)
-    return found
+    key: str = field.metadata.get(_KEY, field.name)
+    return key
 
 
 Json = Any
@@ -169,7 +169,7 @@ def _dataclass(kind: Any) -> Converter:
 
     def write(value: Any) -> Json:
         return {
-            key: found if type(found := getattr(value, name)) is entry.plain else entry.encode(found)
+            key: part if type(part := getattr(value, name)) is entry.plain else entry.encode(part)
             for name, key, entry in inner
         }
 
@@ -181,9 +181,9 @@ def _dataclass(kind: Any) -> Converter:
             raise ShapeError(f"{_shown(where)}: {wrong[:80]!r} is {'unknown' if wrong in data else 'missing'}")
         return kind(
             *[  # most values are scalars, which need no call and no place
-                found
-                if type(found := data[key]) is entry.plain
-                else entry.decode(found, f"{where}.{key}" if where else key)
+                part
+                if type(part := data[key]) is entry.plain
+                else entry.decode(part, f"{where}.{key}" if where else key)
                 for _, key, entry in inner
             ]
         )
@@ -256,10 +256,10 @@ class JsonStream:
         """The next value, whole."""
         self._skip()
         try:
-            found, self._at = _READ(self._text, self._at)
+            value, self._at = _READ(self._text, self._at)
         except RecursionError:
             raise ValueError("nested too deeply") from None
-        return found
+        return value
 
     def each_key(self) -> Iterator[str]:
         """The keys of the next object. The caller reads each key's value before it asks for the next key."""

@@ -77,12 +77,12 @@ def _one_of(firsts: list[str]) -> str:
 def _class(characters: list[str]) -> str:
     """Runs of three and more as ranges; ``-`` comes last, where it is literal."""
     plain = [character for character in characters if character != "-"]
-    said = ""
+    message = ""
     at = 0
     while at < len(plain):
         end = at
         while end + 1 < len(plain) and ord(plain[end + 1]) == ord(plain[end]) + 1:
             end += 1
-        said += f"{plain[at]}-{plain[end]}" if end - at > 1 else "".join(plain[at : end + 1])
+        message += f"{plain[at]}-{plain[end]}" if end - at > 1 else "".join(plain[at : end + 1])
         at = end + 1
-    return said + "-" * ("-" in characters)
+    return message + "-" * ("-" in characters)

@@ -128,9 +128,9 @@ def evaluate(expression: str, names: Names) -> Set[str]:
     flaws: list[Flaw] = []
     result: Set[str] = frozenset()
     for sign, term in _split(expression):
-        found, wrong = _meaning(term, names)
+        names_meant, wrong = _meaning(term, names)
         flaws += wrong
-        result = _OPERATIONS[sign](result, found)
+        result = _OPERATIONS[sign](result, names_meant)
     if flaws:
         raise NodesetError(*flaws, valid=result)
     return result

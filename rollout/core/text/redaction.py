@@ -15,8 +15,8 @@ _SECRETS = (
 )  # fmt: skip
 
 
-def _replaced(found: re.Match[str]) -> str:
-    return found[0] if found.end() == found.end("keep") else f"{found['keep']}{REDACTED}"
+def _replaced(match: re.Match[str]) -> str:
+    return match[0] if match.end() == match.end("keep") else f"{match['keep']}{REDACTED}"
 
 
 def without_secrets(line: str) -> str:

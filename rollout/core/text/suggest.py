@@ -14,8 +14,8 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant. The work is bounded, however many words are known."""
     near = (name for name in known if abs(len(name) - len(word)) <= _LENGTH_APART)
     by_fold = {name.casefold(): name for name in islice(near, _CANDIDATES)}
-    found = get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
-    return by_fold[found[0]] if found else None
+    matches = get_close_matches(word.casefold(), by_fold, n=1, cutoff=0.6)
+    return by_fold[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

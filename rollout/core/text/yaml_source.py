@@ -112,18 +112,18 @@ _CLEARER = {
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
-    said = str(error.problem or error.context or "not YAML")
-    opened = said == "found unexpected end of stream" and error.context_mark is not None
+    problem = str(error.problem or error.context or "not YAML")
+    opened = problem == "found unexpected end of stream" and error.context_mark is not None
     mark = error.context_mark if opened else error.problem_mark
     if mark is None:
-        return Problem("yaml-syntax", said, Place(file, 1, 1))
+        return Problem("yaml-syntax", problem, Place(file, 1, 1))
     lines = text.splitlines()
     quote = _quote_before(lines, mark) or _quoted_key(error, lines)
     if quote is not None:
-        said = f"a quote is opened here and not closed in its line; the next one, in line {mark.line + 1}, closes it"
-        return Problem("yaml-syntax", said, Place(file, quote.line + 1, quote.column + 1))
+        problem = f"a quote is opened here and not closed in its line; the next one, in line {mark.line + 1}, closes it"
+        return Problem("yaml-syntax", problem, Place(file, quote.line + 1, quote.column + 1))
     here = lines[mark.line][mark.column : mark.column + 1] if mark.line < len(lines) else ""
-    return Problem("yaml-syntax", _said(said, here), Place(file, mark.line + 1, mark.column + 1))
+    return Problem("yaml-syntax", _said(problem, here), Place(file, mark.line + 1, mark.column + 1))
 
 
 def _quote_before(lines: list[str], mark: Any) -> Any:
@@ -156,14 +156,14 @@ def _quoted_key(error: yaml.MarkedYAMLError, lines: list[str]) -> Any:
     return began if quoted else None
 
 
-def _said(said: str, here: str) -> str:
-    if "cannot start any token" in said:
+def _said(message: str, here: str) -> str:
+    if "cannot start any token" in message:
         return (
             _CLEARER["found a tab character that violates indentation"]
             if here == "\t"
             else f"a value that begins with `{here}` needs quotes"
         )
-    return _CLEARER.get(said, said)
+    return _CLEARER.get(message, message)
 
 
 class _StopError(Exception):
@@ -280,10 +280,10 @@ class _Tree:
 
     def _shown(self, text: str, event: Any) -> str:
         """``"\\e[31m"`` hides an escape from the reader; it is refused."""
-        found = CONTROL.search(text) if event.style == '"' else None
-        if found:
+        control = CONTROL.search(text) if event.style == '"' else None
+        if control:
             self._wrong(
-                "control-character", f"control or invisible character U+{ord(found.group()):04X} in quotes", event
+                "control-character", f"control or invisible character U+{ord(control.group()):04X} in quotes", event
             )
         return text
 

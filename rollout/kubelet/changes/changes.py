@@ -26,7 +26,7 @@ from rollout.kubelet.homes import InField, InFlag, InRuntime, NoHome, Skipped
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, fitness, layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.restarts import consequences
 from rollout.kubelet.runtimes import known
 from rollout.kubelet.runtimes.outcome import RuntimeChange
@@ -44,16 +44,16 @@ class Wishes:
     notes: tuple[str, ...]
 
 
-def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
+def sorted_out(fit: FitNode, settings: Mapping[str, Setting]) -> Wishes:
     """Each setting's home on this node. ``LayoutError`` with every reason if one has no home and may not be skipped."""
-    runtime = known.runtime_of(found)
-    printed = known.describe(runtime).version(found.snapshot.runtimes)
-    every = {name: homes.home(settings[name], found.version, runtime, printed) for name in sorted(settings)}
+    runtime = known.runtime_of(fit)
+    printed = known.describe(runtime).version(fit.snapshot.runtimes)
+    every = {name: homes.home(settings[name], fit.version, runtime, printed) for name in sorted(settings)}
     refused = {name: home for name, home in every.items() if isinstance(home, NoHome)}
     if refused:
-        said = "; ".join(home.reason for home in refused.values())
-        raise LayoutError(next(iter(refused.values())).reference, said, about=tuple(refused))
-    by_default = [name for name, home in every.items() if _by_default(found, settings[name], home)]
+        message = "; ".join(home.reason for home in refused.values())
+        raise LayoutError(next(iter(refused.values())).reference, message, about=tuple(refused))
+    by_default = [name for name, home in every.items() if _by_default(fit, settings[name], home)]
     return Wishes(
         fields={home.name: home.value for home in every.values() if isinstance(home, InField)},
         flags=tuple(h for name, h in every.items() if isinstance(h, InFlag) and name not in by_default),
@@ -68,12 +68,12 @@ def sorted_out(found: Found, settings: Mapping[str, Setting]) -> Wishes:
     )
 
 
-def _by_default(found: Found, setting: Setting, home: object) -> bool:
+def _by_default(fit: FitNode, setting: Setting, home: object) -> bool:
     """Whether the kubelet's own pull deadline, which is not set anywhere, already has the wanted value."""
     if not isinstance(home, InFlag) or home.name != DEADLINE_FLAG or setting.pin:
         return False
-    row = known.describe(known.runtime_of(found)).row(DEADLINE, None)
-    given = found.layout.flag(home.name) or arguments.last(found.layout.running[1:], home.name)
+    row = known.describe(known.runtime_of(fit)).row(DEADLINE, None)
+    given = fit.layout.flag(home.name) or arguments.last(fit.layout.running[1:], home.name)
     return not given and row is not None and values.same_flag(home.kind, row.default, home.text)
 
 
@@ -113,8 +113,8 @@ def change_for(
 
     ``assumed``: the minor that a too new kubelet is treated as; ``None``: such a kubelet is refused.
     """
-    made = unfit(snapshot, policy, assumed) or proposal(snapshot, settings, policy, node, assumed)
-    return made.of(node) if isinstance(made, LeftAlone) else made
+    proposed = unfit(snapshot, policy, assumed) or proposal(snapshot, settings, policy, node, assumed)
+    return proposed.of(node) if isinstance(proposed, LeftAlone) else proposed
 
 
 def unfit(snapshot: Snapshot, policy: Policy, assumed: int | None) -> LeftAlone | None:
@@ -128,11 +128,11 @@ def proposal(
 ) -> Proposal | LeftAlone:
     """The proposal for a fit node. It depends on the node's versions, units, files and facts, not on its identity."""
     try:
-        made = _propose(snapshot, settings, policy, node, assumed)
+        proposed = _propose(snapshot, settings, policy, node, assumed)
     except LayoutError as error:
-        said = printable(str(error), LONGEST_REASON)
-        return LeftAlone(Standing.REFUSED, error.reference, said, error.place, error.about)
-    return LeftAlone(Standing.AS_WANTED, "as-wanted", made) if isinstance(made, str) else made
+        message = printable(str(error), LONGEST_REASON)
+        return LeftAlone(Standing.REFUSED, error.reference, message, error.place, error.about)
+    return LeftAlone(Standing.AS_WANTED, "as-wanted", proposed) if isinstance(proposed, str) else proposed
 
 
 def _propose(
@@ -168,7 +168,7 @@ def _propose(
     return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
 
 
-def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
+def _files(here: FitNode, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
     """A node's transaction is recorded by its files. One that only restarts has one file, which stays unchanged."""
     if edits:
         return tuple(edit.change for edit in edits)
@@ -176,7 +176,7 @@ def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
     return (kept,) if kept else ()
 
 
-def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
+def _change(here: FitNode, notes: tuple[str, ...], by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Change:
     edits = (*by_runtime.edits, *by_kubelet.edits)
     restarted = by_kubelet.restarts
     return Change(
@@ -205,7 +205,7 @@ def _does(change: Change) -> str:
     return ", ".join([*restarts, *(f"sends SIGHUP to {unit}" for unit in change.hangups)]) or "restarts nothing"
 
 
-def _label(here: Found) -> str:
+def _label(here: FitNode) -> str:
     """The kind of node. A canary represents one series of the runtime, so its minor version is part of it."""
     runtime = known.describe(known.runtime_of(here))
     version = None if runtime.built_in_until is not None else runtime.version(here.snapshot.runtimes)
@@ -220,7 +220,7 @@ def _restart_only(by_kubelet: KubeletChange) -> tuple[str, ...]:
     return (f"restart only: the files already match, but this is not in force yet: {pending}",)
 
 
-def _risks(here: Found, by_kubelet: KubeletChange) -> tuple[str, ...]:
+def _risks(here: FitNode, by_kubelet: KubeletChange) -> tuple[str, ...]:
     before, after = here.outcome.effective, by_kubelet.outcome.effective
     changed = [name for name in by_kubelet.fields if before.get(name) != after.get(name)]
     stricter = [name for name in changed if name in homes.MAY_REJECT_PODS]
@@ -244,7 +244,7 @@ _NOBODY = Node("", "", "", "")
 
 
 @dataclass(slots=True)
-class Alike:
+class ProposalCache:
     """The proposals of one plan, by everything that they depend on. Settings are compared by identity: they live longer
     than the planning.
     """
@@ -255,8 +255,8 @@ class Alike:
 
     def change_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | ExcludedNode:
         """Like ``changes.change_for``."""
-        made = self.made_for(snapshot, settings, node)
-        return made.of(node) if isinstance(made, LeftAlone) else made
+        proposed = self.made_for(snapshot, settings, node)
+        return proposed.of(node) if isinstance(proposed, LeftAlone) else proposed
 
     def made_for(self, snapshot: Snapshot, settings: Mapping[str, Setting], node: Node) -> Proposal | LeftAlone:
         """The same, with the cause if nothing is proposed."""

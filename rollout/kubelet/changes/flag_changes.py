@@ -21,7 +21,7 @@ from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, layout, unit_file
 from rollout.kubelet.node.fitness import others
 from rollout.kubelet.node.layout import DROP_IN, UNIT, VARIABLE, EnvHome, Layout, LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.node.unit_file import Piece
 from rollout.kubelet.versions import Version
 
@@ -35,47 +35,47 @@ def template_flags(
     merged = arguments.merge(now.variable_value, [flag.argument for flag in flags])
     own = [merged[word.start : word.end] for word in arguments.split(merged)]
     variables: dict[str, Value] = {"variable": VARIABLE, "arguments": [_escaped(word) for word in own]}
-    made = rendered(templates.flags_env, templates.flags_env_name, variables, node)
+    environment_file = rendered(templates.flags_env, templates.flags_env_name, variables, node)
     try:
-        said = env_file.values(made.text)
+        said = env_file.values(environment_file.text)
         words = tuple(word.text for word in arguments.split(said.pop(VARIABLE, "")))
     except ValueError as error:
-        raise made.refused(f"invalid template output: {error}", words=("variable",)) from None
+        raise environment_file.refused(f"invalid template output: {error}", words=("variable",)) from None
     own_words = tuple(word.text for word in arguments.split(merged))
     stray = [*said, *(word for word in words if not word.startswith("-") and word not in own_words)]
-    if VARIABLE not in env_file.values(made.text):
-        raise made.refused(f"the template does not set {VARIABLE}", words=("variable",))
+    if VARIABLE not in env_file.values(environment_file.text):
+        raise environment_file.refused(f"the template does not set {VARIABLE}", words=("variable",))
     if stray:
-        raise made.refused(f"the template sets {stray[0]!r}", words=(stray[0],))
-    _check_kept(made, own_words, words)
+        raise environment_file.refused(f"the template sets {stray[0]!r}", words=(stray[0],))
+    _check_kept(environment_file, own_words, words)
     given = {(flag.name, flag.value) for flag in arguments.given(own_words)}
     rest = [flag for flag in arguments.given(words) if (flag.name, flag.value) not in given]
-    return tuple(_template_flag(made, flag, version) for flag in rest)
+    return tuple(_template_flag(environment_file, flag, version) for flag in rest)
 
 
-def _check_kept(made: Rendered, own: tuple[str, ...], words: tuple[str, ...]) -> None:
+def _check_kept(rendered_file: Rendered, own: tuple[str, ...], words: tuple[str, ...]) -> None:
     """Check that every flag in ``arguments`` is present with its value."""
     for flag in arguments.given(own):
-        found = arguments.last(words, flag.name)
+        given = arguments.last(words, flag.name)
         ordered = arguments.last(own, flag.name)
-        if found is None:
-            raise made.refused(
+        if given is None:
+            raise rendered_file.refused(
                 f"the template drops {flag.name}, which is among `arguments`",
                 words=("arguments", "variable"),
                 about=(flag.name,),
             )
-        if ordered is not None and found.value != ordered.value:
-            message = f"the template sets {flag.name}={found.value}, `arguments` has {flag.name}={ordered.value}"
-            raise made.refused(message, words=(flag.name,), about=(flag.name,))
+        if ordered is not None and given.value != ordered.value:
+            message = f"the template sets {flag.name}={given.value}, `arguments` has {flag.name}={ordered.value}"
+            raise rendered_file.refused(message, words=(flag.name,), about=(flag.name,))
 
 
-def _template_flag(made: Rendered, flag: arguments.Given, version: Version) -> InFlag:
+def _template_flag(rendered_file: Rendered, flag: arguments.Given, version: Version) -> InFlag:
     known = fields.flag(flag.name)
     if known is None or not known.known_in(version.minor) or flag.name in homes.NOT_OURS:
         ours = flag.name not in homes.NOT_OURS
         why = f"unknown flag for kubelet {version.short}" if ours else "rollout does not manage it"
         message = f"the template adds {flag.name}: {why}"
-        raise made.refused(message, words=(flag.name,))
+        raise rendered_file.refused(message, words=(flag.name,))
     return InFlag(flag.name, flag.value, known.kind)
 
 
@@ -87,30 +87,30 @@ def _escaped(word: str) -> str:
 # The new texts of the files with a kubelet's flags: ours merged in, others removed, every other word unchanged.
 
 
-def flag_texts(found: Found, ours: tuple[str, ...], taken: Collection[str], templates: Templates) -> Mapping[str, str]:
+def flag_texts(fit: FitNode, ours: tuple[str, ...], taken: Collection[str], templates: Templates) -> Mapping[str, str]:
     """Path → text of each changed file, so that ``ours`` (``--flag=value``) are set and ``taken`` are not."""
-    now = found.layout
-    made = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
+    now = fit.layout
+    texts = _environments(now, ours if isinstance(now.flags_home, EnvHome) else (), taken)
     command = unit_file.without(now.start.command, taken)
     if not isinstance(now.flags_home, EnvHome):
         command = unit_file.merge(command, ours)
     if command != now.start.command:
         variables: dict[str, Value] = {"exec_start": command, "unit": UNIT}
-        drop_in = rendered(templates.drop_in, templates.drop_in_name, variables, found.node)
+        drop_in = rendered(templates.drop_in, templates.drop_in_name, variables, fit.node)
         _check_command(drop_in, command)
-        made[DROP_IN] = drop_in.text
-    return made
+        texts[DROP_IN] = drop_in.text
+    return texts
 
 
-def _check_command(made: Rendered, command: str) -> None:
+def _check_command(rendered_file: Rendered, command: str) -> None:
     """A drop-in starts the kubelet with ``exec_start`` and with nothing else, whatever else it contains."""
     try:
-        said = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: made.text}).command
-        same = unit_file.exec_words(said) == unit_file.exec_words(command)
+        started = unit_file.start({UNIT: "[Service]\nExecStart=/of-the-unit\n", DROP_IN: rendered_file.text}).command
+        same = unit_file.exec_words(started) == unit_file.exec_words(command)
     except ValueError as error:
-        raise made.refused(f"invalid template output: {error}", words=("ExecStart",)) from None
+        raise rendered_file.refused(f"invalid template output: {error}", words=("ExecStart",)) from None
     if not same:
-        raise made.refused("the template would start another command than `exec_start`", words=("ExecStart",))
+        raise rendered_file.refused("the template would start another command than `exec_start`", words=("ExecStart",))
 
 
 def file_of(now: Layout, piece: Piece) -> str:
@@ -130,15 +130,15 @@ def _environments(now: Layout, ours: tuple[str, ...], taken: Collection[str]) ->
     }
     if ours:
         where[VARIABLE] = now.flags_home.path
-    made: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for variable, path in where.items():
         try:
             value = arguments.without(now.variables.get(variable, ""), taken)
             value = arguments.merge(value, ours) if variable == VARIABLE else value
-            made[path] = env_file.assign(made.get(path, now.environments.get(path, "")), variable, value)
+            texts[path] = env_file.assign(texts.get(path, now.environments.get(path, "")), variable, value)
         except ValueError as error:
             raise LayoutError("layout-not-understood", f"{path}: {error}") from None
-    return made
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class FlagChange:
 
 def holds(words: tuple[str, ...], flag: InFlag) -> bool:
     """Is this flag in force on this command line?"""
-    found = arguments.last(words, flag.name)
-    return found is not None and values.same_flag(flag.kind, found.value, flag.text)
+    flags = arguments.last(words, flag.name)
+    return flags is not None and values.same_flag(flag.kind, flags.value, flag.text)
 
 
 def pending(now: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def pending(now: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
 
 
 def flag_change(
-    found: Found,
+    fit: FitNode,
     flags: tuple[InFlag, ...],
     taken: Mapping[str, str],
     settings: Mapping[str, Setting],
@@ -172,13 +172,13 @@ def flag_change(
 
     ``taken``: flag → the field that is written instead of it.
     """
-    now = found.layout
+    now = fit.layout
     if flags and isinstance(now.flags_home, EnvHome):
-        flags = (*flags, *template_flags(now, flags, templates, found.version, found.node))
+        flags = (*flags, *template_flags(now, flags, templates, fit.version, fit.node))
     missing = tuple(flag for flag in flags if not holds(now.asked, flag))
     if not missing and not taken:
         return FlagChange(now, flags, ())
-    texts = flag_texts(found, tuple(flag.argument for flag in missing), taken, templates)
+    texts = flag_texts(fit, tuple(flag.argument for flag in missing), taken, templates)
     # What systemd will run with ``texts``: our flags in force, removed flags gone, everything else unchanged.
     paths = ", ".join(texts)
     try:
@@ -206,12 +206,12 @@ def flag_change(
         )
         for path in texts
     }
-    edits = tuple(_edit(found, path, text, reasons[path]) for path, text in texts.items())
+    edits = tuple(_edit(fit, path, text, reasons[path]) for path, text in texts.items())
     return FlagChange(then, flags, edits)
 
 
-def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
-    state = found.snapshot.files.get(path)
+def _edit(fit: FitNode, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
+    state = fit.snapshot.files.get(path)
     before = None if state is not None and state.kind == "absent" else layout.text_of(state, path).encode()
     return Edit(path, before, text.encode(), reasons)
 
@@ -238,8 +238,8 @@ def must_hold(then: Layout, flags: tuple[InFlag, ...]) -> tuple[str, ...]:
     written.
     """
     names = dict.fromkeys(["--config", *(flag.name for flag in flags)])
-    found = [arguments.last(then.asked, name) for name in names]
-    return tuple(word for flag in found if flag is not None for word in then.asked[flag.start : flag.end])
+    given = [arguments.last(then.asked, name) for name in names]
+    return tuple(word for flag in given if flag is not None for word in then.asked[flag.start : flag.end])
 
 
 # A flag overrides a field with another value: the node is refused, or the flag is removed and the field is written.
@@ -259,8 +259,8 @@ def _flags_of(name: str) -> tuple[tuple[Flag, tuple[str, ...]], ...]:
         for flag in fields.every_name()
         if (known := fields.flag(flag)) is not None and known.field.split(".")[0] == name
     }
-    found = {**whole, **parts}
-    return tuple((known, path) for flag, path in found.items() if (known := fields.flag(flag)) is not None)
+    texts = {**whole, **parts}
+    return tuple((known, path) for flag, path in texts.items() if (known := fields.flag(flag)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +274,13 @@ class ShadowingFlag:
 
 def shadows(name: str, value: Value, words: tuple[str, ...]) -> tuple[ShadowingFlag, ...]:
     """Every ``--flag=value`` in ``words`` that would override this field with another value."""
-    found: list[ShadowingFlag] = []
+    shadowing: list[ShadowingFlag] = []
     for flag, path in _flags_of(name):
         given = arguments.last(words, flag.name)
         touched, part = _part(value, path)
         if given is not None and touched and not _agrees(flag, given.value, part):
-            found.append(ShadowingFlag(flag.name, given.value, whole=not path))
-    return tuple(found)
+            shadowing.append(ShadowingFlag(flag.name, given.value, whole=not path))
+    return tuple(shadowing)
 
 
 def _part(value: Value, path: tuple[str, ...]) -> tuple[bool, Value]:
@@ -315,19 +315,19 @@ class Moved:
     fields: Mapping[str, Value]
 
 
-def moved(found: Found, needed: Mapping[str, Value], shadowed: Shadowed, where: str) -> Moved:
+def moved(fit: FitNode, needed: Mapping[str, Value], shadowed: Shadowed, where: str) -> Moved:
     """The flags that override ``needed`` fields in ``where``, if the playbook lets them be moved; else ``LayoutError``."""
     flags: dict[str, str] = {}
     fields = dict(needed)
     for name, value in needed.items():
-        for shadow in shadows(name, value, found.layout.asked):
+        for shadow in shadows(name, value, fit.layout.asked):
             if shadowed is Shadowed.REFUSE:
-                origin = found.layout.origin(shadow.flag)
+                origin = fit.layout.origin(shadow.flag)
                 message = f"{shadow.flag}={shadow.value} ({origin}) overrides {name} in {where}"
                 raise LayoutError("flag-shadows-field", message)
-            _check_removable(found.layout, shadow.flag, name)
+            _check_removable(fit.layout, shadow.flag, name)
             flags[shadow.flag] = name
-            was = found.outcome.effective.get(name)
+            was = fit.outcome.effective.get(name)
             if shadow.whole and isinstance(was, dict) and isinstance(value, dict):
                 fields[name] = splice.merged(was, value, values.same, (name,))
     return Moved(flags, fields)

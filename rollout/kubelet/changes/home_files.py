@@ -17,7 +17,7 @@ from rollout.kubelet.edits import MODE, Edit, reason
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import arguments, env_file, layout, sources
 from rollout.kubelet.node.layout import LayoutError, text_of
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes.known import KNOWN
 
 # Which file a node's fields go into, the least invasive first.
@@ -52,8 +52,8 @@ class FieldHome:
     @property
     def flags(self) -> tuple[InFlag, ...]:
         """The additional flags that make the kubelet read the file."""
-        made = self.layer is Layer.FILE and self.content is None
-        return (InFlag("--config", self.path, "string"),) if made else ()
+        is_new = self.layer is Layer.FILE and self.content is None
+        return (InFlag("--config", self.path, "string"),) if is_new else ()
 
     def edit(self, fields: Mapping[str, Value], settings: Mapping[str, Setting], template: str) -> Edit | None:
         """The file with these fields merged in, or ``None`` if it already contains them."""
@@ -71,12 +71,12 @@ class FieldHome:
         return Edit(self.path, self.content, spliced.content, reasons)
 
 
-def homes(found: Found) -> tuple[FieldHome, ...]:
+def homes(fit: FitNode) -> tuple[FieldHome, ...]:
     """Possible homes of fields on this node, in the order to try; the last resort is a new ``--config`` file."""
-    made = [_main(found.sources.config)] if found.sources.config is not None else []
-    if found.sources.drop_ins is not None:
-        made = [_drop_in(found, sources.config_dir(found.layout)), *made]
-    return tuple(made) or (_new(found),)
+    homes = [_main(fit.sources.config)] if fit.sources.config is not None else []
+    if fit.sources.drop_ins is not None:
+        homes = [_drop_in(fit, sources.config_dir(fit.layout)), *homes]
+    return tuple(homes) or (_new(fit),)
 
 
 def _main(config: File) -> FieldHome:
@@ -91,16 +91,16 @@ def _main(config: File) -> FieldHome:
     return FieldHome(config.path, config.content, Layer.FILE)
 
 
-def _drop_in(found: Found, directory: str) -> FieldHome:
+def _drop_in(fit: FitNode, directory: str) -> FieldHome:
     path = f"{directory}/{OWN_DROP_IN}"
-    held = {file.path: file.content for file in found.sources.drop_ins or ()}
-    by_file = (name for name, origin in found.outcome.origins.items() if origin.layer in {Layer.FILE, Layer.DROP_IN})
-    below = {name: found.outcome.effective.get(name) for name in by_file}
+    held = {file.path: file.content for file in fit.sources.drop_ins or ()}
+    by_file = (name for name, origin in fit.outcome.origins.items() if origin.layer in {Layer.FILE, Layer.DROP_IN})
+    below = {name: fit.outcome.effective.get(name) for name in by_file}
     return FieldHome(path, held.get(path), Layer.DROP_IN, below)
 
 
-def _new(found: Found) -> FieldHome:
-    state = found.snapshot.files.get(NEW_CONFIG)
+def _new(fit: FitNode) -> FieldHome:
+    state = fit.snapshot.files.get(NEW_CONFIG)
     if state is not None and state.kind == "absent":
         return FieldHome(NEW_CONFIG, None, Layer.FILE)
     if state is not None:
@@ -110,15 +110,15 @@ def _new(found: Found) -> FieldHome:
 
 
 def beside(
-    home: FieldHome, fields: Mapping[str, Value], found: Found
+    home: FieldHome, fields: Mapping[str, Value], fit: FitNode
 ) -> tuple[Mapping[str, Value], Mapping[str, Setting]]:
     """Fields that a drop-in requires in addition. The base already has its defaults when it is merged, so
     ``maxParallelImagePulls`` above 1 meets ``serializeImagePulls: true`` there and the kubelet would not start (seen on
     1.36.3). An explicitly written ``true`` is not overridden.
     """
     pulls = fields.get(PULLS)
-    origin = found.outcome.origins.get(SERIAL)
-    said_true = found.outcome.effective.get(SERIAL) is True and origin is not None and origin.layer is not Layer.DEFAULT
+    origin = fit.outcome.origins.get(SERIAL)
+    said_true = fit.outcome.effective.get(SERIAL) is True and origin is not None and origin.layer is not Layer.DEFAULT
     if home.layer is not Layer.DROP_IN or not isinstance(pulls, int) or pulls < 2 or SERIAL in fields or said_true:
         return fields, {}
     return {**fields, SERIAL: False}, {SERIAL: _BESIDE}
@@ -157,8 +157,8 @@ _NO_HOME = (
 
 def foreign_files(change: Change, blobs: Mapping[str, bytes]) -> tuple[str, ...]:
     """Each file that no change of rollout writes: its path and why not. ``blobs``: digest → content."""
-    found = ((file.path, _why_not(file, change, blobs)) for file in change.files)
-    return tuple(f"{printable(path)}: {why}" for path, why in found if why)
+    refusals = ((file.path, _why_not(file, change, blobs)) for file in change.files)
+    return tuple(f"{printable(path)}: {why}" for path, why in refusals if why)
 
 
 def foreign_units(change: Change) -> tuple[str, ...]:

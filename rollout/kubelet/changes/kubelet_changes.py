@@ -22,7 +22,7 @@ from rollout.kubelet.edits import Edit
 from rollout.kubelet.homes import InFlag
 from rollout.kubelet.node import fitness, layout, sources, unloaded
 from rollout.kubelet.node.layout import DEFAULT_HEALTHZ_PORT, Layout, LayoutError
-from rollout.kubelet.node.sources import Found, fatal
+from rollout.kubelet.node.sources import FitNode, fatal
 from rollout.kubelet.node.unloaded import Unloaded
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 
@@ -60,16 +60,16 @@ def side_effects(
 
     A map that is written replaces the default as a whole: ``evictionHard`` with one signal watches no other.
     """
-    found: dict[str, tuple[Value, Value]] = {}
+    changed: dict[str, tuple[Value, Value]] = {}
     for name in sorted({*before, *after}):
         old, new, here = before.get(name), after.get(name), f"{path}{name}"
         if name not in intended:
-            found |= {here: (old, new)} if old != new else {}
+            changed |= {here: (old, new)} if old != new else {}
             continue
         wanted = intended[name]
         if isinstance(wanted, dict) and isinstance(old, dict) and isinstance(new, dict):
-            found |= side_effects(old, new, wanted, f"{here}.")
-    return found
+            changed |= side_effects(old, new, wanted, f"{here}.")
+    return changed
 
 
 # The kubelet's own record of its CPU and memory manager: it does not start with a policy other than the recorded one.
@@ -85,12 +85,12 @@ _MANAGERS = (
 )
 
 
-def check(found: Found, then: Layout, outcome: KubeletOutcome) -> None:
+def check(fit: FitNode, then: Layout, outcome: KubeletOutcome) -> None:
     """``LayoutError`` if the policies in force afterwards are not those that the kubelet has recorded."""
     root = then.flag("--root-dir") or "/var/lib/kubelet"
     for field, default, name in _MANAGERS:
         path = f"{root.rstrip('/')}/{name}"
-        recorded = _recorded_policy(found.snapshot, path)
+        recorded = _recorded_policy(fit.snapshot, path)
         policy = outcome.effective.get(field) or default
         if recorded and recorded != policy:
             message = (
@@ -106,12 +106,12 @@ def _recorded_policy(snapshot: Snapshot, path: str) -> str:
     if state is None or state.content is None:
         return ""
     try:
-        said = json_text.parse(state.content)
+        recorded_state = json_text.parse(state.content)
     except ValueError:
         raise LayoutError(
             "policy-state-unreadable", f"{path} is not JSON; the kubelet would not start with it"
         ) from None
-    recorded = said.get("policyName", "") if isinstance(said, dict) else ""
+    recorded = recorded_state.get("policyName", "") if isinstance(recorded_state, dict) else ""
     return str(recorded)
 
 
@@ -158,64 +158,64 @@ class KubeletChange:
         return port if isinstance(port, int) else DEFAULT_HEALTHZ_PORT
 
 
-def kubelet_change(found: Found, wanted: WantedSettings) -> KubeletChange:
+def kubelet_change(fit: FitNode, wanted: WantedSettings) -> KubeletChange:
     """The change of the kubelet's own files, or ``LayoutError`` with the first home's reason if none works."""
     try:
-        asked = templated_config.overlay(found, wanted.fields, wanted.policy.templates)
-        needed = templated_config.needed(found.outcome, asked, wanted.settings, found.version.minor)
-        made = _in_the_first_home(found, wanted, asked, needed)
+        asked = templated_config.overlay(fit, wanted.fields, wanted.policy.templates)
+        needed = templated_config.needed(fit.outcome, asked, wanted.settings, fit.version.minor)
+        homes = _in_the_first_home(fit, wanted, asked, needed)
     except LayoutError:
-        fitness.check(found.layout, {flag.name for flag in wanted.flags})  # an edit by others explains more
+        fitness.check(fit.layout, {flag.name for flag in wanted.flags})  # an edit by others explains more
         raise
-    fitness.check(found.layout, {flag.name for flag in made.flags})
-    if made.restarts:
-        check(found, made.then, made.outcome)
-    return made
+    fitness.check(fit.layout, {flag.name for flag in homes.flags})
+    if homes.restarts:
+        check(fit, homes.then, homes.outcome)
+    return homes
 
 
 def _in_the_first_home(
-    found: Found, wanted: WantedSettings, asked: Mapping[str, Value], needed: Mapping[str, Value]
+    fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], needed: Mapping[str, Value]
 ) -> KubeletChange:
     if not needed:
-        return _attempt(found, wanted, asked, Moved({}, {}), None)
+        return _attempt(fit, wanted, asked, Moved({}, {}), None)
     refused: LayoutError | None = None
-    for home in home_files.homes(found):
+    for home in home_files.homes(fit):
         try:
-            written = templated_config.with_defaults(found.outcome, asked, needed) if home.flags else needed
-            moved = flag_changes.moved(found, written, wanted.policy.shadowed, home.path)
-            return _attempt(found, wanted, asked, moved, home)
+            written = templated_config.with_defaults(fit.outcome, asked, needed) if home.flags else needed
+            moved = flag_changes.moved(fit, written, wanted.policy.shadowed, home.path)
+            return _attempt(fit, wanted, asked, moved, home)
         except LayoutError as error:
             refused = refused or error
     raise refused or LayoutError("no-config-file", "no file on the node can contain the fields")
 
 
 def _attempt(
-    found: Found, wanted: WantedSettings, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
+    fit: FitNode, wanted: WantedSettings, asked: Mapping[str, Value], moved: Moved, home: FieldHome | None
 ) -> KubeletChange:
     settings, templates = wanted.settings, wanted.policy.templates
     flags, edits = wanted.flags, list[Edit]()
     if home is not None:
-        written, beside = home_files.beside(home, moved.fields, found)
+        written, beside = home_files.beside(home, moved.fields, fit)
         edit = home.edit(written, {**settings, **beside}, templates.kubelet_config_name)
         edits += [edit] if edit is not None else []
         flags = (*flags, *home.flags)
         asked = {**asked, **written}
-    by_flag = flag_changes.flag_change(found, flags, moved.flags, settings, templates)
+    by_flag = flag_changes.flag_change(fit, flags, moved.flags, settings, templates)
     edits += by_flag.edits
-    given = sources.after(found.sources, by_flag.then, {edit.path: edit.after for edit in edits})
-    outcome = sources.outcome_of(found.version, given)
-    prove(found.outcome, outcome, asked, found.version.minor)
+    given = sources.after(fit.sources, by_flag.then, {edit.path: edit.after for edit in edits})
+    outcome = sources.outcome_of(fit.version, given)
+    prove(fit.outcome, outcome, asked, fit.version.minor)
     paths = [known.field for flag in by_flag.flags if (known := fields.flag(flag.name)) and known.field]
     if home is not None and home.flags:
-        notes = templated_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
+        notes = templated_config.check_accepted(fit.outcome, outcome, asked, paths, wanted.policy.accepted)
     else:
         by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
-        changed = side_effects(found.outcome.effective, outcome.effective, {**asked, **by_flags})
+        changed = side_effects(fit.outcome.effective, outcome.effective, {**asked, **by_flags})
         notes = tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
-    notes += templated_config.by_others(found.outcome, asked, moved.fields)
+    notes += templated_config.by_others(fit.outcome, asked, moved.fields)
     pending = (
-        *flag_changes.pending(found.layout, by_flag.flags),
-        *(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field)),
+        *flag_changes.pending(fit.layout, by_flag.flags),
+        *(each.told for each in unloaded.of_kubelet(fit) if unloaded.says(asked, each.field)),
     )
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
 
@@ -236,16 +236,16 @@ _STATIC = "static pods of the old folder are stopped, those of the new one are s
 _NO_ADDRESS = "is not an address; the kubelet ignores it, and pods do not get it as a name server"
 
 
-def check_grounds(found: Found, change: KubeletChange, accepted: Collection[str]) -> None:
+def check_grounds(fit: FitNode, change: KubeletChange, accepted: Collection[str]) -> None:
     """``LayoutError`` with every change of the ground that is not accepted."""
-    said = [f"{name}: {what}" for name, what in _changes(found, change) if name not in accepted]
-    if said:
-        names = ", ".join(sorted({line.partition(":")[0] for line in said}))
-        raise LayoutError("ground-changed", f"{'; '.join(said)}. `accept: [{names}]` in the playbook allows it")
+    unaccepted = [f"{name}: {what}" for name, what in _changes(fit, change) if name not in accepted]
+    if unaccepted:
+        names = ", ".join(sorted({line.partition(":")[0] for line in unaccepted}))
+        raise LayoutError("ground-changed", f"{'; '.join(unaccepted)}. `accept: [{names}]` in the playbook allows it")
 
 
-def _changes(found: Found, change: KubeletChange) -> Iterator[tuple[str, str]]:
-    before, after = found.outcome.effective, change.outcome.effective
+def _changes(fit: FitNode, change: KubeletChange) -> Iterator[tuple[str, str]]:
+    before, after = fit.outcome.effective, change.outcome.effective
     if _differ(before, after, "cgroupDriver"):
         yield "cgroupDriver", _from_to(before, after, "cgroupDriver", _DRIVER)
     if _differ(before, after, "staticPodPath"):
@@ -255,9 +255,9 @@ def _changes(found: Found, change: KubeletChange) -> Iterator[tuple[str, str]]:
             if not _is_address(entry):
                 yield "clusterDNS", f"{entry!r} {_NO_ADDRESS}"
     for flag in change.flags:
-        if flag.name == "--root-dir" and (found.layout.flag(flag.name) or "/var/lib/kubelet") != flag.text:
+        if flag.name == "--root-dir" and (fit.layout.flag(flag.name) or "/var/lib/kubelet") != flag.text:
             yield flag.name, _ROOT
-        if flag.name == "--register-node" and flag.text == "false" and found.layout.flag(flag.name) != "false":
+        if flag.name == "--register-node" and flag.text == "false" and fit.layout.flag(flag.name) != "false":
             yield flag.name, _UNREGISTERED
 
 
@@ -285,38 +285,38 @@ def _is_address(entry: str) -> bool:
 
 
 def check_unread_edits(
-    found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange, accepted: Mapping[str, str]
+    fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange, accepted: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Notes on the edits that this change puts in force, if all are accepted; else ``LayoutError``."""
-    edits = tuple(_foreign(found, by_kubelet, by_runtime))
+    edits = tuple(_foreign(fit, by_kubelet, by_runtime))
     refused = [each for each in edits if not accepted.keys() & set(each.names)]
     if refused:
-        raise LayoutError("edited-not-loaded", _refusal(refused, unloaded.compared_with(found)))
+        raise LayoutError("edited-not-loaded", _refusal(refused, unloaded.compared_with(fit)))
     return tuple(f"takes effect with this restart: {each.told}{_reason(each, accepted)}" for each in edits)
 
 
-def left(found: Found) -> tuple[str, ...]:
+def left(fit: FitNode) -> tuple[str, ...]:
     """Notes on a node that is not restarted: values in its files that are not in force."""
-    edits = unloaded.of_kubelet(found)
+    edits = unloaded.of_kubelet(fit)
     return (f"not in force until the kubelet restarts: {_listed(edits)}",) if edits else ()
 
 
-def anchor(found: Found) -> FileChange | None:
+def anchor(fit: FitNode) -> FileChange | None:
     """The file that records a change which only restarts: it keeps its bytes."""
-    stale = [entry.path for entry in found.snapshot.stale]
-    homes = (found.layout.config_path, *found.layout.environments, layout.DROP_IN)
+    stale = [entry.path for entry in fit.snapshot.stale]
+    homes = (fit.layout.config_path, *fit.layout.environments, layout.DROP_IN)
     for path in (*stale, *homes):
-        state = found.snapshot.files.get(path)
+        state = fit.snapshot.files.get(path)
         if state is not None and state.content is not None and state.kind == "regular":
             return FileChange(path, state.digest, state.digest, state.mode, ())
     return None
 
 
-def _foreign(found: Found, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:
+def _foreign(fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:
     if by_kubelet.restarts:
         asked = by_kubelet.fields
-        yield from (each for each in unloaded.of_kubelet(found) if not unloaded.says(asked, each.field))
-    yield from unloaded.of_runtime(found.snapshot, (*by_runtime.units, *by_runtime.hangups))
+        yield from (each for each in unloaded.of_kubelet(fit) if not unloaded.says(asked, each.field))
+    yield from unloaded.of_runtime(fit.snapshot, (*by_runtime.units, *by_runtime.hangups))
 
 
 def _refusal(refused: list[Unloaded], compared: str) -> str:

@@ -193,12 +193,12 @@ def _document(content: bytes, root: MappingNode) -> dict[str, Value]:
     _expect_tag(root, _MAP)
     located = _pairs(root, [MOST_NODES], 0)
     try:
-        found = yaml_document.read(content).value
+        parsed = yaml_document.read(content).value
     except DocumentError as error:
         raise SpliceError("yaml-unreadable", f"a kubelet cannot read it: {error.text}", error.line) from None
-    if not isinstance(found, dict) or not exactly((), located, found):
+    if not isinstance(parsed, dict) or not exactly((), located, parsed):
         raise SpliceError("yaml-two-readings", "a kubelet may read it differently from other YAML readers")
-    return found
+    return parsed
 
 
 def _value(node: Node, left: list[int], depth: int) -> Value:
@@ -347,7 +347,7 @@ def _last_leaf(node: Node) -> Node:
 
 
 def _line_end(text: str, at: int) -> int:
-    found = text.find("\n", at)
-    if found < 0:
+    end = text.find("\n", at)
+    if end < 0:
         return len(text)
-    return found - 1 if found > 0 and text[found - 1] == "\r" else found
+    return end - 1 if end > 0 and text[end - 1] == "\r" else end

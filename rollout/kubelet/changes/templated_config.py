@@ -21,7 +21,7 @@ from rollout.kubelet.configuration.feature_gates import enabled
 from rollout.kubelet.configuration.findings import place
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 
 # A ``--config`` file for a kubelet that has none: its side effects, and whether they are accepted.
 #
@@ -63,18 +63,20 @@ def check_accepted(
     tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
     told = {
-        path: said
+        path: difference
         for path in [*(path for path in DEFAULTS if path not in intended), *sorted(others)]
-        if (said := _change(before, after, path))
+        if (difference := _change(before, after, path))
     }
-    left = [said for path, said in told.items() if path not in accepted]
+    left = [difference for path, difference in told.items() if path not in accepted]
     if left:
         message = (
             f"the kubelet has no --config file; adding one would also change {', '.join(left)}; the playbook does not accept that"
             " (`accept`); a field that has a flag can be set by the flag's name instead"
         )
         raise LayoutError("no-config-file", message)
-    return tuple(f"{said}: side effect of a new --config file, accepted in the playbook" for said in told.values())
+    return tuple(
+        f"{difference}: side effect of a new --config file, accepted in the playbook" for difference in told.values()
+    )
 
 
 def _says(wanted: Mapping[str, Value], path: str) -> bool:
@@ -135,8 +137,8 @@ class Rendered:
     def _line_of(self, word: str) -> int:
         """Where the template first contains this word outside its comments; 0: nowhere."""
         text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), self.template)
-        found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
-        return text.count("\n", 0, found.start()) + 1 if found else 0
+        match = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)
+        return text.count("\n", 0, match.start()) + 1 if match else 0
 
 
 def rendered(text: str, name: str, variables: Mapping[str, Value], node: Node) -> Rendered:
@@ -181,39 +183,39 @@ def holds(field: str, shown: Value, wanted: Value, minor: int) -> bool:
 _WRITTEN = frozenset({Layer.FILE, Layer.DROP_IN})
 
 
-def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> Mapping[str, Value]:
+def overlay(fit: FitNode, wanted: Mapping[str, Value], templates: Templates) -> Mapping[str, Value]:
     """Every field that must be in force: as set, and only fields that this kubelet knows."""
     if not wanted:
         return {}
     variables: dict[str, Value] = {"fields": dict(wanted)}
-    made = rendered(templates.kubelet_config, templates.kubelet_config_name, variables, found.node)
+    rendered_file = rendered(templates.kubelet_config, templates.kubelet_config_name, variables, fit.node)
     try:
-        said = splice.read(made.text.encode())
+        said = splice.read(rendered_file.text.encode())
     except splice.SpliceError as error:
-        raise made.refused(f"invalid template output: {error}", line=error.line) from None
-    for field in sorted(set(said) - fields.known_fields(found.version.minor) | set(said) & set(homes.NOT_OURS)):
+        raise rendered_file.refused(f"invalid template output: {error}", line=error.line) from None
+    for field in sorted(set(said) - fields.known_fields(fit.version.minor) | set(said) & set(homes.NOT_OURS)):
         ours = field not in homes.NOT_OURS
-        why = f"unknown field for kubelet {found.version.short}" if ours else "rollout does not manage it"
+        why = f"unknown field for kubelet {fit.version.short}" if ours else "rollout does not manage it"
         message = f"the template renders {field}: {why}"
-        raise made.refused(message, line=_line(made, field))
+        raise rendered_file.refused(message, line=_line(rendered_file, field))
     for field, value in wanted.items():
         if field not in said:
-            raise made.refused(f"the template drops the setting {field}", words=("fields",), about=(field,))
+            raise rendered_file.refused(f"the template drops the setting {field}", words=("fields",), about=(field,))
         if not values.same((field,), said[field], value):
             message = f"the template renders {field}: {values.shown(said[field])}, the setting is {values.shown(value)}"
-            raise made.refused(message, line=_line(made, field), about=(field,))
+            raise rendered_file.refused(message, line=_line(rendered_file, field), about=(field,))
     for field, value in said.items():
         known = fields.field(field)
         mistake = values.mistake(field, known.kind, value) if known else ""
         if mistake:
-            raise made.refused(mistake, line=_line(made, field), about=(field,))
+            raise rendered_file.refused(mistake, line=_line(rendered_file, field), about=(field,))
     return said
 
 
-def _line(made: Rendered, field: str) -> int:
+def _line(rendered_file: Rendered, field: str) -> int:
     """Where a field is in the rendered text."""
-    found = place(File(made.name, made.text.encode()), (field,))
-    return found.line if found else 0
+    located = place(File(rendered_file.name, rendered_file.text.encode()), (field,))
+    return located.line if located else 0
 
 
 def needed(

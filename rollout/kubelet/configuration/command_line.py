@@ -77,9 +77,9 @@ _WRAPPED_SINCE = 24
 """From this minor on an error names the step that failed, and one line ends the process."""
 
 
-def wrapped(findings: Findings, doing: str, said: str) -> str:
+def wrapped(findings: Findings, doing: str, message: str) -> str:
     """An error as this minor prints it."""
-    return f"{doing}: {said}" if findings.minor >= _WRAPPED_SINCE else said
+    return f"{doing}: {message}" if findings.minor >= _WRAPPED_SINCE else message
 
 
 def read_flags(sources: Sources, findings: Findings) -> Flags:
@@ -100,11 +100,11 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
     if "--dynamic-config-dir" in flags.values and not feature_gates.enabled(
         "DynamicKubeletConfig", gates, findings.minor
     ):
-        said = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag"
-        raise findings.stop("gate-needed", wrapped(findings, doing, said))
-    said = mistake(flags.values.get("--node-labels") or {}, findings.minor)
-    if said:
-        raise findings.stop("bad-label", wrapped(findings, doing, said))
+        message = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag"
+        raise findings.stop("gate-needed", wrapped(findings, doing, message))
+    message = mistake(flags.values.get("--node-labels") or {}, findings.minor)
+    if message:
+        raise findings.stop("bad-label", wrapped(findings, doing, message))
     return flags
 
 
@@ -112,9 +112,9 @@ def set_gates(written: dict[str, bool], findings: Findings) -> None:
     """Every gate that cannot be set is reported, and stops the kubelet."""
     mistakes = certain_mistakes(written, findings)
     doing = "failed to set feature gates from initial flags-based config"
-    for said in mistakes:
+    for message in mistakes:
         where = findings.place_of("featureGates")
-        findings.fatal(gate_reference(said), wrapped(findings, doing, said), where, "featureGates")
+        findings.fatal(gate_reference(message), wrapped(findings, doing, message), where, "featureGates")
     if mistakes:
         raise KubeletStoppedError
 
@@ -124,13 +124,15 @@ def certain_mistakes(written: dict[str, bool], findings: Findings) -> tuple[str,
     mistakes = feature_gates.mistakes(written, findings.minor)
     if feature_gates.certain(findings.minor):
         return mistakes
-    for said in mistakes:
+    for message in mistakes:
         findings.doubt(
-            gate_reference(said), f"{said}, if the gates of 1.{findings.minor} are those of its beta", "featureGates"
+            gate_reference(message),
+            f"{message}, if the gates of 1.{findings.minor} are those of its beta",
+            "featureGates",
         )
     return ()
 
 
-def gate_reference(said: str) -> str:
+def gate_reference(message: str) -> str:
     """``unknown-gate`` or ``locked-gate``."""
-    return "unknown-gate" if said.startswith("unrecognized") else "locked-gate"
+    return "unknown-gate" if message.startswith("unrecognized") else "locked-gate"

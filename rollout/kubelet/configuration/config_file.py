@@ -69,9 +69,9 @@ def type_meta(value: Json) -> TypeMeta:
     if value is None:
         return TypeMeta("", "")
     if not isinstance(value, dict):
-        found = {str: "string", list: "array", bool: "bool"}.get(type(value), "number")
+        type_name = {str: "string", list: "array", bool: "bool"}.get(type(value), "number")
         raise LoadError(
-            "bad-document", f"{_UNREAD} json: cannot unmarshal {found} into Go value of type {_TYPE_META_STRUCT}"
+            "bad-document", f"{_UNREAD} json: cannot unmarshal {type_name} into Go value of type {_TYPE_META_STRUCT}"
         )
     found_meta = {"apiversion": "", "kind": ""}
     for name in sorted(value):
@@ -87,9 +87,9 @@ _UNREAD = "failed to decode: couldn't get version/kind; json parse error:"
 def _meta_text(value: Any, name: str) -> str:
     if isinstance(value, str):
         return value
-    found = {list: "array", dict: "object", bool: "bool"}.get(type(value), "number")
-    said = f"{_UNREAD} json: cannot unmarshal {found} into Go struct field .{name} of type string"
-    raise LoadError("bad-value", said, (name,))
+    type_name = {list: "array", dict: "object", bool: "bool"}.get(type(value), "number")
+    message = f"{_UNREAD} json: cannot unmarshal {type_name} into Go struct field .{name} of type string"
+    raise LoadError("bad-value", message, (name,))
 
 
 def check_kind(meta: TypeMeta) -> None:
@@ -99,21 +99,21 @@ def check_kind(meta: TypeMeta) -> None:
     if not meta.api_version:
         raise LoadError("no-api-version", "failed to decode: Object 'apiVersion' is missing in '...'")
     if meta.api_version.count("/") > 1:
-        said = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {meta.api_version}"
-        raise LoadError("unknown-kind", f"failed to decode: {said}")
+        message = f"couldn't get version/kind; json parse error: unexpected GroupVersion string: {meta.api_version}"
+        raise LoadError("unknown-kind", f"failed to decode: {message}")
     if (meta.api_version, meta.kind) != (API_VERSION, KIND):
-        said = f'no kind "{meta.kind}" is registered for version "{meta.api_version}"'
+        message = f'no kind "{meta.kind}" is registered for version "{meta.api_version}"'
         raise LoadError(
-            "unknown-kind", f'failed to decode: {said} in scheme "pkg/kubelet/apis/config/scheme/scheme.go"'
+            "unknown-kind", f'failed to decode: {message} in scheme "pkg/kubelet/apis/config/scheme/scheme.go"'
         )
 
 
 def decoded(value: Json, minor: int) -> Decoded:
     """The typed configuration without its kind and version."""
-    found = decode(value, minor)
+    decoded = decode(value, minor)
     for name in ("kind", "apiVersion"):
-        found.value.pop(name, None)
-    return found
+        decoded.value.pop(name, None)
+    return decoded
 
 
 def with_absolute_paths(configuration: Object, file: File) -> Object:
@@ -139,13 +139,13 @@ def _json(content: bytes) -> GoYamlDocument:
     duplicates: list[Duplicate] = []
 
     def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        object_: dict[str, Any] = {}
         for name, value in pairs:
-            if name in found:
+            if name in object_:
                 duplicates.append(Duplicate((name,), 0))
-                value = _both(found[name], value)  # noqa: PLW2901 (the later one over the earlier)
-            found[name] = value
-        return found
+                value = _both(object_[name], value)  # noqa: PLW2901 (the later one over the earlier)
+            object_[name] = value
+        return object_
 
     try:
         text = content.decode("utf-8", "replace")
@@ -156,8 +156,8 @@ def _json(content: bytes) -> GoYamlDocument:
     except RecursionError:
         raise DocumentError("couldn't get version/kind; json parse error: exceeded max depth") from None
     except json.JSONDecodeError as error:
-        said = f"couldn't get version/kind; json parse error: {error.msg}"
-        raise DocumentError(said, error.lineno, error.colno) from None
+        message = f"couldn't get version/kind; json parse error: {error.msg}"
+        raise DocumentError(message, error.lineno, error.colno) from None
 
 
 def _both(first: Any, second: Any) -> Any:

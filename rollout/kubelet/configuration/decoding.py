@@ -90,9 +90,9 @@ def _said(value: Json, kind: FieldType) -> str:
 
 
 def _iterator(value: Json, kind: FieldType) -> str:
-    found = _first_character(value)
+    first = _first_character(value)
     if kind.form is Form.BOOL:
-        return f"ReadBool: expect t or f, but found {found}"
+        return f"ReadBool: expect t or f, but found {first}"
     if kind.form in _NUMBERS:
         if isinstance(value, float):
             return "assertInteger: can not decode float as int"
@@ -100,12 +100,12 @@ def _iterator(value: Json, kind: FieldType) -> str:
             return f"ReadInt32: overflow: {value}"
         return "readUint32: unexpected character: \ufffd"
     if kind.form is Form.LIST:
-        return f"decode slice: expect [ or n, but found {found}"
+        return f"decode slice: expect [ or n, but found {first}"
     if kind.form is Form.MAP:
-        return f"ReadMapCB: expect {{ or n, but found {found}"
+        return f"ReadMapCB: expect {{ or n, but found {first}"
     if kind.form is Form.OBJECT:
-        return f"readObjectStart: expect {{ or n, but found {found}"
-    return f'ReadString: expects " or n, but found {found}'
+        return f"readObjectStart: expect {{ or n, but found {first}"
+    return f'ReadString: expects " or n, but found {first}'
 
 
 def _first_character(value: Json) -> str:
@@ -168,7 +168,7 @@ class _Decoder:
 
     def object(self, entries: dict[str, Any], type_name: str, path: Path) -> Object:
         known = schema.fields_of(type_name, self._minor)
-        found: Object = {}
+        fields: Object = {}
         for name in sorted(entries):
             kind = known.get(name)
             if kind is None:
@@ -176,8 +176,8 @@ class _Decoder:
                 continue
             value = self._field(entries[name], kind, (*path, name), type_name)
             if value is not None:
-                found[name] = value
-        return found
+                fields[name] = value
+        return fields
 
     def _field(self, value: Json, kind: FieldType, path: Path, owner: str) -> Any:
         if value is None:

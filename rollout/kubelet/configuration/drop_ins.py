@@ -51,19 +51,19 @@ class Patched:
 
 def patch_of(file: File, minor: int) -> Object:
     """The content of a drop-in (1.29 and later), or ``LoadError``. A duplicate key is fatal here."""
-    found = document(file)
-    meta = type_meta(found.value)
-    if not isinstance(found.value, dict) or not meta.kind:
+    read = document(file)
+    meta = type_meta(read.value)
+    if not isinstance(read.value, dict) or not meta.kind:
         raise LoadError("no-kind", "Object 'Kind' is missing in '...'")
-    if found.duplicates:
-        twice = found.duplicates[0]
-        said = f'strict decoding error: yaml: unmarshal errors:\n  line {twice.line}: key "{twice.path[-1]}" already set in map'
-        raise LoadError("duplicate-key", said, twice.path)
+    if read.duplicates:
+        twice = read.duplicates[0]
+        message = f'strict decoding error: yaml: unmarshal errors:\n  line {twice.line}: key "{twice.path[-1]}" already set in map'
+        raise LoadError("duplicate-key", message, twice.path)
     if minor >= VERSIONED_SINCE and (meta.api_version, meta.kind) != (API_VERSION, KIND):
         given = f"{meta.api_version or '/'}, Kind={meta.kind}"
-        said = f"unknown apiVersion/kind: {given}" if meta.api_version else "no apiVersion/kind"
-        raise LoadError("unknown-kind", said)
-    return {name: value for name, value in found.value.items() if name.casefold() not in {"kind", "apiversion"}}
+        message = f"unknown apiVersion/kind: {given}" if meta.api_version else "no apiVersion/kind"
+        raise LoadError("unknown-kind", message)
+    return {name: value for name, value in read.value.items() if name.casefold() not in {"kind", "apiversion"}}
 
 
 def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -> Patched:
@@ -86,8 +86,8 @@ def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int
 def typed_names(patch: Object, minor: int) -> dict[str, str]:
     """Each top-level name that the kubelet finds → the field that it sets."""
     exact, folded = _names(schema.fields_of(schema.ROOT, minor), _renamed(minor))
-    found = ((name, exact.get(name) or folded.get(name.casefold())) for name in patch)
-    return {name: typed for name, typed in found if typed}
+    targets = ((name, exact.get(name) or folded.get(name.casefold())) for name in patch)
+    return {name: typed for name, typed in targets if typed}
 
 
 def _renamed(minor: int) -> Mapping[str, str]:
@@ -117,14 +117,14 @@ def _decoded(merged: Object, minor: int) -> Patched:
     """encoding/json finds a field in any letter case, and drops unknown fields without a message."""
     unknown: list[Path] = []
     entries = _names_as_typed(merged, schema.ROOT, minor, (), unknown)
-    found = decoded(entries, minor)
-    return Patched(found.value, unknown, found.mistakes)
+    result = decoded(entries, minor)
+    return Patched(result.value, unknown, result.mistakes)
 
 
 def _names_as_typed(entries: Object, type_name: str, minor: int, path: Path, unknown: list[Path]) -> Object:
     types = schema.fields_of(type_name, minor)
     exact, folded = _names(types, {} if path else _renamed(minor))
-    found: Object = {}
+    typed_entries: Object = {}
     for name in sorted(entries):
         typed = exact.get(name) or folded.get(name.casefold())
         if typed is None:
@@ -133,8 +133,10 @@ def _names_as_typed(entries: Object, type_name: str, minor: int, path: Path, unk
         value = entries[name]
         if types[typed].form is Form.OBJECT and isinstance(value, dict):
             value = _names_as_typed(value, types[typed].type_name, minor, (*path, name), unknown)
-        found[typed] = {**found[typed], **value} if _both_maps(found.get(typed), value) else value
-    return found
+        typed_entries[typed] = (
+            {**typed_entries[typed], **value} if _both_maps(typed_entries.get(typed), value) else value
+        )
+    return typed_entries
 
 
 def _both_maps(first: Any, second: Any) -> bool:

@@ -95,7 +95,7 @@ def mistakes(written: Mapping[str, bool], minor: int) -> tuple[str, ...]:
     Where not all gates of a minor are known, an error is only a suspicion (``certain``).
     """
     known = known_gates(minor)
-    return tuple(said for name in sorted(written) if (said := _mistake(name, written[name], known)))
+    return tuple(message for name in sorted(written) if (message := _mistake(name, written[name], known)))
 
 
 def _mistake(name: str, value: bool, known: Mapping[str, FeatureGate]) -> str:  # noqa: FBT001 (a gate's value)
@@ -103,8 +103,8 @@ def _mistake(name: str, value: bool, known: Mapping[str, FeatureGate]) -> str:  
     if gate is None:
         return f"unrecognized feature gate: {name}"
     if gate.locked and gate.default is not value:
-        said, locked = ("true" if flag else "false" for flag in (value, gate.default))
-        return f"cannot set feature gate {name} to {said}, feature is locked to {locked}"
+        wanted, locked = ("true" if flag else "false" for flag in (value, gate.default))
+        return f"cannot set feature gate {name} to {wanted}, feature is locked to {locked}"
     return ""
 
 

@@ -49,10 +49,10 @@ class Findings:
         if message not in self.messages:
             self.messages.append(message)
 
-    def unreadable(self, file: File, error: LoadError, said: str) -> KubeletStoppedError:
+    def unreadable(self, file: File, error: LoadError, message: str) -> KubeletStoppedError:
         """A file that could not be loaded."""
         known = Place(file.path, error.line, error.column) if error.line else place(file, error.path)
-        return self.stop(error.reference, said, known or Place(file.path, 1, 1))
+        return self.stop(error.reference, message, known or Place(file.path, 1, 1))
 
     def unknown_field(self, file: File, path: Path) -> None:
         """The kubelet warns and drops the field."""
@@ -64,19 +64,19 @@ class Findings:
 
     def dropped_field(self, file: File, path: Path) -> None:
         """Ours: the kubelet gives no message, or none that anybody reads."""
-        said = f"`{dotted(path)}` is not a field of kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
-        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, path)))
+        message = f"`{dotted(path)}` is not a field of kubelet {_short(self.minor)} and is ignored{self._instead(path)}"
+        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", message, place(file, path)))
 
     def wrong_case(self, file: File, name: str, typed: str) -> None:
         """Ours: in a drop-in a name in another letter case sometimes sets the field, and sometimes does not."""
-        said = f"`{name}` must be written `{typed}`; whether a kubelet reads it in a drop-in is not defined"
-        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", said, place(file, (name,))))
+        message = f"`{name}` must be written `{typed}`; whether a kubelet reads it in a drop-in is not defined"
+        self.messages.append(Message(MessageLevel.POLICY, "unknown-field", message, place(file, (name,))))
 
     def duplicate_key(self, file: File, path: Path, line: int) -> None:
         """The kubelet warns and uses the last one."""
         where = place(file, path)
-        said = f'yaml: unmarshal errors:\n  line {line}: key "{path[-1]}" already set in map'
-        self._warn("duplicate-key", said, said, where)
+        message = f'yaml: unmarshal errors:\n  line {line}: key "{path[-1]}" already set in map'
+        self._warn("duplicate-key", message, message, where)
         first = place(file, path, last=False)
         earlier = f", first in line {first.line}" if first else ""
         text = f"`{dotted(path)}` is written twice{earlier}; the last one counts"
@@ -85,12 +85,12 @@ class Findings:
     def second_document(self, file: File, line: int) -> None:
         """Ours: the kubelet gives no message. ``line`` 0: there is none."""
         if line:
-            said = "this is in a second document; a kubelet reads only the first one"
-            self.messages.append(Message(MessageLevel.POLICY, "yaml-documents", said, Place(file.path, line, 1)))
+            message = "this is in a second document; a kubelet reads only the first one"
+            self.messages.append(Message(MessageLevel.POLICY, "yaml-documents", message, Place(file.path, line, 1)))
 
-    def _warn(self, reference: str, said: str, before: str, where: Place | None) -> None:
+    def _warn(self, reference: str, message: str, before: str, where: Place | None) -> None:
         text = (
-            f"Using lenient decoding as strict decoding failed: strict decoding error: {said}"
+            f"Using lenient decoding as strict decoding failed: strict decoding error: {message}"
             if self.minor >= _STRUCTURED_SINCE
             else f"using lenient decoding as strict decoding failed: strict decoder error: {before}"
         )
@@ -148,8 +148,8 @@ def place(file: File, path: Path, *, last: bool = True) -> Place | None:
 
     ``None`` when the path cannot be followed in the file: an alias, a merged key, JSON that is no YAML.
     """
-    found = _walk(_root(file.content), path, last=last)
-    return Place(file.path, found.line + 1, found.column + 1) if found else None
+    mark = _walk(_root(file.content), path, last=last)
+    return Place(file.path, mark.line + 1, mark.column + 1) if mark else None
 
 
 @lru_cache(maxsize=8)

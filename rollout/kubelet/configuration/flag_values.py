@@ -22,12 +22,12 @@ def comma_separated(text: str) -> list[str]:
     line = text.lstrip("\n").partition("\n")[0] if '"' not in text else text
     if not line:
         raise GoValueError("EOF")
-    found: list[str] = []
+    parts: list[str] = []
     at = 0
     while at <= len(line):
         value, at = _quoted(line, at + 1) if line[at : at + 1] == '"' else _bare(line, at)
-        found.append(value)
-    return found
+        parts.append(value)
+    return parts
 
 
 def _bare(line: str, start: int) -> tuple[str, int]:
@@ -85,14 +85,14 @@ def _ip(text: str, before: Any) -> str | None:
 
 
 def _pairs(text: str, separator: str, expected: str) -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for part in text.split(","):
         name, separated, value = part.partition(separator)
         if part and not separated:
             raise GoValueError(f"malformed pair, expect {expected}")
         if part:
-            found.append((name.strip(), value.strip()))
-    return found
+            pairs.append((name.strip(), value.strip()))
+    return pairs
 
 
 def _map(text: str, before: Any) -> dict[str, str]:
@@ -112,20 +112,20 @@ def _thresholds(text: str, before: Any) -> dict[str, str]:
 
 
 def _headers(text: str, before: Any) -> dict[str, list[str]]:
-    found = {name: list(values) for name, values in (before or {}).items()}
+    headers = {name: list(values) for name, values in (before or {}).items()}
     for name, value in _pairs(text, ":", "string:string"):
-        found.setdefault(name, []).append(value)
-    return found
+        headers.setdefault(name, []).append(value)
+    return headers
 
 
 def _gates(text: str, before: Any) -> dict[str, bool]:
-    found = dict(before or {})
+    gates = dict(before or {})
     for name, value in _pairs(text, "=", "string=bool"):
         try:
-            found[name] = go_values.boolean(value)
+            gates[name] = go_values.boolean(value)
         except GoValueError as error:
             raise GoValueError(f"invalid value of {name}: {value}, err: {error}") from None
-    return found
+    return gates
 
 
 def _labels(text: str, before: Any) -> dict[str, str]:
@@ -141,8 +141,8 @@ def _taints(text: str, _: Any) -> list[dict[str, str]]:
 
 def _added_taints(text: str, _: Any) -> list[dict[str, str]]:
     """``ParseTaints``: each has an effect and is unique; an entry with ``-`` at its end removes a taint: dropped."""
-    found = [_taint(part.removesuffix("-")) for part in text.split(",")] if text else []
-    added = [taint for part, taint in zip(text.split(","), found, strict=False) if not part.endswith("-")]
+    taints = [_taint(part.removesuffix("-")) for part in text.split(",")] if text else []
+    added = [taint for part, taint in zip(text.split(","), taints, strict=False) if not part.endswith("-")]
     seen: set[tuple[str, str]] = set()
     for taint in added:
         if not taint["effect"]:
@@ -173,8 +173,8 @@ def _reserved_memory(text: str, before: Any) -> list[dict[str, Any]]:
 def _numa_node(text: str) -> dict[str, Any]:
     node, separated, listed = text.partition(":")
     if not separated or ":" in listed:
-        said = "the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got"
-        raise GoValueError(f"{said} {text}")
+        message = "the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got"
+        raise GoValueError(f"{message} {text}")
     if not re.fullmatch(r"[-+]?[0-9]+", node, re.ASCII):
         raise GoValueError(f"failed to convert the NUMA node ID, exptected integer, got {node}")
     return {"numaNode": int(node), "limits": dict(_memory_limit(part) for part in listed.split(","))}

@@ -75,9 +75,9 @@ def tokens(words: Sequence[str]) -> Iterator[FlagToken | Stray | Malformed]:
             yield Stray(at)
             at += 1
         elif word[1] == "-":
-            found = _long(words, at)
-            yield found
-            at = found.end if isinstance(found, FlagToken) else at + 1
+            token = _long(words, at)
+            yield token
+            at = token.end if isinstance(token, FlagToken) else at + 1
         else:
             end = at + 1
             for short in _shorts(words, at):
@@ -157,19 +157,19 @@ class Flags:
 
 def parse(words: Sequence[str], minor: int) -> Flags:
     """The whole command line without the program, or ``FlagError``."""
-    found = Flags()
+    flags = Flags()
     for token in tokens(words):
         match token:
             case Stray(at):
-                found.words.append(words[at])
+                flags.words.append(words[at])
             case Malformed(at):
                 raise FlagError("bad-flag", f"bad flag syntax: {words[at]}")
             case FlagToken():
-                _take(found, token, words[token.start], minor)
-    return found
+                _take(flags, token, words[token.start], minor)
+    return flags
 
 
-def _take(found: Flags, token: FlagToken, word: str, minor: int) -> None:
+def _take(flags: Flags, token: FlagToken, word: str, minor: int) -> None:
     flag = fields.flag(token.name)
     flag = flag if flag is not None and flag.known_in(minor) else None
     if flag is None:
@@ -180,12 +180,12 @@ def _take(found: Flags, token: FlagToken, word: str, minor: int) -> None:
     whole = f"{word}={token.value}" if not token.shorts and "=" not in word else word
     name = f"{_SHORT[flag.name]}, {flag.name}" if flag.name in _SHORT else flag.name
     try:
-        found.values[flag.name] = setter(flag.name, flag.kind, minor)(token.value, found.values.get(flag.name))
+        flags.values[flag.name] = setter(flag.name, flag.kind, minor)(token.value, flags.values.get(flag.name))
     except GoValueError as error:
         raise FlagError(
             "bad-flag-value", f'invalid argument {quoted(token.value)} for "{name}" flag: {error}'
         ) from None
-    found.given[flag.name] = whole
+    flags.given[flag.name] = whole
 
 
 def _unknown(token: FlagToken, word: str) -> FlagError:

@@ -80,8 +80,8 @@ def topology_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
     none = checked.text("topologyManagerPolicy") in {"", "none"}
     if checked.minor < 26 or checked.gate_off("TopologyManager") or (none and checked.minor >= _NONE_ASKS_NOTHING):
         return
-    for said in _refused(checked, "Topology Manager", "TopologyManager", field, _TOPOLOGY_OPTIONS):
-        yield Complaint(field, said)
+    for message in _refused(checked, "Topology Manager", "TopologyManager", field, _TOPOLOGY_OPTIONS):
+        yield Complaint(field, message)
 
 
 def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -94,15 +94,17 @@ def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
         yield Complaint(field, f"None policy: received unsupported options={_go_map(options)}")
     if policy != "static":
         return
-    for said in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS):
-        yield Complaint(field, said)
+    for message in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS):
+        yield Complaint(field, message)
     on = {name for name, value in options.items() if not _no_switch(value) and go_values.boolean(str(value))}
     for since, one, other in _NOT_TOGETHER:
         if checked.minor >= since and {one, other} <= on:
             yield Complaint(field, f"static policy options {one} and {other} can not be used at the same time")
     if "align-by-socket" in on and checked.text("topologyManagerPolicy") == "single-numa-node":
-        said = "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option"
-        yield Complaint(field, said)
+        message = (
+            "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option"
+        )
+        yield Complaint(field, message)
 
 
 def memory_policy(checked: Checked, flags: Flags) -> Iterator[Complaint]:
@@ -140,14 +142,14 @@ def _refused(checked: Checked, manager: str, gates: str, field: str, known: Stag
             yield f"unknown {manager} Policy option: {quoted(name)}"
         elif stage and checked.gate_off(f"{gates}Policy{stage}Options"):
             yield f"{manager} Policy {stage}-level Options not enabled, but option {quoted(name)} provided"
-        elif said := _bad_value(name, value):
-            yield said
+        elif message := _bad_value(name, value):
+            yield message
 
 
 def _bad_value(name: str, value: object) -> str:
     if name != _NUMA_NODES:
-        said = _no_switch(value)
-        return said and f"bad value for option {quoted(name)}: {said}"
+        message = _no_switch(value)
+        return message and f"bad value for option {quoted(name)}: {message}"
     try:
         number = go_values.atoi(str(value))
     except GoValueError as error:

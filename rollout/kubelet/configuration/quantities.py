@@ -32,10 +32,10 @@ class Quantity:
 
 def parse(text: str) -> Quantity:
     """The quantity, or ``GoValueError``."""
-    found = _SCANNED.fullmatch(text) if text else None
-    if found is None:
+    match = _SCANNED.fullmatch(text) if text else None
+    if match is None:
         raise GoValueError(f"quantities must match the regular expression '{_SPLIT}'")
-    sign, digits, fraction, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+    sign, digits, fraction, suffix = match[1], match[2] or "0", match[3] or "", match[4]
     if fraction[_MOST_DIGITS:].strip("0"):
         fraction = fraction[:_MOST_DIGITS] + "1"  # it is rounded up later
     fraction = fraction[: _MOST_DIGITS + 1]
@@ -54,12 +54,12 @@ def parse(text: str) -> Quantity:
 def _power(suffix: str) -> int:
     if suffix in _DECIMAL:
         return _DECIMAL[suffix]
-    found = _EXPONENT.fullmatch(suffix)
-    if found is None:
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None:
         raise GoValueError("unable to parse quantity's suffix")
-    digits = found[1].lstrip("+-0")
+    digits = match[1].lstrip("+-0")
     size = int(digits or "0") if len(digits) < len(str(_MOST_EXPONENT)) else _MOST_EXPONENT
-    return -size if found[1].startswith("-") else size
+    return -size if match[1].startswith("-") else size
 
 
 def _quantity(amount: Fraction, *, exact: bool) -> Quantity:

@@ -70,9 +70,9 @@ def http2(checked: Checked, _: Flags) -> Iterator[Complaint]:
     suites = checked.entries("tlsCipherSuites")
     asked = checked.flag("enableServer") and checked.text("tlsMinVersion") != "VersionTLS13"
     if suites and asked and not REQUIRED_BY_HTTP2.intersection(suites):
-        said = "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher"
+        message = "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher"
         either = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
-        yield Complaint("tlsCipherSuites", f"{said} (need at least one of {either})")
+        yield Complaint("tlsCipherSuites", f"{message} (need at least one of {either})")
 
 
 def lock(_: Checked, flags: Flags) -> Iterator[Complaint]:
@@ -97,32 +97,32 @@ def cloud_provider(checked: Checked, flags: Flags) -> Iterator[Complaint]:
         return
     disabled = checked.minor > _BUILT_IN_UNTIL or (name in _CLOUDS and checked.gate_on("DisableCloudProviders"))
     if disabled:
-        said = "was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external"
-        yield Complaint("", f"cloud provider {quoted(name)} {said} and migrate to an external cloud provider")
+        message = "was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external"
+        yield Complaint("", f"cloud provider {quoted(name)} {message} and migrate to an external cloud provider")
     elif _CLOUDS.get(name, 0) < checked.minor:
         yield Complaint("", f"unknown cloud provider {quoted(name)}")
 
 
 def node_ips(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     """``--node-ip``: one address, or one of each family where two are allowed. Other words only cause a warning."""
-    said, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
-    found = [known for word in said.split(",") if (known := _address(word.strip())) is not None]
-    if len(found) < 2:
+    node_ip, cloud = flags.text("--node-ip"), flags.text("--cloud-provider")
+    addresses = [known for word in node_ip.split(",") if (known := _address(word.strip())) is not None]
+    if len(addresses) < 2:
         return
     gate = "CloudDualStackNodeIPs"
     allowed = cloud == "" or (cloud == "external" and (checked.gate_on(gate) or checked.minor > _GATED_UNTIL))
-    if len(found) == 2 and checked.gate_off("IPv6DualStack"):
+    if len(addresses) == 2 and checked.gate_off("IPv6DualStack"):
         yield Complaint(
-            "", f"dual-stack --node-ip {quoted(said)} not supported in a cluster where dual-stack is disabled"
+            "", f"dual-stack --node-ip {quoted(node_ip)} not supported in a cluster where dual-stack is disabled"
         )
-    elif len(found) > 2 or found[0].version == found[1].version:
+    elif len(addresses) > 2 or addresses[0].version == addresses[1].version:
         yield Complaint(
-            "", f"bad --node-ip {quoted(said)}: must contain either a single IP or a dual-stack pair of IPs"
+            "", f"bad --node-ip {quoted(node_ip)}: must contain either a single IP or a dual-stack pair of IPs"
         )
     elif not allowed:
-        yield Complaint("", f"bad --node-ip {quoted(said)}: dual-stack not supported in this configuration")
-    elif any(each.is_unspecified for each in found):
-        yield Complaint("", f"bad --node-ip {quoted(said)}: dual-stack node IP cannot include '0.0.0.0' or '::'")
+        yield Complaint("", f"bad --node-ip {quoted(node_ip)}: dual-stack not supported in this configuration")
+    elif any(each.is_unspecified for each in addresses):
+        yield Complaint("", f"bad --node-ip {quoted(node_ip)}: dual-stack node IP cannot include '0.0.0.0' or '::'")
 
 
 _GATED_UNTIL = 31
@@ -139,8 +139,8 @@ def _address(word: str) -> IPv4Address | IPv6Address | None:
 def seccomp(checked: Checked, _: Flags) -> Iterator[Complaint]:
     """A gate of its own from 1.22 to 1.26, off until 1.25."""
     if checked.flag("seccompDefault") and checked.gate_off("SeccompDefault"):
-        said = "the SeccompDefault feature gate must be enabled in order to use the SeccompDefault configuration"
-        yield Complaint("seccompDefault", said)
+        message = "the SeccompDefault feature gate must be enabled in order to use the SeccompDefault configuration"
+        yield Complaint("seccompDefault", message)
 
 
 def endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
@@ -149,8 +149,8 @@ def endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
         ("containerRuntimeEndpoint", "--container-runtime-endpoint"),
         ("imageServiceEndpoint", "--image-service-endpoint"),
     ):
-        said = checked.text(field) or flags.text(flag)
-        if said.startswith("tcp://"):
+        endpoint = checked.text(field) or flags.text(flag)
+        if endpoint.startswith("tcp://"):
             yield Complaint(field, "only support unix socket endpoint")
 
 

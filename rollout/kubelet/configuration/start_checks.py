@@ -40,10 +40,10 @@ def reservation(amounts: Texts) -> str:
         if name not in _RESERVED:
             return f"cannot reserve {quoted(name)} resource"
         try:
-            found = quantities.parse(amount)
+            quantity = quantities.parse(amount)
         except GoValueError as error:
             return str(error)
-        if found.amount < 0:
+        if quantity.amount < 0:
             return f"resource quantity for {quoted(name)} cannot be negative: {amount}"
     return ""
 
@@ -142,13 +142,13 @@ Check = Callable[[Checked, Flags], Iterator[Complaint]]
 
 def refusal(checked: Checked, flags: Flags) -> Complaint | None:
     """The first reason why it stops, or ``None``."""
-    said = (
+    message = (
         Complaint(complaint.field, ahead + complaint.text)
         for ahead, checks in _STEPS
         for check in checks
         for complaint in check(checked, flags)
     )
-    return next(said, None)
+    return next(message, None)
 
 
 def _remote(checked: Checked, flags: Flags) -> bool:
@@ -164,21 +164,21 @@ def _cpus(checked: Checked, _: Flags) -> Iterator[Complaint]:
 
 def _reservations(checked: Checked, _: Flags) -> Iterator[Complaint]:
     for name in ("kubeReserved", "systemReserved"):
-        said = reservation(checked.inner(name))
-        if said:
-            yield Complaint(name, said)
+        message = reservation(checked.inner(name))
+        if message:
+            yield Complaint(name, message)
 
 
 def _hard_eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    said = eviction(checked.inner("evictionHard"), {}, {}, {}, checked.minor)
-    if said:
-        yield Complaint("evictionHard", said)
+    message = eviction(checked.inner("evictionHard"), {}, {}, {}, checked.minor)
+    if message:
+        yield Complaint("evictionHard", message)
 
 
 def _qos(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    said = qos_reservation(checked.inner("qosReserved"))
-    if said:
-        yield Complaint("qosReserved", said)
+    message = qos_reservation(checked.inner("qosReserved"))
+    if message:
+        yield Complaint("qosReserved", message)
 
 
 def _cpu_policy(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -189,8 +189,8 @@ def _cpu_policy(checked: Checked, _: Flags) -> Iterator[Complaint]:
     if policy != "static":
         yield Complaint("cpuManagerPolicy", f'unknown policy: "{policy}"')
     elif not checked.text("reservedSystemCPUs") and not _reserved_cpu(checked):
-        said = "[cpumanager] unable to determine reserved CPU resources for static policy"
-        yield Complaint("cpuManagerPolicy", said)
+        message = "[cpumanager] unable to determine reserved CPU resources for static policy"
+        yield Complaint("cpuManagerPolicy", message)
 
 
 def _reserved_cpu(checked: Checked) -> bool:
@@ -227,15 +227,15 @@ def _endpoints(checked: Checked, flags: Flags) -> Iterator[Complaint]:
 
 
 def _eviction(checked: Checked, _: Flags) -> Iterator[Complaint]:
-    said = eviction(
+    message = eviction(
         checked.inner("evictionHard"),
         checked.inner("evictionSoft"),
         checked.inner("evictionSoftGracePeriod"),
         checked.inner("evictionMinimumReclaim"),
         checked.minor,
     )
-    if said:
-        yield Complaint("evictionSoft", said)
+    if message:
+        yield Complaint("evictionSoft", message)
 
 
 def _change_detection(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -254,10 +254,10 @@ def _log_manager(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     files, size = checked.number("containerLogMaxFiles"), checked.text("containerLogMaxSize")
     if files <= 1:
         yield Complaint("containerLogMaxFiles", f"{ahead} invalid MaxFiles {files}, must be > 1")
-    said = _size_error(size)
-    if said:
+    message = _size_error(size)
+    if message:
         parsing = f"failed to parse container log max size {quoted(size)}"
-        yield Complaint("containerLogMaxSize", f"{ahead} {parsing}: {said}")
+        yield Complaint("containerLogMaxSize", f"{ahead} {parsing}: {message}")
 
 
 def _size_error(size: str) -> str:
@@ -280,8 +280,8 @@ def _runtime(checked: Checked, flags: Flags) -> Iterator[Complaint]:
     if runtime not in {"", "docker", "remote"}:
         yield Complaint("", f"unsupported CRI runtime: {quoted(runtime)}")
     if _remote(checked, flags) and flags.values.get("--container-runtime-endpoint") == "":
-        said = "get remote runtime typed version failed: rpc error: code = Unavailable"
-        yield Complaint("containerRuntimeEndpoint", said)
+        message = "get remote runtime typed version failed: rpc error: code = Unavailable"
+        yield Complaint("containerRuntimeEndpoint", message)
 
 
 def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
@@ -290,8 +290,8 @@ def _sysctls(checked: Checked, _: Flags) -> Iterator[Complaint]:
     for written in checked.entries("allowedUnsafeSysctls"):
         pattern = _dotted(written) if checked.minor >= _SLASHES_SINCE else written
         if len(pattern) > 253 or not _SYSCTL.fullmatch(pattern):
-            said = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
-            yield Complaint("allowedUnsafeSysctls", said)
+            message = f"sysctl {quoted(pattern)} must have at most 253 characters and match regex {_PATTERN}"
+            yield Complaint("allowedUnsafeSysctls", message)
         elif pattern != "kernel.sem" and not pattern.startswith(_NAMESPACED):
             subject = "the sysctls" if pattern.endswith("*") else "the sysctl"
             yield Complaint("allowedUnsafeSysctls", f"{subject} {quoted(pattern)} are not known to be namespaced")

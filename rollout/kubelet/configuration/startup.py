@@ -44,10 +44,10 @@ def base(config: File | None, flags: Flags, findings: Findings) -> Object:
 
 def _loading(file: File, minor: int) -> str:
     """The prefix of every error of the main file."""
-    said = f"failed to load Kubelet config file {file.path}, error"
+    message = f"failed to load Kubelet config file {file.path}, error"
     if minor >= 28:
-        return f"failed to load kubelet config file, path: {file.path}, error: {said}"
-    return f"failed to load kubelet config file, error: {said}" if minor >= 26 else said
+        return f"failed to load kubelet config file, path: {file.path}, error: {message}"
+    return f"failed to load kubelet config file, error: {message}" if minor >= 26 else message
 
 
 def _loaded(file: File, ahead: str, findings: Findings) -> Object:
@@ -79,8 +79,8 @@ def _refuse_mistakes(mistakes: list[Mistake], file: File, ahead: str, findings: 
 def _defaulted(written: Object, file: File, layer: Layer, findings: Findings) -> Object:
     types = schema.fields_of(schema.ROOT, findings.minor)
     findings.files[file.path] = file
-    said = {name: Origin(layer, file.path) for name in written if is_set(written, name, types[name])}
-    findings.origins.update(said)
+    origins = {name: Origin(layer, file.path) for name in written if is_set(written, name, types[name])}
+    findings.origins.update(origins)
     _panic_over_gates(written, findings)
     return fill_file(with_absolute_paths(written, file), findings.minor)
 
@@ -92,8 +92,8 @@ def _panic_over_gates(written: Object, findings: Findings) -> None:
         return
     mistakes = feature_gates.mistakes(written.get("featureGates") or {}, findings.minor)
     ahead = "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error:"
-    for said in mistakes:
-        findings.fatal(gate_reference(said), f"{ahead} {said}", findings.place_of("featureGates"), "featureGates")
+    for message in mistakes:
+        findings.fatal(gate_reference(message), f"{ahead} {message}", findings.place_of("featureGates"), "featureGates")
     if mistakes:
         raise KubeletStoppedError
 
@@ -102,12 +102,14 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
     """The base with ``files`` merged into it, in the way of this minor."""
     minor = findings.minor
     if minor < drop_ins.SINCE:
-        said = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
-        raise findings.stop("unknown-flag", said)
+        message = wrapped(findings, "failed to parse kubelet flag", "unknown flag: --config-dir")
+        raise findings.stop("unknown-flag", message)
     if minor <= drop_ins.ENVIRONMENT_UNTIL and drop_ins.ENVIRONMENT not in sources.environment:
         folder = files[0].path.rpartition("/")[0] if files else "--config-dir"
-        said = f"flag {folder} specified but environment variable {drop_ins.ENVIRONMENT} not set, cannot start kubelet"
-        raise findings.stop("drop-ins-need-environment", said)
+        message = (
+            f"flag {folder} specified but environment variable {drop_ins.ENVIRONMENT} not set, cannot start kubelet"
+        )
+        raise findings.stop("drop-ins-need-environment", message)
     if minor < drop_ins.PATCH_SINCE:
         # 1.28: the defaults that fill a drop-in win, just like its written values.
         for file in files:
@@ -123,23 +125,23 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
             base = merged
         return base
     patches = [_patch(file, findings) for file in files]
-    found = drop_ins.apply_patches(base, patches, findings.minor)
-    for mistake in found.mistakes:
+    patched = drop_ins.apply_patches(base, patches, findings.minor)
+    for mistake in patched.mistakes:
         author = _who_wrote(mistake.path[0], files, patches)
-        said = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
-        findings.fatal("bad-value", said, place(author, mistake.path) if author else None)
-    if found.mistakes:
+        message = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
+        findings.fatal("bad-value", message, place(author, mistake.path) if author else None)
+    if patched.mistakes:
         raise KubeletStoppedError
-    for path in found.unknown:
+    for path in patched.unknown:
         author = _who_wrote(path[0], files, patches)
         if author:
             findings.dropped_field(author, path)
-    for name in [name for name in findings.origins if base.get(name) != found.configuration.get(name)]:
+    for name in [name for name in findings.origins if base.get(name) != patched.configuration.get(name)]:
         del findings.origins[name]
     for file, patch in zip(files, patches, strict=True):
         findings.files[file.path] = file
-        _say_who(patch, file, found.configuration, findings)
-    return found.configuration
+        _say_who(patch, file, patched.configuration, findings)
+    return patched.configuration
 
 
 def _patch(file: File, findings: Findings) -> Object:
@@ -149,10 +151,10 @@ def _patch(file: File, findings: Findings) -> Object:
         comma = (
             ", " if error.text == "no apiVersion/kind" or error.text.startswith("unknown apiVersion") else ", error: "
         )
-        said = (
+        message = (
             f"failed to merge kubelet configs: failed to load kubelet dropin file, path: {file.path}{comma}{error.text}"
         )
-        raise findings.unreadable(file, error, said) from None
+        raise findings.unreadable(file, error, message) from None
     findings.second_document(file, document(file).rest)
     return patch
 
@@ -226,11 +228,11 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     try:
         configuration, flags = _configured(sources, findings)
         checked = Checked(configuration, findings.minor, sources.cgroup_v1)
-        found = complaints(checked)
-        for complaint in found:
-            said = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
-            findings.fatal("invalid-configuration", said, findings.place_of(complaint.field), complaint.field)
-        if found:
+        complained = complaints(checked)
+        for complaint in complained:
+            message = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
+            findings.fatal("invalid-configuration", message, findings.place_of(complaint.field), complaint.field)
+        if complained:
             raise KubeletStoppedError
         refused = start_checks.refusal(checked, flags)
         if refused is not None:

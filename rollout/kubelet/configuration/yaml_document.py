@@ -95,12 +95,12 @@ def read(content: bytes) -> GoYamlDocument:
 def _syntax(error: yaml.MarkedYAMLError) -> DocumentError:
     """yaml.v2 counts lines from 0 in errors of its parser and from 1 in those of its scanner, and omits line 0."""
     mark = error.problem_mark or error.context_mark
-    said = error.problem or error.context or "unknown problem parsing YAML content"
+    problem = error.problem or error.context or "unknown problem parsing YAML content"
     if mark is None:
-        return DocumentError(f"yaml: {said}")
+        return DocumentError(f"yaml: {problem}")
     counted = mark.line + 1 if mark.line and isinstance(error, yaml.scanner.ScannerError) else mark.line
     where = f"line {counted}: " if counted else ""
-    return DocumentError(f"yaml: {where}{said}", mark.line + 1, mark.column + 1)
+    return DocumentError(f"yaml: {where}{problem}", mark.line + 1, mark.column + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,10 +117,10 @@ def _whole(plain: str) -> int | None:
     """Go's ``ParseInt`` and ``ParseUint`` with base 0: a leading 0 is octal."""
     if _DECIMAL.fullmatch(plain):
         return int(plain)
-    found = _PREFIXED.fullmatch(plain)
-    if found is None:
+    match = _PREFIXED.fullmatch(plain)
+    if match is None:
         return None
-    sign, hexadecimal, binary, octal = found.groups()
+    sign, hexadecimal, binary, octal = match.groups()
     number = int(hexadecimal, 16) if hexadecimal else int(binary, 2) if binary else int(octal, 8)
     return -number if sign == "-" else number
 

@@ -148,5 +148,5 @@ def _hidden_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -
 
 def _minor(facts: Facts) -> int | None:
     """The minor of all kubelets in the logs; ``None`` if they differ or none is named."""
-    found = {version.minor for fact in facts.of(Kind.START) if (version := versions.parse(fact["version"]))}
-    return found.pop() if len(found) == 1 else None
+    minors = {version.minor for fact in facts.of(Kind.START) if (version := versions.parse(fact["version"]))}
+    return minors.pop() if len(minors) == 1 else None

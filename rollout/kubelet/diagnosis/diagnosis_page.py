@@ -16,18 +16,18 @@ _LONGEST = 4000
 _BANNERS = {Confidence.CERTAIN: "bad", Confidence.LIKELY: "warn", Confidence.UNKNOWN: ""}
 
 
-def diagnosis_page(found: Diagnosis, cluster: str = "") -> str:
+def diagnosis_page(diagnosis: Diagnosis, cluster: str = "") -> str:
     title = f"Diagnosis of {cluster}" if cluster else "Diagnosis"
-    return self_contained(title, tag("h1", title), *_sections(found))
+    return self_contained(title, tag("h1", title), *_sections(diagnosis))
 
 
-def _sections(found: Diagnosis) -> Iterator[Html]:
-    yield tag("p", counted(len(found.findings), "finding") if found.findings else "No finding.")
-    for each in found.findings:
+def _sections(diagnosis: Diagnosis) -> Iterator[Html]:
+    yield tag("p", counted(len(diagnosis.findings), "finding") if diagnosis.findings else "No finding.")
+    for each in diagnosis.findings:
         yield tag("section", tag("h2", each.id), *_finding(each))
-    for timeline in found.timelines or ():
+    for timeline in diagnosis.timelines or ():
         yield tag("section", tag("h2", f"End of pod {timeline.pod}"), *_pod(timeline))
-    yield tag("section", tag("h2", "What was read"), tag("ul", (tag("li", _plain(line)) for line in _read(found))))
+    yield tag("section", tag("h2", "What was read"), tag("ul", (tag("li", _plain(line)) for line in _read(diagnosis))))
 
 
 def _finding(each: Finding) -> Iterator[Html]:
@@ -73,12 +73,12 @@ def _steps(steps: Iterable[tuple[str, str, str]]) -> Html:
     )
 
 
-def _read(found: Diagnosis) -> Iterator[str]:
-    for reading in found.readings:
+def _read(diagnosis: Diagnosis) -> Iterator[str]:
+    for reading in diagnosis.readings:
         notes = "".join(f"; {note}" for note in reading.notes)
         yield f"{reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}{notes}"
-    yield from found.notes
-    for missing in found.not_read or ():
+    yield from diagnosis.notes
+    for missing in diagnosis.not_read or ():
         where = f" of {missing.nodeset}" if missing.nodes else ""
         yield f"not read: {missing.what}{where}: {missing.why}. Next: {missing.fetch_next}"
 

@@ -72,7 +72,7 @@ class DiagnosisDocument:
     timelines: tuple[TimelinePart, ...] | None
 
 
-def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
+def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
     return DiagnosisDocument(
         findings=tuple(
             FindingPart(
@@ -85,13 +85,13 @@ def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
                 proposal=f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal,
                 fetch_next=each.fetch_next,
             )
-            for each in found.findings
+            for each in diagnosis.findings
         ),
-        unread_lines=found.unread_lines,
+        unread_lines=diagnosis.unread_lines,
         not_read=None
-        if found.not_read is None
-        else tuple(NotReadPart(each.what, each.nodeset, each.why, each.fetch_next) for each in found.not_read),
-        timelines=None if found.timelines is None else tuple(_timeline(each) for each in found.timelines),
+        if diagnosis.not_read is None
+        else tuple(NotReadPart(each.what, each.nodeset, each.why, each.fetch_next) for each in diagnosis.not_read),
+        timelines=None if diagnosis.timelines is None else tuple(_timeline(each) for each in diagnosis.timelines),
     )
 
 
@@ -100,22 +100,22 @@ def _timeline(each: PodTimeline) -> TimelinePart:
     return TimelinePart(each.pod, each.node, tuple(steps))
 
 
-def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
-    if not found.findings:
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    if not diagnosis.findings:
         yield "No finding."
-    for each in found.findings:
+    for each in diagnosis.findings:
         yield from _lines(each)
         yield ""
-    for timeline in found.timelines or ():
+    for timeline in diagnosis.timelines or ():
         yield from timeline_lines(timeline)
         yield ""
-    for missing in found.not_read or ():
+    for missing in diagnosis.not_read or ():
         where = f" of {missing.nodeset} ({counted(len(missing.nodes), 'node')})" if missing.nodes else ""
         yield printable(f"not read: {missing.what}{where}: {missing.why}", _LONGEST)
         yield from _paragraph("next", missing.fetch_next)
-    for note in found.notes:
+    for note in diagnosis.notes:
         yield printable(f"note: {note}", _LONGEST)
-    for reading in found.readings:
+    for reading in diagnosis.readings:
         yield printable(
             f"read: {reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}",
             _LONGEST,

@@ -290,7 +290,7 @@ def _whole_again(ending: PodEnd) -> bool:
 
 def parts_of(ending: PodEnd, granted: float) -> tuple[EndPart, ...]:
     """Hooks and kills that took a second or more, in order of their beginning."""
-    found: list[EndPart] = []
+    parts: list[EndPart] = []
     hooks: dict[str, int] = defaultdict(int)
     for at, step in enumerate(ending.steps):
         name = ending.name(step)
@@ -298,19 +298,19 @@ def parts_of(ending: PodEnd, granted: float) -> tuple[EndPart, ...]:
             hooks[step["id"]] += 1
             done = _next(ending.steps[at:], step, (Kind.HOOK_DONE, Kind.KILLED, Kind.DIED))
             rule = "it ran before" if hooks[step["id"]] > 1 else ""
-            found += [EndPart(_between(step, done), f"preStop hook of {name}", rule)] if done else []
+            parts += [EndPart(_between(step, done), f"preStop hook of {name}", rule)] if done else []
         elif step.kind is Kind.KILL and _next(ending.steps[at + 1 :], step, (Kind.KILL,)) is None:
             done = _next(ending.steps[at:], step, (Kind.KILLED, Kind.DIED))
             rule = _rule(step, hooks[step["id"]], granted)
-            found += [EndPart(_between(step, done), f"SIGTERM until the end of {name}", rule)] if done else []
-    if not any(part.what.startswith("preStop") for part in found):
+            parts += [EndPart(_between(step, done), f"SIGTERM until the end of {name}", rule)] if done else []
+    if not any(part.what.startswith("preStop") for part in parts):
         kill = next((step for step in ending.steps if step.kind is Kind.KILL), None)
         if kill and ending.after(kill) >= 1:
-            found.insert(
+            parts.insert(
                 0,
                 EndPart(ending.after(kill), "before the first SIGTERM", "a preStop hook, which this log does not show"),
             )
-    return tuple(part for part in found if part.seconds >= 1)
+    return tuple(part for part in parts if part.seconds >= 1)
 
 
 def _rule(kill: Fact, hooks: int, granted: float) -> str:

@@ -59,14 +59,14 @@ class DocumentReader:
         if opening := _LIST.match(text, start):
             return opening.end()
         try:
-            found, end = _DECODER.raw_decode(text, start)
+            event, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(found, dict):  # a key of the list itself, behind its items
+        if not isinstance(event, dict):  # a key of the list itself, behind its items
             return None
         self.read += 1
-        if isinstance(found, dict):
-            yield from _facts(found, self.file, self.read)
+        if isinstance(event, dict):
+            yield from _facts(event, self.file, self.read)
         return end
 
     def _left(self, text: str) -> None:
@@ -79,8 +79,8 @@ class DocumentReader:
         """The items of a list, or the documents between ``---``. YAML is slow: of each reason the newest events are read."""
         newest: dict[str, deque[tuple[int, str]]] = {}
         for number, text in enumerate(_yaml_events(pieces), 1):
-            found = _REASON.search(text)
-            reason = found[1] if found else ""
+            match = _REASON.search(text)
+            reason = match[1] if match else ""
             if shows_something(reason) or not reason:
                 kept = newest.setdefault(reason, deque(maxlen=MOST_FACTS))
                 self.left_out += len(kept) == MOST_FACTS
@@ -93,11 +93,11 @@ class DocumentReader:
 
     def _yaml_event(self, number: int, text: str) -> Iterator[Fact]:
         document = read_yaml(f"  {text[2:]}" if text.startswith("- ") else text, self.file)
-        if document.root is None or document.problems or not isinstance(found := document.root.plain(), dict):
+        if document.root is None or document.problems or not isinstance(event := document.root.plain(), dict):
             self.unread = self.unread.and_(self.file, number, text)
             return
         self.read += 1
-        yield from _facts(found, self.file, number)
+        yield from _facts(event, self.file, number)
 
 
 def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:
@@ -136,8 +136,8 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start
+    match = pattern.match(text, start)
+    return match.end() if match else start
 
 
 def _facts(document: Document, file: str, number: int) -> Iterator[Fact]:

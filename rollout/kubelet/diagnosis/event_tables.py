@@ -59,11 +59,11 @@ class TableReader:
 
     def _head(self, line: str) -> bool:
         """Whether the line is of the head. It begins with the pod's name and its namespace."""
-        found = _HEAD.match(line)
-        if found and found[1] == "Name":
-            self.about, self.described = {"Name": found[2]}, True
-        elif found and self.described:
-            self.about[found[1]] = found[2].partition("/")[0]
+        match = _HEAD.match(line)
+        if match and match[1] == "Name":
+            self.about, self.described = {"Name": match[2]}, True
+        elif match and self.described:
+            self.about[match[1]] = match[2].partition("/")[0]
         elif (self.described and len(self.about) < 2) or not re.match(r"\s|[A-Z][\w -]*:|$", line):
             self.described = False
         return self.described

@@ -134,8 +134,8 @@ class Facts:
 
     def of(self, *kinds: Kind) -> list[Fact]:
         """The facts of these kinds, by time; those without a time come first."""
-        found = (fact for kind in kinds for whose in (False, True) for fact in self.by_kind.get((kind, whose), ()))
-        return sorted(found, key=lambda each: each.at or 0.0)
+        chosen = (fact for kind in kinds for whose in (False, True) for fact in self.by_kind.get((kind, whose), ()))
+        return sorted(chosen, key=lambda each: each.at or 0.0)
 
     def __iter__(self) -> Iterator[Fact]:
         return (fact for facts in self.by_kind.values() for fact in facts)

@@ -60,21 +60,21 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
 
 def _open(facts: Facts, pulls: Sequence[Pull], last: Mapping[str, float]) -> dict[tuple[str, str], list[_Open]]:
     """By node and clock, the oldest first. A pod with an open pull counts once."""
-    found: dict[tuple[str, str], list[_Open]] = defaultdict(list)
+    opened: dict[tuple[str, str], list[_Open]] = defaultdict(list)
     known: set[str] = set()
     waiting = {fact["pod"] for fact in facts.of(Kind.WAITING)}
     for pull in pulls:
         if pull.ended is None:
-            found[pull.begun.node, pull.begun.clock].append(
+            opened[pull.begun.node, pull.begun.clock].append(
                 _Open(pull.image, pull.start, pull.begun, bool(pull.begun["described"]) or pull.begun["pod"] in waiting)
             )
             known.add(pull.begun["pod"])
     held = {fact["pod"] for fact in facts.of(Kind.HELD) if (fact.at or 0.0) > last[fact.clock] - HUNG}
     for fact in facts.of(Kind.WAITING):
         if fact.at is not None and fact["pod"] not in known | held:
-            found[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact, waits=True))
+            opened[fact.node, fact.clock].append(_Open(fact["image"], fact.at, fact, waits=True))
             known.add(fact["pod"])
-    return {place: sorted(open_, key=lambda each: each.start) for place, open_ in found.items()}
+    return {place: sorted(open_, key=lambda each: each.start) for place, open_ in opened.items()}
 
 
 def _ends(facts: Facts, target: ProposalTarget) -> dict[str, float]:
@@ -93,14 +93,14 @@ def _with_runtime(facts: Facts) -> dict[tuple[str, str], dict[str, Fact]]:
 
     A node is in it if its runtime logs pulls at all.
     """
-    found: dict[tuple[str, str], dict[str, Fact]] = defaultdict(dict)
+    running: dict[tuple[str, str], dict[str, Fact]] = defaultdict(dict)
     for fact in facts.of(Kind.RUNTIME_STARTED, Kind.RUNTIME_ENDED):
-        here = found[fact.node, fact.clock]
+        here = running[fact.node, fact.clock]
         if fact.kind is Kind.RUNTIME_STARTED:
             here.setdefault(tagged(fact["image"]), fact)
         else:
             here.pop(tagged(fact["image"]), None)
-    return found
+    return running
 
 
 def tagged(image: str) -> str:

@@ -189,13 +189,13 @@ def unquoted(text: str) -> str:
 
 def moment(text: str) -> float | None:
     """RFC 3339 or journald's ``short-iso``; ``None`` if it is neither. Digits after microseconds are dropped."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    zone = "+00:00" if found[3] in ("Z", "") else f"{found[3][:3]}:{found[3][-2:]}"
-    fraction = (found[2] or "")[:7]
+    zone = "+00:00" if match[3] in ("Z", "") else f"{match[3][:3]}:{match[3][-2:]}"
+    fraction = (match[2] or "")[:7]
     with suppress(ValueError):
-        seconds = datetime.fromisoformat(found[1] + zone).timestamp()
+        seconds = datetime.fromisoformat(match[1] + zone).timestamp()
         return seconds + (float("0" + fraction.replace(",", ".")) if len(fraction) > 1 else 0.0)
     return None
 

@@ -119,8 +119,8 @@ def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
 
 def container_of(path: str) -> str:
     """``spec.containers{web}`` → ``web``."""
-    found = _FIELD_PATH.search(path)
-    return found[1] if found else ""
+    match = _FIELD_PATH.search(path)
+    return match[1] if match else ""
 
 
 def _worded(message: str) -> Iterator[BareFact]:

@@ -23,7 +23,7 @@ from rollout.kubelet.diagnosis.finding import Confidence, Finding, ProposalTarge
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, sources, unloaded
 from rollout.kubelet.node.layout import UNIT, LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 
 ID = "not-in-force"
 _RISK = "each kubelet restarts, which puts all edited values of its files in force; the plan lists those that no setting asks for."
@@ -62,11 +62,8 @@ def _of_node(node: Snapshot, target: ProposalTarget) -> list[Finding]:
     version = versions.parse(node.kubelet_version)
     if version is None or version.minor not in fields.known_minors():
         raise LayoutError("kubelet-version-unknown", f"kubelet {node.kubelet_version or 'without a version'}")
-    found = sources.find(node, version, Node(node.node, "", "", ""))
-    return [
-        _finding(each, node, target)
-        for each in (*_edited(found), *_flags(found), *_overridden(found), *_dropped(found))
-    ]
+    fit = sources.find(node, version, Node(node.node, "", "", ""))
+    return [_finding(each, node, target) for each in (*_edited(fit), *_flags(fit), *_overridden(fit), *_dropped(fit))]
 
 
 def _finding(late: _Late, node: Snapshot, target: ProposalTarget) -> Finding:
@@ -117,20 +114,20 @@ def _line(node: Snapshot, late: _Late) -> tuple[int, str]:
 # Edited, not restarted.
 
 
-def _edited(found: Found) -> Iterator[_Late]:
-    ages = {entry.path: entry for entry in found.snapshot.stale}
-    for each in unloaded.of_kubelet(found):
+def _edited(fit: FitNode) -> Iterator[_Late]:
+    ages = {entry.path: entry for entry in fit.snapshot.stale}
+    for each in unloaded.of_kubelet(fit):
         field = each.field[0]
         cause = f"{each.told}: {each.file} was edited after the kubelet started, and the kubelet reads it only at its start."
         yield _Late(
             cause,
             each.file,
             each.field[-1],
-            _setting(field, found),
+            _setting(field, fit),
             _age(ages[each.file].seconds if each.file in ages else None),
         )
-    units = {entry.unit for entry in found.snapshot.stale} - {UNIT}
-    for each in unloaded.of_runtime(found.snapshot, units):
+    units = {entry.unit for entry in fit.snapshot.stale} - {UNIT}
+    for each in unloaded.of_runtime(fit.snapshot, units):
         yield _Late(
             f"{each.told}: which of its values are in force is not known.",
             each.file,
@@ -144,9 +141,9 @@ def _age(seconds: int | None) -> str:
     return "" if seconds is None else f"{seconds_text(seconds)} after the process started"
 
 
-def _setting(field: str, found: Found) -> str:
+def _setting(field: str, fit: FitNode) -> str:
     """``maxPods=110``, quoted for a shell if it must be."""
-    value = found.outcome.effective.get(field)
+    value = fit.outcome.effective.get(field)
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
@@ -156,8 +153,8 @@ def _setting(field: str, found: Found) -> str:
 # The command line.
 
 
-def _flags(found: Found) -> Iterator[_Late]:
-    asked, runs = found.layout.asked, found.layout.running[1:]
+def _flags(fit: FitNode) -> Iterator[_Late]:
+    asked, runs = fit.layout.asked, fit.layout.running[1:]
     names = dict.fromkeys(word.partition("=")[0] for word in (*asked, *runs) if word.startswith("--"))
     for name in names:
         now, then = (arguments.last(words, name) for words in (asked, runs))
@@ -165,23 +162,23 @@ def _flags(found: Found) -> Iterator[_Late]:
         if new != old:
             flag = fields.flag(name.removeprefix("--")) or fields.flag(name)
             cause = f"{name}: {old} → {new}: the unit's files changed after the kubelet started."
-            setting = _setting(flag.field, found) if flag and flag.field and "." not in flag.field else ""
+            setting = _setting(flag.field, fit) if flag and flag.field and "." not in flag.field else ""
             if name == DEADLINE_FLAG and now:
                 setting = _wanted(DEADLINE, new)
-            yield _Late(cause, found.layout.origin(name) if now else UNIT, name, setting)
+            yield _Late(cause, fit.layout.origin(name) if now else UNIT, name, setting)
 
 
 # Overridden by a later layer.
 
 
-def _overridden(found: Found) -> Iterator[_Late]:
-    for file in unloaded.files_of(found.sources):
+def _overridden(fit: FitNode) -> Iterator[_Late]:
+    for file in unloaded.files_of(fit.sources):
         try:
             written = document(file).value
         except LoadError:
             continue
         for key, value in written.items() if isinstance(written, dict) else ():
-            origin, effective = found.outcome.origins.get(key), found.outcome.effective.get(key)
+            origin, effective = fit.outcome.origins.get(key), fit.outcome.effective.get(key)
             if origin is None or origin.where == file.path or values.is_in_force(effective, value, (key,)):
                 continue
             if origin.layer is Layer.FLAG:
@@ -206,9 +203,9 @@ def _shown(value: Value) -> str:
 # Unknown to this kubelet.
 
 
-def _dropped(found: Found) -> Iterator[_Late]:
-    for path in found.outcome.ignored:
-        file = found.sources.config.path if found.sources.config else ""
+def _dropped(fit: FitNode) -> Iterator[_Late]:
+    for path in fit.outcome.ignored:
+        file = fit.sources.config.path if fit.sources.config else ""
         known = "it is spelled in another way, or of another version"
-        cause = f"{path} has no effect: a kubelet {found.version.short} does not know this field, drops it and starts ({known})."
+        cause = f"{path} has no effect: a kubelet {fit.version.short} does not know this field, drops it and starts ({known})."
         yield _Late(cause, file, path.rpartition(".")[2])

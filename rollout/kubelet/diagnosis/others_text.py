@@ -134,8 +134,8 @@ def _may_print(text: bytes) -> int:
 
 
 def _parted(line: bytes) -> _Line:
-    if found := _PREFIX.match(line):
-        return _Line(line[found.end() :], found[4], int(found[1]) * 3600.0 + int(found[2]) * 60 + int(found[3]))
+    if match := _PREFIX.match(line):
+        return _Line(line[match.end() :], match[4], int(match[1]) * 3600.0 + int(match[2]) * 60 + int(match[3]))
     if not line.startswith(b"{") or (message := _MESSAGE.search(line)) is None:
         return _Line(line)
     text = message[1] or b""

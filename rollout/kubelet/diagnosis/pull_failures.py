@@ -56,10 +56,10 @@ def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarge
     silence = silences.get(first.node, 0.0)
     if silence < (deadline or 0.0):  # of the pull that was cancelled: its silence would have been longer
         silence = 0.0
-    said = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
+    message = f"{first['by']} cancelled {counted(len(lines), 'pull')} after {first['deadline']} without progress"
     progress = f', at "{first["progress"].strip()}"' if first["progress"].strip() else ""
     images = sorted({fact["image"] for fact in lines if fact["image"]})
-    cause = f"{said}{progress}: {', '.join(images[:3]) or 'images not named'}. Nothing was wrong with the image"
+    cause = f"{message}{progress}: {', '.join(images[:3]) or 'images not named'}. Nothing was wrong with the image"
     cause += f"; it makes no progress for up to {seconds_text(silence)}." if silence else " or the registry's cache."
     nodes = nodes_of(lines)
     proposed = proposed_deadline(deadline, silence)

@@ -91,12 +91,12 @@ Left = dict[tuple[str, str, str], list[float]]
 
 def _without_begin(facts: Facts, told: set[int]) -> dict[tuple[str, str], list[Fact]]:
     """Failed pulls of images without a known beginning, by node and clock."""
-    found: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    failed: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED) if told else ():
         late = over_qps(fact["error"]) or DIALING in fact["error"]
         if id(fact) not in told and fact["image"] and fact.at is not None and not late:
-            found[fact.node, fact.clock].append(fact)
-    return found
+            failed[fact.node, fact.clock].append(fact)
+    return failed
 
 
 def _of_convoys(queues: Sequence[tuple[Convoy, str]], cut: Sequence[Fact], target: ProposalTarget) -> Finding:

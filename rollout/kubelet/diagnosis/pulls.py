@@ -110,7 +110,7 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
     """
     arrivals = _Arrivals()
     open_: dict[tuple[str, str], dict[tuple[str, str, str], Fact]] = defaultdict(dict)
-    found: list[Pull] = []
+    pulls: list[Pull] = []
     for fact in facts.of(*_ARRIVALS, *_PULLING, *_OTHERWISE):
         if fact.at is None:
             continue
@@ -124,11 +124,11 @@ def pulls_of(facts: Facts) -> tuple[Pull, ...]:
         exact = fact["pod"], fact["container"], fact["image"]
         key = exact if exact in here else next((key for key in islice(here, _OLDEST) if _same(key, exact)), None)
         if key is not None:
-            found.append(Pull(key[2], here.pop(key), fact))
+            pulls.append(Pull(key[2], here.pop(key), fact))
         elif arrival is not None:
-            found.append(Pull(fact["image"], arrival, fact))
-    found += [Pull(key[2], fact, None) for here in open_.values() for key, fact in here.items()]
-    return tuple(sorted(found, key=lambda pull: pull.start))
+            pulls.append(Pull(fact["image"], arrival, fact))
+    pulls += [Pull(key[2], fact, None) for here in open_.values() for key, fact in here.items()]
+    return tuple(sorted(pulls, key=lambda pull: pull.start))
 
 
 _ARRIVALS = (Kind.PLACED, Kind.ARRIVED)

@@ -73,10 +73,10 @@ class FileReading:
         for number, line in _lines(pieces):
             of_others = others.take(number, line)
             if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
-                found := table.line(number, text_of(line))
+                facts := table.line(number, text_of(line))
             ) is not None:
                 rows += 1
-                yield from found
+                yield from facts
                 continue
             if line.isspace():
                 self.blank += 1

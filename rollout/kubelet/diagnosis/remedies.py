@@ -201,11 +201,11 @@ def _of_kubelet(found: Sequence[Fact]) -> list[_Span]:
     ]
 
 
-def _of_runtime(found: Iterable[Fact], starts: Sequence[float]) -> list[_Span]:
+def _of_runtime(facts: Iterable[Fact], starts: Sequence[float]) -> list[_Span]:
     """Pulls by the runtime's log. A pull without an end counts unless the kubelet, which asked for it, started since."""
     open_: dict[str, Fact] = {}
     spans: list[_Span] = []
-    for fact in sorted(found, key=lambda each: each.at or 0.0):
+    for fact in sorted(facts, key=lambda each: each.at or 0.0):
         if fact.kind is Kind.RUNTIME_STARTED and fact.at is not None:
             open_[fact["image"]] = fact
         elif fact.kind is Kind.RUNTIME_ENDED and (begun := open_.pop(fact["image"], None)):
@@ -218,8 +218,8 @@ def _of_runtime(found: Iterable[Fact], starts: Sequence[float]) -> list[_Span]:
 # For people and programs.
 
 
-def remedy_lines(found: Sequence[Remedy]) -> Iterator[str]:
-    for each in found:
+def remedy_lines(remedies: Sequence[Remedy]) -> Iterator[str]:
+    for each in remedies:
         yield printable(f"{each.finding} ({each.setting}): {_WORDS[each.effect]}", 200)
         yield f"  before: {_with(each.before)}; since the confirm: {_with(each.after)}"
         if each.why:
@@ -228,7 +228,7 @@ def remedy_lines(found: Sequence[Remedy]) -> Iterator[str]:
             yield printable(f"  missing: {line}", 400)
         for where in each.evidence:
             yield printable(f"  {where.file}:{where.line}: {without_secrets(where.text)}", 220)
-    if not found:
+    if not remedies:
         yield "No setting of this run is a remedy for a finding."
 
 
@@ -246,16 +246,16 @@ class RemedyPart:
     evidence: tuple[SourceLine, ...]
 
 
-def remedy_part(found: Remedy) -> RemedyPart:
+def remedy_part(remedy: Remedy) -> RemedyPart:
     return RemedyPart(
-        setting=found.setting,
-        finding=found.finding,
-        effect=found.effect,
-        before=_folded(found.before),
-        after=_folded(found.after),
-        why=found.why,
-        missing=found.missing,
-        evidence=without_secrets_in(found.evidence),
+        setting=remedy.setting,
+        finding=remedy.finding,
+        effect=remedy.effect,
+        before=_folded(remedy.before),
+        after=_folded(remedy.after),
+        why=remedy.why,
+        missing=remedy.missing,
+        evidence=without_secrets_in(remedy.evidence),
     )
 
 

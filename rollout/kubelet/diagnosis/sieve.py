@@ -65,11 +65,11 @@ _Choice = tuple[bytes, tuple[tuple[bytes, Label], ...]]
 
 
 def _choices() -> dict[bytes, tuple[_Choice, ...]]:
-    found: dict[bytes, tuple[_Choice, ...]] = {}
+    choices: dict[bytes, tuple[_Choice, ...]] = {}
     for begins, words in WANTED.items():
         choice = begins.encode(), tuple((word.encode(), (begins, word)) for word in words)
-        found[choice[0][:KEY]] = (*found.get(choice[0][:KEY], ()), choice)
-    return found
+        choices[choice[0][:KEY]] = (*choices.get(choice[0][:KEY], ()), choice)
+    return choices
 
 
 _CHOICES = _choices()

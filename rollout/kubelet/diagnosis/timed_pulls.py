@@ -174,21 +174,21 @@ class TimedPull:
 
 def timed_pull(node: str, image: str, output: str) -> TimedPull | None:
     """The program's answer; ``None`` if it is none."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in output.splitlines():
         if line.startswith("-- "):
             key, _, value = line[3:].partition(" ")
-            found[key] = value
-    if "end" not in found or found.get("tool") not in set(PullTool):
+            values[key] = value
+    if "end" not in values or values.get("tool") not in set(PullTool):
         return None
-    tool = PullTool(found["tool"])
-    if tool is PullTool.NONE or "present" in found:
+    tool = PullTool(values["tool"])
+    if tool is PullTool.NONE or "present" in values:
         return TimedPull(node, image, PullEnd.NO_TOOL if tool is PullTool.NONE else PullEnd.PRESENT, tool)
-    end = {"0": PullEnd.PULLED, "124": PullEnd.LATE, "137": PullEnd.LATE}.get(found.get("status", ""), PullEnd.FAILED)
-    error = _plain(found.get("last", "")) if end is PullEnd.FAILED else ""
-    silence = _seconds(found["silence"]) if "silence" in found else None
+    end = {"0": PullEnd.PULLED, "124": PullEnd.LATE, "137": PullEnd.LATE}.get(values.get("status", ""), PullEnd.FAILED)
+    error = _plain(values.get("last", "")) if end is PullEnd.FAILED else ""
+    silence = _seconds(values["silence"]) if "silence" in values else None
     return TimedPull(
-        node, image, end, tool, _seconds(found.get("took", "")), silence, _plain(found.get("phase", "")), error
+        node, image, end, tool, _seconds(values.get("took", "")), silence, _plain(values.get("phase", "")), error
     )
 
 

@@ -107,8 +107,8 @@ def _steps(texts: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def _text(path: str, minor: int) -> str:
     with_config, without = _shown(value_at(with_file(minor, {}), path)), _shown(value_at(without_file(minor), path))
-    said = with_config if with_config == without else f"{with_config} with --config, {without} without"
-    return said + "".join(_by_gate(path, minor))
+    text = with_config if with_config == without else f"{with_config} with --config, {without} without"
+    return text + "".join(_by_gate(path, minor))
 
 
 def _by_gate(path: str, minor: int) -> Iterator[str]:
@@ -172,13 +172,13 @@ def explain(
     if minor is not None and minor not in fields.known_minors():
         known = fields.known_minors()
         raise UsageError("kubelet-unknown", f"rollout knows kubelets 1.{known[0]} to 1.{known[-1]}, not 1.{minor}")
-    found = _found(name)
+    explanation = _found(name)
     return replace(
-        found,
-        here=_here(found, minor),
-        defaults=_defaults(found.defaults, minor),
-        homes=tuple(row for row in found.homes if _speaks_of(row, runtime, version)),
-        home_traps=tuple(each for each in found.home_traps if runtime is None or each[0] == runtime.value),
+        explanation,
+        here=_here(explanation, minor),
+        defaults=_defaults(explanation.defaults, minor),
+        homes=tuple(row for row in explanation.homes if _speaks_of(row, runtime, version)),
+        home_traps=tuple(each for each in explanation.home_traps if runtime is None or each[0] == runtime.value),
     )
 
 
@@ -223,11 +223,11 @@ def _found(name: str) -> Explanation:
     if (flag := fields.flag(name) or fields.flag(f"--{name}")) is not None:
         last = None if flag.removed is None else flag.removed - 1
         twins = (flag.field,) if flag.field else ()
-        made = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
+        explanation = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
         twin = words_of(flag.field) if flag.field else SettingWords()
         said = words_of(flag.name)
         return replace(
-            made,
+            explanation,
             gone=flag.removed_text,
             purpose=said.what or twin.what,
             defaults=said.defaults or (field_defaults(flag.field) if flag.field else ()),
@@ -242,10 +242,10 @@ def _found(name: str) -> Explanation:
         said = words_of(name)
         flags = _inner()[name]
         kind = next((flag.kind for flag in map(fields.flag, flags) if flag), _gated().get(name, ""))
-        made = _kubelets(
+        explanation = _kubelets(
             name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
         )
-        return replace(made, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
+        return replace(explanation, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
     hint = suggest.did_you_mean(name, (*every_name(), *references()))
     message = f"unknown setting {name!r}: not a field, a flag or an intent, and not the reference of a message"
     raise UsageError("setting-unknown", message, hint=hint)
@@ -256,12 +256,12 @@ def _inner() -> dict[str, tuple[str, ...]]:
 
     These are the fields inside other fields that a flag or a default of a gate names.
     """
-    found: dict[str, tuple[str, ...]] = dict.fromkeys(_gated(), ())
+    flags_of: dict[str, tuple[str, ...]] = dict.fromkeys(_gated(), ())
     for name in fields.every_name():
         flag = fields.flag(name)
         if flag is not None and "." in flag.field:
-            found[flag.field] = (*found.get(flag.field, ()), name)
-    return found
+            flags_of[flag.field] = (*flags_of.get(flag.field, ()), name)
+    return flags_of
 
 
 def _gated() -> dict[str, str]:
@@ -271,10 +271,10 @@ def _gated() -> dict[str, str]:
 
 
 def _kind_at(path: tuple[str, ...], minor: int) -> str:
-    found = schema.FieldType(schema.Form.OBJECT, schema.ROOT)
+    kind = schema.FieldType(schema.Form.OBJECT, schema.ROOT)
     for name in path:
-        found = schema.fields_of(found.type_name, minor)[name]
-    return found.form.value
+        kind = schema.fields_of(kind.type_name, minor)[name]
+    return kind.form.value
 
 
 def _field(field: fields.Field) -> Explanation:
@@ -285,19 +285,19 @@ def _field(field: fields.Field) -> Explanation:
 def _kubelets(
     name: str, what: What, kind: str, since: int | None, last: int | None, lives: str, twins: tuple[str, ...]
 ) -> Explanation:
-    said = words_of(name)
+    words = words_of(name)
     strict = not homes.MAY_REJECT_PODS.isdisjoint((name, *twins))
     wins = ("the flag overrides the field" if what is What.FIELD else "this flag overrides the field") if twins else ""
     return Explanation(
         name=name,
         what=what,
         kind=kind,
-        purpose=said.what,
+        purpose=words.what,
         since=since,
         last=last,
         gone=f"1.{last + 1}" if last else "",
         here="",
-        defaults=field_defaults(name) if what is What.FIELD else said.defaults,
+        defaults=field_defaults(name) if what is What.FIELD else words.defaults,
         lives=lives,
         homes=(),
         home_traps=(),
@@ -306,20 +306,20 @@ def _kubelets(
         disruption=Disruption.RESTART_KUBELET,
         may_drain=strict,
         not_ours=homes.NOT_OURS.get(name, ""),
-        traps=said.traps,
-        source=said.source,
+        traps=words.traps,
+        source=words.source,
     )
 
 
-def _here(found: Explanation, minor: int | None) -> str:
-    if minor is None or found.what is What.INTENT:
+def _here(explanation: Explanation, minor: int | None) -> str:
+    if minor is None or explanation.what is What.INTENT:
         return ""
-    fatal = found.what is What.FLAG
-    if found.since is not None and minor < found.since:
+    fatal = explanation.what is What.FLAG
+    if explanation.since is not None and minor < explanation.since:
         return f"unknown for kubelet 1.{minor} (added later): {_consequence(fatal=fatal)}"
-    if found.last is not None and minor > found.last:
-        if " " in found.gone:
-            return f"may be unknown for kubelet 1.{minor} (removed {found.gone}): {_consequence(fatal=fatal)}"
+    if explanation.last is not None and minor > explanation.last:
+        if " " in explanation.gone:
+            return f"may be unknown for kubelet 1.{minor} (removed {explanation.gone}): {_consequence(fatal=fatal)}"
         return f"unknown for kubelet 1.{minor} (removed): {_consequence(fatal=fatal)}"
     return f"known to kubelet 1.{minor}"
 

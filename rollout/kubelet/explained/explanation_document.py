@@ -94,18 +94,18 @@ class ExplanationDocument:
     on_node: OnNodePart | None
 
 
-def explanation_document(found: Explanation, on_node: OnNodePart | None = None) -> ExplanationDocument:
+def explanation_document(explanation: Explanation, on_node: OnNodePart | None = None) -> ExplanationDocument:
     return ExplanationDocument(
-        name=found.name,
-        what=found.what,
-        type=found.kind,
-        purpose=found.purpose,
-        since=found.since,
-        last=found.last,
-        gone=found.gone,
-        here=found.here,
-        defaults=tuple(DefaultPart(since, text) for since, text in found.defaults),
-        lives=found.lives,
+        name=explanation.name,
+        what=explanation.what,
+        type=explanation.kind,
+        purpose=explanation.purpose,
+        since=explanation.since,
+        last=explanation.last,
+        gone=explanation.gone,
+        here=explanation.here,
+        defaults=tuple(DefaultPart(since, text) for since, text in explanation.defaults),
+        lives=explanation.lives,
         homes=tuple(
             HomePart(
                 runtime=row.runtime,
@@ -118,14 +118,14 @@ def explanation_document(found: Explanation, on_node: OnNodePart | None = None) 
                 default=row.default,
                 refusal=row.refusal,
             )
-            for row in found.homes
+            for row in explanation.homes
         ),
-        twins=found.twins,
-        disruption=found.disruption,
-        may_reject_pods=found.may_drain,
-        not_ours=found.not_ours,
-        traps=(*found.traps, *(f"on {runtime}: {trap}" for runtime, trap in found.home_traps)),
-        source=found.source,
+        twins=explanation.twins,
+        disruption=explanation.disruption,
+        may_reject_pods=explanation.may_drain,
+        not_ours=explanation.not_ours,
+        traps=(*explanation.traps, *(f"on {runtime}: {trap}" for runtime, trap in explanation.home_traps)),
+        source=explanation.source,
         on_node=on_node,
     )
 

@@ -64,38 +64,42 @@ def _text(value: Value) -> str:
 _OLDEST = fields.known_minors()[0]
 
 
-def explanation_lines(found: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Lines for people."""
-    yield f"{found.name}  {found.what.value}{_kind(found)}"
-    yield from ([f"  {found.purpose}"] if found.purpose else [])
-    if found.what is not What.INTENT:
-        first = f"since 1.{found.since}" if found.since and found.since > _OLDEST else f"since before 1.{_OLDEST + 1}"
-        yield f"  {first}{f', removed: {found.gone}' if found.gone else ''}"
-    if found.here:
-        yield f"  {found.here}"
-    for since, text in found.defaults:
-        yield f"  default: {text}" + (f" (from 1.{since})" if len(found.defaults) > 1 else "")
-    yield f"  home: {found.lives}"
-    if found.twins:
-        yield f"  the same as: {', '.join(found.twins)}; {found.wins}"
-    for row in found.homes:
+    yield f"{explanation.name}  {explanation.what.value}{_kind(explanation)}"
+    yield from ([f"  {explanation.purpose}"] if explanation.purpose else [])
+    if explanation.what is not What.INTENT:
+        first = (
+            f"since 1.{explanation.since}"
+            if explanation.since and explanation.since > _OLDEST
+            else f"since before 1.{_OLDEST + 1}"
+        )
+        yield f"  {first}{f', removed: {explanation.gone}' if explanation.gone else ''}"
+    if explanation.here:
+        yield f"  {explanation.here}"
+    for since, text in explanation.defaults:
+        yield f"  default: {text}" + (f" (from 1.{since})" if len(explanation.defaults) > 1 else "")
+    yield f"  home: {explanation.lives}"
+    if explanation.twins:
+        yield f"  the same as: {', '.join(explanation.twins)}; {explanation.wins}"
+    for row in explanation.homes:
         yield f"  on {covered(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
         if not row.refusal:
             default = f"default {row.default}" if row.default else "not set by default"
             yield f"    {_restart(row)}; {default}"
-    for runtime, trap in found.home_traps:
+    for runtime, trap in explanation.home_traps:
         yield f"  trap on {runtime}: {trap}"
-    yield f"  on change: {_change(found)}"
-    if found.not_ours:
-        yield f"  rollout does not manage it: {found.not_ours}"
-    for trap in found.traps:
+    yield f"  on change: {_change(explanation)}"
+    if explanation.not_ours:
+        yield f"  rollout does not manage it: {explanation.not_ours}"
+    for trap in explanation.traps:
         yield f"  trap: {trap}"
-    if found.source:
-        yield f"  source: {found.source}"
+    if explanation.source:
+        yield f"  source: {explanation.source}"
 
 
-def _kind(found: Explanation) -> str:
-    return f", {found.kind}" if found.kind else ""
+def _kind(explanation: Explanation) -> str:
+    return f", {explanation.kind}" if explanation.kind else ""
 
 
 def _restart(row: Row) -> str:
@@ -105,8 +109,8 @@ def _restart(row: Row) -> str:
     return f"a change {doing} {row.unit} ({row.disruption.value})"
 
 
-def _change(found: Explanation) -> str:
-    if found.what is What.INTENT:
+def _change(explanation: Explanation) -> str:
+    if explanation.what is What.INTENT:
         return "see its home"
-    stricter = "; a stricter value can reject running pods (drain-and-restart)" if found.may_drain else ""
-    return f"restarts kubelet.service ({found.disruption.value}){stricter}"
+    stricter = "; a stricter value can reject running pods (drain-and-restart)" if explanation.may_drain else ""
+    return f"restarts kubelet.service ({explanation.disruption.value}){stricter}"

@@ -18,7 +18,7 @@ from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, unloaded
 from rollout.kubelet.node.layout import UNIT
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.runtimes import known
 from rollout.kubelet.values import value_at
 
@@ -54,23 +54,23 @@ class OnNode:
     late: tuple[str, ...] = ()  # values in files that the running process has not loaded: ``maxPods: 110 → 1``
 
 
-def on_node(here: Found, found: Explanation) -> OnNode:
+def on_node(here: FitNode, explanation: Explanation) -> OnNode:
     """The sources of the setting's value on this node."""
     over = known.runtime_of(here)
     version = known.describe(over).version(here.snapshot.runtimes)
     runtime = f"{over.value} {version.text}" if version else over.value
-    path = _field(found)
-    layers = tuple(_layers(here, found, path))
+    path = _field(explanation)
+    layers = tuple(_layers(here, explanation, path))
     value = value_at(here.outcome.effective, path) if path else layers[-1].value if layers else None
-    home = _home(here, found)
-    late = (*_late_flags(here, _flags(found, path)), *_late(here, path, home))
-    return OnNode(here.node.name, here.version.text, runtime, found.name, path, value, _won(layers), home, late)
+    home = _home(here, explanation)
+    late = (*_late_flags(here, _flags(explanation, path)), *_late(here, path, home))
+    return OnNode(here.node.name, here.version.text, runtime, explanation.name, path, value, _won(layers), home, late)
 
 
-def _flags(found: Explanation, path: str) -> tuple[str, ...]:
+def _flags(explanation: Explanation, path: str) -> tuple[str, ...]:
     """The flags that set it."""
     if not path:
-        return (DEADLINE_FLAG,) if found.name == DEADLINE else (found.name,)
+        return (DEADLINE_FLAG,) if explanation.name == DEADLINE else (explanation.name,)
     return _setting(path)
 
 
@@ -79,7 +79,7 @@ def _setting(path: str) -> tuple[str, ...]:
     return tuple(name for name in fields.every_name() if (flag := fields.flag(name)) and _sets(flag.field, path))
 
 
-def _late_flags(here: Found, names: tuple[str, ...]) -> Iterator[str]:
+def _late_flags(here: FitNode, names: tuple[str, ...]) -> Iterator[str]:
     """Flags that differ between the unit's files and the running process."""
     for name in names:
         asked, runs = (arguments.last(words, name) for words in (here.layout.asked, here.layout.running[1:]))
@@ -88,7 +88,7 @@ def _late_flags(here: Found, names: tuple[str, ...]) -> Iterator[str]:
             yield f"{name}: {old} → {new}"
 
 
-def _late(here: Found, path: str, home: str) -> Iterator[str]:
+def _late(here: FitNode, path: str, home: str) -> Iterator[str]:
     if path:
         wanted = tuple(path.split("."))
         for each in unloaded.of_kubelet(here):
@@ -104,14 +104,14 @@ def agrees(here: OnNode, shown: Mapping[str, Value]) -> bool:
     return values.is_in_force(value_at(shown, here.field), here.value, tuple(here.field.split(".")))
 
 
-def _field(found: Explanation) -> str:
-    if found.what is What.FIELD:
-        return found.name
-    flag = fields.flag(found.name)
+def _field(explanation: Explanation) -> str:
+    if explanation.what is What.FIELD:
+        return explanation.name
+    flag = fields.flag(explanation.name)
     return flag.field if flag else ""
 
 
-def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
+def _layers(here: FitNode, explanation: Explanation, path: str) -> Iterator[LayerValue]:
     if path:
         given, minor = here.sources, here.version.minor
         yield LayerValue(Layer.DEFAULT, "", value_at(_defaults(given.config, minor), path))
@@ -121,9 +121,9 @@ def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
             if file and value is not None:
                 yield LayerValue(layer, file.path, value)
         yield from _of_flags(here, _setting(path))
-    elif found.what is What.FLAG:
-        yield from _of_flags(here, (found.name,))
-    elif (row := known.describe(known.runtime_of(here)).row(found.name, None)) is not None and row.in_kubelet:
+    elif explanation.what is What.FLAG:
+        yield from _of_flags(here, (explanation.name,))
+    elif (row := known.describe(known.runtime_of(here)).row(explanation.name, None)) is not None and row.in_kubelet:
         yield LayerValue(Layer.DEFAULT, "", row.default)
         yield from _of_flags(here, (row.key,))
 
@@ -149,7 +149,7 @@ def _written(file: File, path: str) -> Value:
     return value_at(value, path) if isinstance(value, dict) else None
 
 
-def _of_flags(here: Found, names: tuple[str, ...]) -> Iterator[LayerValue]:
+def _of_flags(here: FitNode, names: tuple[str, ...]) -> Iterator[LayerValue]:
     for name in names:
         given = arguments.last(here.layout.asked, name)
         if given is not None:
@@ -161,13 +161,13 @@ def _won(layers: tuple[LayerValue, ...]) -> tuple[LayerValue, ...]:
     return (*layers[:-1], replace(layers[-1], wins=True)) if layers else ()
 
 
-def _home(here: Found, found: Explanation) -> str:
-    if found.what is not What.INTENT:
+def _home(here: FitNode, explanation: Explanation) -> str:
+    if explanation.what is not What.INTENT:
         return ""
     over = known.runtime_of(here)
     version = known.describe(over).version(here.snapshot.runtimes)
-    row, refused = known.describe(over).row(found.name, version), known.refusal(found.name, over, version)
+    row, refused = known.describe(over).row(explanation.name, version), known.refusal(explanation.name, over, version)
     if row is None or refused is not None:
         why = refused[1] if refused else "nothing is known of it"
-        return f"{NOWHERE}: {why.removeprefix(f'{found.name}: ')}"
+        return f"{NOWHERE}: {why.removeprefix(f'{explanation.name}: ')}"
     return f"{row.key}, in {row.place}; default {row.default or 'none'}"

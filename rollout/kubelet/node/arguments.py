@@ -117,8 +117,8 @@ def merge(line: str, ours: Sequence[str]) -> str:
 def without(line: str, names: Collection[str]) -> str:
     """``line`` without the flags of these names, each with the blanks before it; all other words keep their bytes."""
     words = split(line)
-    found = [flag for flag in given([word.text for word in words]) if flag.name in names]
-    for flag in reversed({flag.start: flag for flag in found}.values()):  # short names may share a word
+    flags = [flag for flag in given([word.text for word in words]) if flag.name in names]
+    for flag in reversed({flag.start: flag for flag in flags}.values()):  # short names may share a word
         start = words[flag.start - 1].end if flag.start else 0
         line = line[:start] + line[words[flag.end - 1].end :]
-    return line.lstrip(_BLANKS) if found and found[0].start == 0 else line
+    return line.lstrip(_BLANKS) if flags and flags[0].start == 0 else line

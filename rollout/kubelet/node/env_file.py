@@ -29,7 +29,7 @@ class Assignment:
 @lru_cache(maxsize=4096)
 def parse(text: str) -> tuple[Assignment, ...]:
     """Every assignment in order. ``ValueError`` where versions of systemd read the file differently, or it is broken."""
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     at = 0
     while at < len(text):
         if text[at] in _BLANKS:
@@ -42,8 +42,8 @@ def parse(text: str) -> tuple[Assignment, ...]:
         else:
             at, assignment = _assignment(text, at)
             if assignment is not None:
-                found.append(assignment)
-    return tuple(found)
+                assignments.append(assignment)
+    return tuple(assignments)
 
 
 def _line_end(text: str, at: int) -> int:
@@ -141,7 +141,7 @@ def assign(text: str, name: str, value: str) -> str:
     end = "\r\n" if "\r\n" in text else "\n"
     gap = end if text and text[-1] not in _NEWLINES else ""
     for between in (gap, gap + end):  # a last line that ends with a backslash would continue into ours
-        made = f"{text}{between}{line}{end}"
-        if values(made).get(name) == value:
-            return made
+        assigned = f"{text}{between}{line}{end}"
+        if values(assigned).get(name) == value:
+            return assigned
     raise ValueError("text added at its end would not be read as a separate line")

@@ -27,7 +27,7 @@ def check(now: Layout, ours: Collection[str]) -> None:
     runs, asked = others(now.running[1:], ours), others(now.asked, ours)
     if runs == asked:
         return
-    said = [
+    refusals_of_options = [
         *(
             f"{_safe(name, value)} is in the running process but not in the files"
             for name, value in runs
@@ -39,8 +39,8 @@ def check(now: Layout, ours: Collection[str]) -> None:
             if (name, value) not in runs
         ),
     ]
-    more = f", and {len(said) - MOST_FLAGS} more" if len(said) > MOST_FLAGS else ""
-    difference = ", ".join(said[:MOST_FLAGS]) + more or "the order differs"
+    more = f", and {len(refusals_of_options) - MOST_FLAGS} more" if len(refusals_of_options) > MOST_FLAGS else ""
+    difference = ", ".join(refusals_of_options[:MOST_FLAGS]) + more or "the order differs"
     raise LayoutError("layout-drifted", f"the running kubelet differs from its unit and files: {difference}")
 
 
@@ -90,10 +90,10 @@ def refusals(
 ) -> Iterator[Refusal]:
     """Every reason, the one that counts first."""
     checks = (*_BEFORE, lambda read: _version(read, assumed), *_AFTER)
-    found = [*(check(snapshot) for check in checks)]
+    refusals = [*(check(snapshot) for check in checks)]
     log = _wrapped(snapshot) or (None if LOG_UNREADABLE in accepted else _log(snapshot))
-    found += [log, _guard(snapshot, guard)]
-    return (each for each in found if each is not None)
+    refusals += [log, _guard(snapshot, guard)]
+    return (each for each in refusals if each is not None)
 
 
 def remarks(snapshot: Snapshot, assumed: int | None) -> tuple[Refusal, ...]:
@@ -114,18 +114,18 @@ def _machine(snapshot: Snapshot) -> Refusal | None:
 
 
 def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
-    found = versions.parse(snapshot.kubelet_version)
+    version = versions.parse(snapshot.kubelet_version)
     if not snapshot.kubelet_version:
         if _property(snapshot, "LoadState") == "not-found":
             return "no-kubelet-unit", "the node has no kubelet: systemd has no kubelet.service"
         return "kubelet-version-unknown", "no kubelet program on the node reports its version"
-    if found is None:
+    if version is None:
         return "kubelet-version-unknown", f"the kubelet reports the unreadable version {snapshot.kubelet_version!r}"
     known = fields.known_minors()
-    if found.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
+    if version.minor not in known and not (versions.too_new(snapshot.kubelet_version) and assumed is not None):
         span = f"1.{known.start} to 1.{known.stop - 1}"
-        newer = "; --assume-kubelet treats it as one of these" if found.minor >= known.stop else ""
-        return "kubelet-version-unknown", f"rollout supports kubelets {span}, this one is {found.text}{newer}"
+        newer = "; --assume-kubelet treats it as one of these" if version.minor >= known.stop else ""
+        return "kubelet-version-unknown", f"rollout supports kubelets {span}, this one is {version.text}{newer}"
     return None
 
 
@@ -206,19 +206,19 @@ def _log(snapshot: Snapshot) -> Refusal | None:
 
 def _told(snapshot: Snapshot) -> Refusal | None:
     """Files that the agent cannot name are not in the snapshot, and could contain anything."""
-    said = snapshot.facts.get("odd-names", "")
-    if not said:
+    names = snapshot.facts.get("odd-names", "")
+    if not names:
         return None
-    count, _, first = said.partition(" ")
+    count, _, first = names.partition(" ")
     text = f"the names of {count} files of the kubelet, its unit or its runtime contain blanks or other odd characters"
     return "odd-names", f"{text}, first {first}; rename or remove them"
 
 
 def _systemd(snapshot: Snapshot) -> Refusal | None:
-    said = re.match(r"systemd ([0-9]{1,9})", snapshot.facts.get("systemd", ""))
-    if said is None or int(said[1]) >= OLDEST_SYSTEMD:
+    systemd = re.match(r"systemd ([0-9]{1,9})", snapshot.facts.get("systemd", ""))
+    if systemd is None or int(systemd[1]) >= OLDEST_SYSTEMD:
         return None
-    return "systemd-too-old", f"systemd is {said[1]}; the guard needs {OLDEST_SYSTEMD} or newer"
+    return "systemd-too-old", f"systemd is {systemd[1]}; the guard needs {OLDEST_SYSTEMD} or newer"
 
 
 def _guard(snapshot: Snapshot, guard: float) -> Refusal | None:

@@ -20,17 +20,17 @@ def healthz_port(snapshot: Snapshot) -> int:
     """The flag, which overrides files; else the last file that sets it, as drop-ins come after the file; else 10248."""
     process = snapshot.measurement.process
     words = process.command_line[1:] if process else ()
-    said = _given(words, _FLAG)
-    if said.isdecimal():
-        return int(said)
+    flag_port = _given(words, _FLAG)
+    if flag_port.isdecimal():
+        return int(flag_port)
     folder, main = _given(words, "--config-dir"), _given(words, "--config")
     paths = [main, *sorted(path for path in snapshot.files if folder and path.startswith(folder.rstrip("/") + "/"))]
     contents = (state.content for path in paths if (state := snapshot.files.get(path)) and state.content)
-    fields = [found[-1] for content in contents if (found := _FIELD.findall(content))]
+    fields = [ports[-1] for content in contents if (ports := _FIELD.findall(content))]
     return int(fields[-1]) if fields else DEFAULT_HEALTHZ_PORT
 
 
 def _given(words: Sequence[str], flag: str) -> str:
     """``""``: the flag is not given."""
-    found = arguments.last(words, flag)
-    return found.value if found else ""
+    given = arguments.last(words, flag)
+    return given.value if given else ""

@@ -72,13 +72,13 @@ class Layout:
 
     def flag(self, name: str) -> str | None:
         """The value of a flag on the command line in the files."""
-        found = arguments.last(self.asked, name)
-        return found.value if found else None
+        given = arguments.last(self.asked, name)
+        return given.value if given else None
 
     def origin(self, name: str) -> str:
         """Where that flag is written, for people."""
-        found = arguments.last(self.asked, name)
-        return self.pieces[1 + found.start].origin if found else ""
+        given = arguments.last(self.asked, name)
+        return self.pieces[1 + given.start].origin if given else ""
 
     @property
     def config_path(self) -> str:
@@ -143,8 +143,8 @@ def rewritten(layout: Layout, texts: Mapping[str, str]) -> Layout:
     fragment, *rest = layout.texts.items()
     drop_ins = sorted({**dict(rest), **units}.items(), key=lambda entry: unit_file.drop_in_order(entry[0]))
     ordered = dict([fragment, *drop_ins])
-    made = _layout(unit_file.start(ordered), ordered, environments, layout.running)
-    return replace(made, name=layout.name, flags_home=layout.flags_home)
+    new_layout = _layout(unit_file.start(ordered), ordered, environments, layout.running)
+    return replace(new_layout, name=layout.name, flags_home=layout.flags_home)
 
 
 def _layout(

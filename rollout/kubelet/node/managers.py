@@ -74,7 +74,7 @@ def refusal(snapshot: Snapshot) -> Said | None:
 
 def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
     """Remarks for a node before it is changed, worst first. Nodes with the same marks have the same texts."""
-    said = [
+    lines = [
         (f"may-be-undone-by-{name}", _undone(name, snapshot.facts[f"manager-{name}"]))
         for name in _MANAGERS
         if snapshot.facts.get(f"manager-{name}")
@@ -82,12 +82,12 @@ def remarks(snapshot: Snapshot) -> tuple[Said, ...]:
     pending = snapshot.facts.get("reboot-pending", "")
     if pending:
         text = f"{pending} exists: kured or another tool may reboot the node during the run"
-        said.append(("reboot-pending", f"{text}; an armed change is then reverted at boot"))
+        lines.append(("reboot-pending", f"{text}; an armed change is then reverted at boot"))
     linked = snapshot.facts.get("hard-links", "")
     if linked:
         text = "each has other names (hard links). A change replaces the file, so the other names keep the old bytes"
-        said.append(("hard-linked", f"{linked}: {text}"))
-    return tuple(said)
+        lines.append(("hard-linked", f"{linked}: {text}"))
+    return tuple(lines)
 
 
 def _undone(name: str, marks: str) -> str:

@@ -17,6 +17,6 @@ def shown_as_planned(change: Change, shown: Mapping[str, Any]) -> Judged:
     for name, text in change.effective:
         planned = json_text.parse(text)
         if not values.is_in_force(shown.get(name), planned, (name,)):
-            said = values.canonical(values.part_shown(shown.get(name), planned))
-            return Verdict.FAIL, f"configz shows {name} {said}, planned {text}"
+            in_force = values.canonical(values.part_shown(shown.get(name), planned))
+            return Verdict.FAIL, f"configz shows {name} {in_force}, planned {text}"
     return Verdict.PASS, f"configz shows {counted(len(change.effective), 'field')} as planned"

@@ -31,12 +31,12 @@ _CGROUP_V1 = {"v1": True, "v2": False}
 def sources_of(snapshot: Snapshot, now: Layout) -> Sources:
     """The files, flags and environment that the kubelet would start from; ``LayoutError`` for what cannot be read."""
     # The variables that a kubelet looks up, as the running kubelet has them or the unit sets them.
-    said = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
+    allowed = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
     return Sources(
         config=_config(snapshot, now),
         drop_ins=_drop_ins(snapshot, config_dir(now)),
         flags=now.asked,
-        environment={DROP_INS_ALLOWED: said} if said else {},
+        environment={DROP_INS_ALLOWED: allowed} if allowed else {},
         cgroup_v1=_CGROUP_V1.get(snapshot.facts.get("cgroup", "")),
     )
 
@@ -58,12 +58,12 @@ def after(sources: Sources, then: Layout, written: Mapping[str, bytes]) -> Sourc
 
 def config_dir(now: Layout) -> str:
     """The directory of ``--config-dir``, or ``""``."""
-    said = now.flag("--config-dir") or ""
-    if not said:
+    directory = now.flag("--config-dir") or ""
+    if not directory:
         return ""
-    if not said.startswith("/"):
-        raise LayoutError("layout-not-understood", f"--config-dir={said} is not an absolute path")
-    return posixpath.normpath(said)
+    if not directory.startswith("/"):
+        raise LayoutError("layout-not-understood", f"--config-dir={directory} is not an absolute path")
+    return posixpath.normpath(directory)
 
 
 def _config(snapshot: Snapshot, now: Layout) -> File | None:
@@ -86,12 +86,12 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
     if state is None or state.kind != "directory":
         what = "is not in the snapshot; read the node again" if state is None else f"is not a directory ({state.kind})"
         raise LayoutError("config-dir-not-understood", f"--config-dir={directory} {what}")
-    found = [
+    paths = [
         path
         for path, state in snapshot.files.items()
         if path.startswith(directory + "/") and path.endswith(".conf") and state.kind not in {"absent", "directory"}
     ]
-    return tuple(File(path, text_of(snapshot.files[path], path).encode()) for path in sorted(found, key=_walked))
+    return tuple(File(path, text_of(snapshot.files[path], path).encode()) for path in sorted(paths, key=_walked))
 
 
 def _walked(path: str) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def _outcome(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FitNode:
     """``outcome`` is the kubelet's outcome for ``sources`` today: it starts, else the node was refused."""
 
     node: Node
@@ -137,14 +137,14 @@ class Found:
     outcome: KubeletOutcome
 
 
-def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
+def find(snapshot: Snapshot, version: Version, node: Node) -> FitNode:
     """What was found, or ``LayoutError``. A kubelet that runs although we expect that it would not start is not
     understood.
     """
     now = layout.find(snapshot)
     if now.flag("--dynamic-config-dir"):
-        said = f"--dynamic-config-dir={now.flag('--dynamic-config-dir')}"
-        raise LayoutError("config-dir-in-use", f"{said}: the kubelet's configuration comes from the API server")
+        text = f"--dynamic-config-dir={now.flag('--dynamic-config-dir')}"
+        raise LayoutError("config-dir-in-use", f"{text}: the kubelet's configuration comes from the API server")
     given = sources_of(snapshot, now)
     outcome = outcome_of(version, given)
     if not outcome.starts:
@@ -153,10 +153,10 @@ def find(snapshot: Snapshot, version: Version, node: Node) -> Found:
             f"this kubelet runs, but by rollout's check it would not start with the files on the node: {fatal(outcome)}"
         )
         raise LayoutError("config-not-understood", message)
-    return Found(node, snapshot, version, now, given, outcome)
+    return FitNode(node, snapshot, version, now, given, outcome)
 
 
 def fatal(outcome: KubeletOutcome) -> str:
     """Why the kubelet does not start, with its own messages."""
-    said = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
-    return "; ".join(said) or "no reason given"
+    fatal_texts = [message.text for message in outcome.messages if message.level is MessageLevel.FATAL]
+    return "; ".join(fatal_texts) or "no reason given"

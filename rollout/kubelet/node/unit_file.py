@@ -60,15 +60,15 @@ class UnitStart:
 @lru_cache(maxsize=4096)
 def service_lines(text: str) -> tuple[UnitLine, ...]:
     """The assignments of ``[Service]``, in order."""
-    found: list[UnitLine] = []
+    lines: list[UnitLine] = []
     section = ""
     for line in _joined(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
         elif section == "Service" and "=" in line:
             key, _, value = line.partition("=")
-            found.append(UnitLine(key.strip(_BLANKS), value.strip(_BLANKS)))
-    return tuple(found)
+            lines.append(UnitLine(key.strip(_BLANKS), value.strip(_BLANKS)))
+    return tuple(lines)
 
 
 def _joined(text: str) -> list[str]:

@@ -19,7 +19,7 @@ from rollout.kubelet import fields, values, versions
 from rollout.kubelet.configuration.outcome import File, Layer, Sources
 from rollout.kubelet.node import layout, sources
 from rollout.kubelet.node.layout import UNIT, LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 
 # The configuration that a running kubelet has read, if its files have changed since.
 
@@ -88,56 +88,56 @@ class Unloaded:
         return (self.file, *(".".join(self.field[: end + 1]) for end in range(len(self.field))))
 
 
-def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
+def of_kubelet(fit: FitNode) -> tuple[Unloaded, ...]:
     """Fields of the kubelet's ``--config`` and drop-ins with another value in force, or an unknown one.
 
     If nothing shows what is in force, values come first that differ from the last known bytes of the files, then those that
     differ from the defaults of the kubelet and of kubeadm.
     """
-    stale = {entry.path: entry for entry in found.snapshot.stale if entry.unit == UNIT}
-    files = [file.path for file in files_of(found.sources) if file.path in stale]
+    stale = {entry.path: entry for entry in fit.snapshot.stale if entry.unit == UNIT}
+    files = [file.path for file in files_of(fit.sources) if file.path in stale]
     if not files:
         return ()
-    written = {path: value for path, value in _leaves(dict(found.outcome.effective)) if _by_file(found, path)}
-    if not found.snapshot.running:
-        held = found.snapshot.facts.get(LAST_KNOWN, "")
-        edits = tuple(_differ(found, json_text.parse(held), files, UNKNOWN)) if held else ()
+    written = {path: value for path, value in _leaves(dict(fit.outcome.effective)) if _by_file(fit, path)}
+    if not fit.snapshot.running:
+        held = fit.snapshot.facts.get(LAST_KNOWN, "")
+        edits = tuple(_differ(fit, json_text.parse(held), files, UNKNOWN)) if held else ()
         told = {each.field for each in edits}
         # What this kubelet would have in force with the same flags and files without a field; ``{}`` if it would not start.
-        bare = {file.path: _BARE for file in files_of(found.sources)}
+        bare = {file.path: _BARE for file in files_of(fit.sources)}
         usual: tuple[Value, ...] = (
-            dict(sources.outcome_of(found.version, with_files(found.sources, bare)).effective),
+            dict(sources.outcome_of(fit.version, with_files(fit.sources, bare)).effective),
             dict(_OF_KUBEADM),
         )
         ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
         others = (
-            _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
+            _unloaded(path, fit.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
             for path, value in ranked
-            if path not in told and found.outcome.origins[path[0]].where in files
+            if path not in told and fit.outcome.origins[path[0]].where in files
         )
         return (*edits, *others)
-    return tuple(_differ(found, json_text.parse(found.snapshot.running), files))
+    return tuple(_differ(fit, json_text.parse(fit.snapshot.running), files))
 
 
-def compared_with(found: Found) -> str:
+def compared_with(fit: FitNode) -> str:
     """What the values of ``of_kubelet`` are compared with, as a sentence."""
-    known = found.snapshot.facts.get(COMPARED_WITH, "")
-    if found.snapshot.running:
+    known = fit.snapshot.facts.get(COMPARED_WITH, "")
+    if fit.snapshot.running:
         return f"Compared with {known or 'the running kubelet'}"
     first = f"the last known bytes ({known})" if known else "the defaults of the kubelet and of kubeadm"
     return f"What the running kubelet has loaded is unknown; what differs from {first} comes first"
 
 
-def _differ(found: Found, before: Value, files: list[str], hedge: str = "") -> Iterator[Unloaded]:
+def _differ(fit: FitNode, before: Value, files: list[str], hedge: str = "") -> Iterator[Unloaded]:
     """The values that differ from an outcome ``before``."""
-    effective: Value = dict(found.outcome.effective)
+    effective: Value = dict(fit.outcome.effective)
     running = dict(_leaves(before))
-    every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(found, path)}
+    every = {path: None for path in (*running, *dict(_leaves(effective))) if not _by_flag(fit, path)}
     for path in sorted(every):
         old, new = running.get(path), _at(effective, path)
         if not _same(path, old, new):
             shown = f"{hedge}, last known {values.shown(old)}" if hedge else values.shown(old)
-            yield _unloaded(path, _origin(found, path, files), shown, values.shown(new))
+            yield _unloaded(path, _origin(fit, path, files), shown, values.shown(new))
 
 
 def of_runtime(snapshot: Snapshot, units: Collection[str]) -> tuple[Unloaded, ...]:
@@ -172,13 +172,13 @@ def with_files(given: Sources, held: Mapping[str, bytes]) -> Sources:
 
 def says(wanted: Mapping[str, Value], path: Path) -> bool:
     """Whether ``wanted`` sets the value at ``path``, or everything around it."""
-    found: Value = dict(wanted)
+    value: Value = dict(wanted)
     for key in path:
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return True
-        if key not in found:
+        if key not in value:
             return False
-        found = found[key]
+        value = value[key]
     return True
 
 
@@ -191,19 +191,19 @@ def _unloaded(path: Path, file: str, old: str, new: str) -> Unloaded:
     return Unloaded(path, file, f"{'.'.join(path)}: {old} → {new}")
 
 
-def _origin(found: Found, path: Path, files: list[str]) -> str:
+def _origin(fit: FitNode, path: Path, files: list[str]) -> str:
     """The file that sets it. A removed value is no longer in the file that changed."""
-    origin = found.outcome.origins.get(path[0])
+    origin = fit.outcome.origins.get(path[0])
     return origin.where if origin and origin.where in files else files[0]
 
 
-def _by_file(found: Found, path: Path) -> bool:
-    origin = found.outcome.origins.get(path[0])
+def _by_file(fit: FitNode, path: Path) -> bool:
+    origin = fit.outcome.origins.get(path[0])
     return origin is not None and origin.layer in (Layer.FILE, Layer.DROP_IN)
 
 
-def _by_flag(found: Found, path: Path) -> bool:
-    origin = found.outcome.origins.get(path[0])
+def _by_flag(fit: FitNode, path: Path) -> bool:
+    origin = fit.outcome.origins.get(path[0])
     return origin is not None and origin.layer is Layer.FLAG
 
 

@@ -51,12 +51,12 @@ def pod_budget(pod: LeavingPod, minor: int | None, limit: float | None) -> PodBu
     return PodBudget(pod, ranges, limit)
 
 
-def pod_budget_lines(found: PodBudget) -> Iterator[str]:
-    yield printable(f"pod {found.pod.name}: terminationGracePeriodSeconds {found.pod.grace}")
-    own = next(each for each in found.ranges if each.own)
-    for each in found.ranges:
+def pod_budget_lines(budget: PodBudget) -> Iterator[str]:
+    yield printable(f"pod {budget.pod.name}: terminationGracePeriodSeconds {budget.pod.grace}")
+    own = next(each for each in budget.ranges if each.own)
+    for each in budget.ranges:
         change = "" if each.own else f"; {_change(own.end, each.end)}"
-        yield f"  kubelet {each.kubelets}: {_length(each.end)}{_against(each.end, found)}{change}"
+        yield f"  kubelet {each.kubelets}: {_length(each.end)}{_against(each.end, budget)}{change}"
         for seconds, rule in each.end.parts if each.own or each.end.parts != own.end.parts else ():
             yield f"    {seconds:4} s  {printable(rule)}"
     yield "  Not counted: unmounting and network teardown, until the pod leaves the API."
@@ -90,19 +90,19 @@ class PodBudgetDocument:
     budgets: tuple[RangePart, ...]
 
 
-def pod_budget_document(found: PodBudget) -> PodBudgetDocument:
+def pod_budget_document(budget: PodBudget) -> PodBudgetDocument:
     return PodBudgetDocument(
-        pod=found.pod.name,
-        termination_grace_period_seconds=found.pod.grace,
-        limit_seconds=found.limit,
+        pod=budget.pod.name,
+        termination_grace_period_seconds=budget.pod.grace,
+        limit_seconds=budget.limit,
         budgets=tuple(
             RangePart(
                 kubelets=each.kubelets,
                 seconds=each.end.seconds,
-                within_limit=None if found.limit is None else _within(each.end, found.limit),
+                within_limit=None if budget.limit is None else _within(each.end, budget.limit),
                 parts=tuple(BudgetPart(seconds, rule) for seconds, rule in each.end.parts),
             )
-            for each in found.ranges
+            for each in budget.ranges
         ),
     )
 
@@ -111,13 +111,13 @@ def _length(end: Termination) -> str:
     return "no limit" if end.seconds is None else f"at most {seconds_text(end.seconds)}"
 
 
-def _against(end: Termination, found: PodBudget) -> str:
-    over = (end.seconds or 0.0) - max(found.pod.grace, 0)
+def _against(end: Termination, budget: PodBudget) -> str:
+    over = (end.seconds or 0.0) - max(budget.pod.grace, 0)
     text = f", {seconds_text(over)} more than the grace period" if over > 0 else ""
-    if found.limit is None:
+    if budget.limit is None:
         return text
-    verdict = "within" if _within(end, found.limit) else "over"
-    return f"{text}, {verdict} the limit of {seconds_text(found.limit)}"
+    verdict = "within" if _within(end, budget.limit) else "over"
+    return f"{text}, {verdict} the limit of {seconds_text(budget.limit)}"
 
 
 def _within(end: Termination, limit: float) -> bool:

@@ -79,8 +79,8 @@ def taken(pod: PlacedPod, minor: int) -> Amounts:
 @lru_cache(maxsize=4096)
 def amounts(pairs: Pairs) -> Amounts:
     """The requests in a list that count here."""
-    said = dict(pairs)
-    cpu, memory, storage = (said.get(name, "0") for name in RESOURCES)
+    quantities_of = dict(pairs)
+    cpu, memory, storage = (quantities_of.get(name, "0") for name in RESOURCES)
     return milli(cpu), whole(memory), whole(storage)
 
 
@@ -101,8 +101,8 @@ def _larger(one: Amounts, other: Amounts) -> Amounts:
 
 
 def _said(added: Amounts, whole_pod: Pairs) -> Amounts:
-    said, names = amounts(whole_pod), dict(whole_pod)
-    first, second, third = (said[at] if name in names else added[at] for at, name in enumerate(RESOURCES))
+    whole, names = amounts(whole_pod), dict(whole_pod)
+    first, second, third = (whole[at] if name in names else added[at] for at, name in enumerate(RESOURCES))
     return first, second, third
 
 
@@ -133,9 +133,11 @@ class NodeRoom:
 
 def room_now(node: LiveNode) -> NodeRoom | None:
     """As the Node reports; ``None``: it reports nothing, or no numbers."""
-    said = dict(node.allocatable)
+    allocatable = dict(node.allocatable)
     try:
-        return NodeRoom(whole(said["pods"]), amounts(tuple(said.items()))) if "pods" in said else None
+        return (
+            NodeRoom(whole(allocatable["pods"]), amounts(tuple(allocatable.items()))) if "pods" in allocatable else None
+        )
     except ValueError:
         return None
 
@@ -222,9 +224,9 @@ def tolerated(pod: PlacedPod, node: LiveNode) -> bool:
 
 def _holds(wanted: Requirement, node: LiveNode) -> bool:
     labels: Mapping[str, str] = {"metadata.name": node.name} if wanted.of_field else node.labels
-    found = labels.get(wanted.key)
+    label = labels.get(wanted.key)
     test = _OPERATORS.get(wanted.operator)
-    return test is not None and test(found, wanted.values)
+    return test is not None and test(label, wanted.values)
 
 
 def _compared(found: str | None, values: tuple[str, ...], test: Callable[[int, int], bool]) -> bool:
@@ -286,11 +288,11 @@ def rejected_with(node: LiveNode, pods: Iterable[PlacedPod], less: LessRoom) -> 
     there = sorted(pods, key=lambda pod: (not pod.static, pod.created, pod.name))
     then = room_after(now, less)
     try:
-        found = _refusals(node, there, less.minor, then)
-        anyway: Mapping[str, str] = found if then == now else _refusals(node, there, less.minor, now)
+        refusals = _refusals(node, there, less.minor, then)
+        anyway: Mapping[str, str] = refusals if then == now else _refusals(node, there, less.minor, now)
     except ValueError:
         return None
-    return tuple(Rejected(name, reason, name not in anyway) for name, reason in found.items())
+    return tuple(Rejected(name, reason, name not in anyway) for name, reason in refusals.items())
 
 
 @dataclass(slots=True)
@@ -304,19 +306,19 @@ class _Admitted:
 
 def _refusals(node: LiveNode, pods: Sequence[PlacedPod], minor: int, room: NodeRoom) -> dict[str, str]:
     admitted = _Admitted()
-    found: dict[str, str] = {}
+    refused: dict[str, str] = {}
     for pod in pods:
         asked = taken(pod, minor)
         lacking = _lacking(asked, admitted, room)
         misplaced = _misplaced(pod, node, minor, admitted)
         reason = misplaced if pod.critical and misplaced else lacking or misplaced
         if reason and not pod.deleting:
-            found[pod.name] = PREEMPTING if pod.critical and not misplaced else reason
-        if not reason or found.get(pod.name) == PREEMPTING:
+            refused[pod.name] = PREEMPTING if pod.critical and not misplaced else reason
+        if not reason or refused.get(pod.name) == PREEMPTING:
             admitted.pods += 1
             admitted.amounts = plus(admitted.amounts, asked)
             admitted.ports.update(ports(pod.asks))
-    return found
+    return refused
 
 
 def _lacking(asked: Amounts, admitted: _Admitted, room: NodeRoom) -> str:

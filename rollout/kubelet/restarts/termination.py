@@ -123,10 +123,10 @@ def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
     parts = ((hook, f"the preStop hook of {container.name} {kind}"), (given, rest))[0 if hook else 1 :]
     if hook:
         return Termination(hook + given, _with_hook(container, minor, grace, hook, given), parts)
-    said = (
+    message = (
         f"its grace period of {given} s" if given == grace else f"a kubelet 1.{minor} gives every container {given} s"
     )
-    return Termination(given, said, parts)
+    return Termination(given, message, parts)
 
 
 def _with_hook(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> str:
@@ -145,7 +145,7 @@ def _last(pod: LeavingPod) -> Termination:
     grace = _effective(_granted(pod), pod)
     sidecars = [each for each in pod.containers if each.sidecar]
     twice = 1 if any(each.hook and not each.hook_sleeps for each in sidecars) else 0
-    said = (
+    message = (
         f"sidecar {sidecars[0].name} waits for the others through the grace period of {grace} s and then has {FLOOR} s"
     )
     parts = (
@@ -153,7 +153,7 @@ def _last(pod: LeavingPod) -> Termination:
         (twice, "a sidecar's hook and its wait are each rounded down to a second"),
         (FLOOR, f"every container gets at least {FLOOR} s, the sidecars after the others"),
     )
-    return Termination(grace + twice + FLOOR, said, tuple(part for part in parts if part[0]))
+    return Termination(grace + twice + FLOOR, message, tuple(part for part in parts if part[0]))
 
 
 def _granted(pod: LeavingPod) -> int:
@@ -175,5 +175,5 @@ def _hook(container: ContainerEnd, grace: int) -> int:
     return min(container.hook_sleeps or grace, grace)
 
 
-def _length(found: Termination) -> float:
-    return float("inf") if found.seconds is None else found.seconds
+def _length(termination: Termination) -> float:
+    return float("inf") if termination.seconds is None else termination.seconds

@@ -8,7 +8,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.intents import INTENTS
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.node.sources import Found
+from rollout.kubelet.node.sources import FitNode
 from rollout.kubelet.node.unloaded import edited, how
 from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd
 from rollout.kubelet.runtimes.description import (
@@ -92,7 +92,7 @@ def dotted(number: Number) -> str:
     return ".".join(map(str, number))
 
 
-def runtime_of(here: Found) -> Runtime:
+def runtime_of(here: FitNode) -> Runtime:
     """The node's runtime: the one built into the kubelet unless a flag names another, else by the endpoint's socket."""
     minor, flags = here.version.minor, here.layout
     built_in = next((known.runtime for known in KNOWN if known.contained_in(minor)), Runtime.UNKNOWN)
@@ -103,7 +103,7 @@ def runtime_of(here: Found) -> Runtime:
     return next((known.runtime for known in KNOWN if any(part in endpoint for part in known.sockets)), Runtime.UNKNOWN)
 
 
-def endpoint_of(here: Found) -> str:
+def endpoint_of(here: FitNode) -> str:
     """The endpoint that the kubelet is told, or its default: ``unix:///run/containerd/containerd.sock``."""
     given = here.layout.flag("--container-runtime-endpoint") or here.outcome.effective.get("containerRuntimeEndpoint")
     return str(given or _default_endpoint(here.version.minor))

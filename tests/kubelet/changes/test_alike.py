@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token
-from rollout.kubelet.changes.changes import Alike, Proposal, change_for
+from rollout.kubelet.changes.changes import ProposalCache, Proposal, change_for
 from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
@@ -60,7 +60,7 @@ DIFFERENT: tuple[Snapshot, ...] = (
 @pytest.mark.parametrize("templates", [POLICY.templates, replace(POLICY.templates, flags_env="{{ variable }}={{ arguments | join(' ') }}{# node #} --v={{ node.name | length }}\n")])  # fmt: skip
 def test_each_node_gets_the_same_change_as_alone(templates: object) -> None:
     policy = replace(POLICY, templates=templates)  # type: ignore[arg-type]
-    alike = Alike(policy)
+    alike = ProposalCache(policy)
     for wanted in (IMAGE_PULLS, settings(serializeImagePulls=False), settings(maxPods=40)):
         for found in (*DIFFERENT, *DIFFERENT):
             for name in ("a", "longer"):
@@ -69,7 +69,7 @@ def test_each_node_gets_the_same_change_as_alone(templates: object) -> None:
 
 
 def test_identities_of_nodes_make_no_difference() -> None:
-    alike = Alike(POLICY)
+    alike = ProposalCache(POLICY)
     found = kubeadm()
     process = found.measurement.process
     assert process is not None
@@ -92,7 +92,7 @@ def test_identities_of_nodes_make_no_difference() -> None:
 
 
 def test_an_excluded_node_has_its_own_name() -> None:
-    alike = Alike(POLICY)
+    alike = ProposalCache(POLICY)
     broken = with_file(kubeadm(), regular(CONFIG, "kind: Other\n"))
     for name in ("a", "b"):
         got = alike.change_for(broken, IMAGE_PULLS, nodes.node(name))

@@ -239,14 +239,14 @@ def _span(span: StorySpan, axis: Axis, top: float) -> Html:
 
 def _steps(samples: tuple[WaveSample, ...], axis: Axis, index: int) -> list[tuple[float, Mapping[S, int]]]:
     """At most one sample per column, the last one, and only where something changed."""
-    found: list[tuple[float, Mapping[S, int]]] = []
+    steps: list[tuple[float, Mapping[S, int]]] = []
     for sample in samples:
         x, counts = round(axis.x(sample.at), 1), sample.waves[index]
-        if found and found[-1][0] == x:
-            found[-1] = (x, counts)
-        elif not found or found[-1][1] != counts:
-            found.append((x, counts))
-    return [*found, (axis.x(axis.ended), samples[-1].waves[index])]
+        if steps and steps[-1][0] == x:
+            steps[-1] = (x, counts)
+        elif not steps or steps[-1][1] != counts:
+            steps.append((x, counts))
+    return [*steps, (axis.x(axis.ended), samples[-1].waves[index])]
 
 
 def _areas(steps: list[tuple[float, Mapping[S, int]]], top: float, total: int) -> Iterator[tuple[str, Html]]:
@@ -318,8 +318,8 @@ def _marks(story: Story, axis: Axis) -> Iterator[_Mark]:
     if story.halted_in is not None and story.state.halt is not None:
         at = max(story.halted_in.now, story.began)
         yield _Mark(axis.x(at), "halt", f"halted at {clock(at - story.began)}", story.state.halt.message)
-    for said in story.said:
-        yield _Mark(axis.x(said.at), "said", said.kind, said.text)
+    for word in story.said:
+        yield _Mark(axis.x(word.at), "said", word.kind, word.text)
 
 
 def _mark(mark: _Mark, first: float, bottom: float) -> Html:

@@ -159,8 +159,8 @@ def _nodes(story: Story, axis: Axis, top: float) -> Html:
         first.setdefault(number, measured.at - axis.began)
     most = max(bins.values())
     bars = [
-        _bar(clock(first[number]), number, said, count, most, width, top)
-        for (number, said), count in sorted(bins.items())
+        _bar(clock(first[number]), number, verdict, count, most, width, top)
+        for (number, verdict), count in sorted(bins.items())
     ]
     return tag("g", _frame(NODES_ROW, top), bars)
 
@@ -168,13 +168,13 @@ def _nodes(story: Story, axis: Axis, top: float) -> Html:
 _TOLD = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.UNKNOWN: "still unknown"}
 
 
-def _bar(when: str, number: int, said: Verdict, count: int, most: int, width: float, top: float) -> Html:
+def _bar(when: str, number: int, verdict: Verdict, count: int, most: int, width: float, top: float) -> Html:
     height = max(2.0, count / most * (ROW / 2 - 4))
     middle = top + ROW / 2
-    title = tag("title", f"{when}: {counted(count, 'measurement')} {_TOLD[said]}")
+    title = tag("title", f"{when}: {counted(count, 'measurement')} {_TOLD[verdict]}")
     return tag(
-        "rect", title, x=LEFT + number * width, y=middle - height if said is Verdict.PASS else middle, width=max(1.0, width - 0.5),
-        height=height, class_=f"v-{said}",
+        "rect", title, x=LEFT + number * width, y=middle - height if verdict is Verdict.PASS else middle, width=max(1.0, width - 0.5),
+        height=height, class_=f"v-{verdict}",
     )  # fmt: skip
 
 

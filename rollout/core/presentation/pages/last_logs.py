@@ -15,9 +15,9 @@ from rollout.core.text.terminal import wall
 MOST_LOGS = 3
 
 
-def logs(story: Story, found: Sequence[Fallen]) -> Html:
+def logs(story: Story, groups: Sequence[Fallen]) -> Html:
     """Of each kind that failed itself: the log of a node, or the command that reads it."""
-    kinds_ = [kind for kind in found if kind.reference != WITH_OTHERS and kind.state is not NodeState.UNREACHABLE]
+    kinds_ = [kind for kind in groups if kind.reference != WITH_OTHERS and kind.state is not NodeState.UNREACHABLE]
     return raw(*(_log(story, kind) for kind in kinds_[:MOST_LOGS]))
 
 

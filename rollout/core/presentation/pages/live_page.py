@@ -39,10 +39,10 @@ def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> 
 
 def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
-    said = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
+    waits = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
     before = "Waits for: " if state.paused is None else ""
-    waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in said[:1]]
-    quiet = [tag("p", _with_commands(each), class_="waiting") for each in said[1:]]
+    waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in waits[:1]]
+    quiet = [tag("p", _with_commands(each), class_="waiting") for each in waits[1:]]
     whole = tag("p", tag("a", "The whole plan", href=f"../runs/{state.order.run}/plan")) if story.past.plan else ""
     frozen = frozen_banner(state.order.cluster, after.frozen)
     banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
@@ -54,8 +54,8 @@ def frozen_banner(cluster: str, freeze: FreezeNoted | None) -> Html:
     if freeze is None:
         return Html("")
     command = tag("code", f"rollout unfreeze {cluster} --reason …", class_="command")
-    said = without_secrets(f"{cluster} is {noted_line(freeze)}; ")
-    return tag("p", said, command, " lifts it", class_="banner warn")
+    banner = without_secrets(f"{cluster} is {noted_line(freeze)}; ")
+    return tag("p", banner, command, " lifts it", class_="banner warn")
 
 
 def _regions(regions: Sequence[RegionStanding]) -> Html:
@@ -90,8 +90,8 @@ def _with_commands(text: str) -> Html:
 
 
 def _waits(state: RunState, after: Afterwards, now: float) -> Html:
-    found = (*waiting(state, after), *late_waits(after, state.order.run, now))
-    rows = [tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in found]
+    waits = (*waiting(state, after), *late_waits(after, state.order.run, now))
+    rows = [tag("li", tag("p", why), tag("p", tag("code", command, class_="command"))) for why, command in waits]
     return tag("ul", rows, class_="waits") if rows else tag("p", "Nothing waits for you.")
 
 

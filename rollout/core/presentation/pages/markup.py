@@ -132,10 +132,10 @@ _TEXT = re.compile(r"(?<=>)[^<>]+(?=<|$)")
 def with_texts(markup: str, change: Callable[[str], str]) -> Html:
     """``markup`` with each text between two tags as ``change`` returns it: unescaped before, escaped afterwards."""
 
-    def changed(found: re.Match[str]) -> str:
-        text = unescape(found[0])
-        made = change(text)
-        return found[0] if made == text else escape(made)
+    def changed(match: re.Match[str]) -> str:
+        text = unescape(match[0])
+        changed = change(text)
+        return match[0] if changed == text else escape(changed)
 
     return Html(_TEXT.sub(changed, markup))
 

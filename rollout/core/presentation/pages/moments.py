@@ -64,8 +64,8 @@ def fallen(story: Story) -> tuple[Fallen, ...]:
 
 def moments(story: Story) -> tuple[StoryMoment, ...]:
     """Everything worth a sentence, in order."""
-    found = [*_falls(story), *_words(story), *_waves(story), *_phases(story)]
-    ranked = sorted(enumerate(found), key=lambda pair: (pair[1].at, pair[1].kind == MomentKind.HALT, pair[0]))
+    all_moments = [*_falls(story), *_words(story), *_waves(story), *_phases(story)]
+    ranked = sorted(enumerate(all_moments), key=lambda pair: (pair[1].at, pair[1].kind == MomentKind.HALT, pair[0]))
     return tuple(moment for _, moment in ranked)
 
 
@@ -113,8 +113,8 @@ def _falls(story: Story) -> Iterator[StoryMoment]:
 
 
 def _words(story: Story) -> Iterator[StoryMoment]:
-    for said in story.said:
-        yield StoryMoment(said.at - story.began, MomentKind.PLAIN, said.text)
+    for word in story.said:
+        yield StoryMoment(word.at - story.began, MomentKind.PLAIN, word.text)
 
 
 def _waves(story: Story) -> Iterator[StoryMoment]:

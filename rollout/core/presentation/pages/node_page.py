@@ -51,8 +51,8 @@ def node_body(story: Story, name: str, answers: Sequence[Answered]) -> str:
 
 
 def _evidence(message: str, reference: str) -> str:
-    said = f"{message} [{reference}]" if reference else message
-    return printable(without_secrets(said), 2_000)
+    text = f"{message} [{reference}]" if reference else message
+    return printable(without_secrets(text), 2_000)
 
 
 def _section(title: str, inside: Html) -> Html:

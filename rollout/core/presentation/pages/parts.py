@@ -52,7 +52,7 @@ _SHARE = 0.06
 
 def idle(story: Story, besides: Iterable[float] = ()) -> tuple[Idle, ...]:
     """The stretches of soaks, holds and absent controllers that the time axis folds. ``besides``: other times of interest."""
-    moved = {sample.at for sample in story.samples} | {said.at for said in story.said}
+    moved = {sample.at for sample in story.samples} | {word.at for word in story.said}
     times = sorted({story.began, story.ended, *moved, *besides, *(at for at, _ in story.halts)})
     long = [(began, ended) for began, ended in pairwise(times) if ended - began > FOLDED_FROM]
     busy = story.ended - story.began - sum(ended - began for began, ended in long)

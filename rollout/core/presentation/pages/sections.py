@@ -100,18 +100,18 @@ def changes(plan: Plan, culprits: Collection[str] = ()) -> Html:
 
     The kinds with ``culprits`` (nodes that failed) come first. The first kind is open.
     """
-    found = sorted(kinds(plan), key=lambda kind: set(culprits).isdisjoint(kind.nodes))
-    glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(found)[:MOST_KINDS]])
-    shown = [_kind(plan, kind, opened=at == 0) for at, kind in enumerate(found[:MOST_KINDS])]
-    more = len(found) - MOST_KINDS
+    groups = sorted(kinds(plan), key=lambda kind: set(culprits).isdisjoint(kind.nodes))
+    glance = tag("ul", [tag("li", f"{why}: {counted(count, 'node')}") for why, count in _reasons(groups)[:MOST_KINDS]])
+    shown = [_kind(plan, kind, opened=at == 0) for at, kind in enumerate(groups[:MOST_KINDS])]
+    more = len(groups) - MOST_KINDS
     rest = tag("p", f"and {counted(more, 'more kind')} of node, in the plan file", class_="dim") if more > 0 else ""
     return raw(glance, *shown, rest)
 
 
-def _reasons(found: Sequence[ShownGroup]) -> list[tuple[str, int]]:
+def _reasons(groups: Sequence[ShownGroup]) -> list[tuple[str, int]]:
     """Every reason with its number of nodes, the most first."""
     counts: Counter[str] = Counter()
-    for kind in found:
+    for kind in groups:
         for why in dict.fromkeys(why for file in kind.first.change.files for why in file.reasons):
             counts[why] += len(kind.nodes)
     return counts.most_common()
@@ -303,8 +303,8 @@ def narrative(story: Story) -> Html:
 
 def failures(story: Story) -> Html:
     """Failed nodes, folded by message, with the evidence; nodes that were only reverted with them come last."""
-    found = sorted(fallen(story), key=lambda kind: (kind.reference == WITH_OTHERS, -len(kind.nodes)))
-    if not found:
+    groups = sorted(fallen(story), key=lambda kind: (kind.reference == WITH_OTHERS, -len(kind.nodes)))
+    if not groups:
         return tag("p", "No node failed.")
     rows = [
         tag(
@@ -316,22 +316,22 @@ def failures(story: Story) -> Html:
             tag("td", clock(kind.first - story.began), class_="when"),
             class_=None if kind.reference == WITH_OTHERS else "bad",
         )
-        for kind in found[:MOST_ROWS]
+        for kind in groups[:MOST_ROWS]
     ]
-    more = len(found) - MOST_ROWS
+    more = len(groups) - MOST_ROWS
     rest = tag("p", f"and {counted(more, 'more kind')}", class_="dim") if more > 0 else ""
-    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest, logs(story, found))
+    return raw(table(("nodes", "became", "evidence", "which", "first at"), rows), rest, logs(story, groups))
 
 
 def used_budgets(story: Story) -> list[Distance]:
     """Every budget that was charged by the halt (or the end), and the nearest budget of each scope."""
     state = story.halted_in or story.state
-    found = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
+    budgets = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
     best: dict[Scope, Distance] = {}
-    for each in found:
+    for each in budgets:
         if each.scope not in best or each.left < best[each.scope].left:
             best[each.scope] = each
-    shown = (each for each in found if each.wrong or best[each.scope] is each)
+    shown = (each for each in budgets if each.wrong or best[each.scope] is each)
     return sorted(shown, key=lambda each: (each.left, -each.wrong))[:MOST_ROWS]
 
 
@@ -364,7 +364,7 @@ def _budget(each: Distance) -> Html:
 
 def evidence(story: Story) -> Html:
     """The wave gates' results, equal texts folded; those that did not pass come first."""
-    found = sorted(evidence_rows(story), key=lambda row: row[3] is Verdict.PASS)
+    evidence = sorted(evidence_rows(story), key=lambda row: row[3] is Verdict.PASS)
     rows = [
         tag(
             "tr",
@@ -372,9 +372,9 @@ def evidence(story: Story) -> Html:
             tag("td", printable(wave, 30), class_="name"),
             tag("td", when, class_="when"),
             tag("td", tag("span", verdict.value.upper(), class_=f"word {verdict.value}")),
-            tag("td", said or "–"),
+            tag("td", evidence_text or "–"),
         )
-        for gate, wave, when, verdict, said in found
+        for gate, wave, when, verdict, evidence_text in evidence
     ]
     return table(("gate", "wave", "when", "verdict", "evidence"), rows[:200]) if rows else Html("")
 

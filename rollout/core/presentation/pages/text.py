@@ -30,8 +30,8 @@ def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[st
     if gates:
         yield ""
         yield "What the gates measured"
-    for gate, wave, when, verdict, said in gates:
-        yield printable(f"{gate}, wave {wave}, {when}: {verdict.value.upper()} {said}", LONGEST).join(("  ", ""))
+    for gate, wave, when, verdict, evidence in gates:
+        yield printable(f"{gate}, wave {wave}, {when}: {verdict.value.upper()} {evidence}", LONGEST).join(("  ", ""))
     budgets = used_budgets(story)
     if budgets:
         yield ""

@@ -19,8 +19,8 @@ _MOST = 2**32 - 1
 def oom_kill(checked: Checked) -> Iterator[Complaint]:
     """``singleProcessOOMKill``, since 1.32: with cgroup v1 it cannot be false."""
     if checked.minor >= 32 and checked.cgroup_v1 and checked.values.get("singleProcessOOMKill") is False:
-        said = "singleProcessOOMKill must not be explicitly set to false when using cgroup v1"
-        yield wrong("singleProcessOOMKill", said)
+        message = "singleProcessOOMKill must not be explicitly set to false when using cgroup v1"
+        yield wrong("singleProcessOOMKill", message)
 
 
 def user_namespaces(checked: Checked) -> Iterator[Complaint]:
@@ -70,8 +70,8 @@ def throttling(checked: Checked) -> Iterator[Complaint]:
     """``memoryThrottlingFactor``, since 1.22."""
     factor = checked.values.get("memoryThrottlingFactor")
     if checked.minor >= 22 and isinstance(factor, int | float) and not 0 < factor <= 1:
-        said = f"memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0"
-        yield wrong("memoryThrottlingFactor", said)
+        message = f"memoryThrottlingFactor {factor:g} must be greater than 0 and less than or equal to 1.0"
+        yield wrong("memoryThrottlingFactor", message)
 
 
 def reservation_policy(checked: Checked) -> Iterator[Complaint]:
@@ -80,11 +80,11 @@ def reservation_policy(checked: Checked) -> Iterator[Complaint]:
         return
     policy = checked.text("memoryReservationPolicy")
     if policy == "TieredReservation" and checked.gate_off("MemoryQoS"):
-        said = f"memoryReservationPolicy {quoted(policy)} requires MemoryQoS feature gate to be enabled"
-        yield wrong("memoryReservationPolicy", said)
+        message = f"memoryReservationPolicy {quoted(policy)} requires MemoryQoS feature gate to be enabled"
+        yield wrong("memoryReservationPolicy", message)
     if policy not in {"None", "TieredReservation"}:
-        said = f'option {quoted(policy)} specified for memoryReservationPolicy. Valid options are "None" or "TieredReservation"'
-        yield wrong("memoryReservationPolicy", said)
+        message = f'option {quoted(policy)} specified for memoryReservationPolicy. Valid options are "None" or "TieredReservation"'
+        yield wrong("memoryReservationPolicy", message)
 
 
 def reserved(checked: Checked) -> Iterator[Complaint]:
@@ -99,14 +99,14 @@ def reserved(checked: Checked) -> Iterator[Complaint]:
 
 def _limit(node: int, name: str, amount: Any, *, repeated: bool) -> Iterator[Complaint]:
     if name != "memory" and not name.startswith(_HUGE):
-        said = f"the limit type {quoted(name)} for NUMA node {node} is not supported, only {_SUPPORTED} is accepted"
-        yield wrong("reservedMemory", said)
+        message = f"the limit type {quoted(name)} for NUMA node {node} is not supported, only {_SUPPORTED} is accepted"
+        yield wrong("reservedMemory", message)
     if quantities.parse(str(amount)).amount == 0:
-        said = f"reserved memory may not be zero for NUMA node {node} and resource {quoted(name)}"
-        yield wrong("reservedMemory", said)
+        message = f"reserved memory may not be zero for NUMA node {node} and resource {quoted(name)}"
+        yield wrong("reservedMemory", message)
     if repeated:
-        said = f"the reserved memory has a duplicate value for NUMA node {node} and resource {quoted(name)}"
-        yield wrong("reservedMemory", said)
+        message = f"the reserved memory has a duplicate value for NUMA node {node} and resource {quoted(name)}"
+        yield wrong("reservedMemory", message)
 
 
 _FIELD = "enforceNodeAllocatable"
@@ -121,11 +121,11 @@ _COMPRESSIBLE = "-compressible"
 def cgroups(checked: Checked) -> Iterator[Complaint]:
     """Until 1.30 any enforcement, ``none`` too, needs ``cgroupsPerQOS``; ``systemCgroups`` always needs a root."""
     if checked.minor < 31 and not checked.flag("cgroupsPerQOS") and checked.entries(_FIELD):
-        said = f"{_NAMED} is not supported unless cgroupsPerQOS (--cgroups-per-qos) is set to true"
-        yield wrong("cgroupsPerQOS", said)
+        message = f"{_NAMED} is not supported unless cgroupsPerQOS (--cgroups-per-qos) is set to true"
+        yield wrong("cgroupsPerQOS", message)
     if checked.text("systemCgroups") and not checked.text("cgroupRoot"):
-        said = "systemCgroups (--system-cgroups) was specified and cgroupRoot (--cgroup-root) was not specified"
-        yield wrong("systemCgroups", said)
+        message = "systemCgroups (--system-cgroups) was specified and cgroupRoot (--cgroup-root) was not specified"
+        yield wrong("systemCgroups", message)
 
 
 def enforcement(checked: Checked) -> Iterator[Complaint]:
@@ -134,8 +134,8 @@ def enforcement(checked: Checked) -> Iterator[Complaint]:
     if checked.minor >= 32:
         for word in _CGROUPS:
             if word in words and word + _COMPRESSIBLE in words:
-                said = f'both "{word}" and "{word}{_COMPRESSIBLE}" cannot be specified together in {_NAMED}'
-                yield wrong(_FIELD, said)
+                message = f'both "{word}" and "{word}{_COMPRESSIBLE}" cannot be specified together in {_NAMED}'
+                yield wrong(_FIELD, message)
     seen: set[str] = set()
     for word in words:
         if checked.minor >= 31 and word in seen:
@@ -158,8 +158,8 @@ def _word(checked: Checked, word: str, count: int) -> Iterator[Complaint]:
         yield wrong(_FIELD, f"option {quoted(word)} specified for {_NAMED}. Valid options are {_valid(checked.minor)}")
         return
     if checked.minor >= 31 and not checked.flag("cgroupsPerQOS"):
-        said = f"cgroupsPerQOS (--cgroups-per-qos) must be set to true when {quoted(word)} contained in {_NAMED}"
-        yield wrong("cgroupsPerQOS", said)
+        message = f"cgroupsPerQOS (--cgroups-per-qos) must be set to true when {quoted(word)} contained in {_NAMED}"
+        yield wrong("cgroupsPerQOS", message)
 
 
 def _cgroup(checked: Checked, word: str) -> Iterator[Complaint]:
@@ -186,13 +186,13 @@ def reserved_cpus(checked: Checked) -> Iterator[Complaint]:
         return
     prefix = "invalid configuration: " if checked.minor >= 24 else ""
     if checked.text("systemReservedCgroup") or checked.text("kubeReservedCgroup"):
-        said = (
+        message = (
             "can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup (--system-reserved-cgroup) "
             "or kubeReservedCgroup (--kube-reserved-cgroup)"
         )
-        yield Complaint("reservedSystemCPUs", prefix + said)
+        yield Complaint("reservedSystemCPUs", prefix + message)
     error = cpu_list_error(listed)
     if error:
         shown = f" {listed}" if checked.minor >= 24 else ""
-        said = f"unable to parse reservedSystemCPUs (--reserved-cpus){shown}, error: {error}"
-        yield Complaint("reservedSystemCPUs", prefix + said)
+        message = f"unable to parse reservedSystemCPUs (--reserved-cpus){shown}, error: {error}"
+        yield Complaint("reservedSystemCPUs", prefix + message)

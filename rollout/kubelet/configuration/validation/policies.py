@@ -22,13 +22,13 @@ _SCHEMES = frozenset({"dns", "unix", "unix-abstract"})
 
 def log_format(checked: Checked) -> Iterator[Complaint]:
     """Until 1.21 with a text of its own, then as a field error of component-base."""
-    found = str(checked.inner("logging").get("format") or "")
-    if found in _FORMATS:
+    format_ = str(checked.inner("logging").get("format") or "")
+    if format_ in _FORMATS:
         return
     if checked.minor < 22:
-        yield Complaint("logging", f"unsupported log format: {found}")
+        yield Complaint("logging", f"unsupported log format: {format_}")
     else:
-        yield Complaint("logging", f"logging.format: Invalid value: {quoted(found)}: Unsupported log format")
+        yield Complaint("logging", f"logging.format: Invalid value: {quoted(format_)}: Unsupported log format")
 
 
 def log_options(checked: Checked) -> Iterator[Complaint]:
@@ -37,34 +37,36 @@ def log_options(checked: Checked) -> Iterator[Complaint]:
     if not isinstance(options, dict) or not checked.gate_off(_ALPHA_OPTIONS):
         return
     for style in ("text", "json"):
-        said = options.get(style) or {}
-        for name in (name for name in ("splitStream", "infoBufferSize") if said.get(name) not in {None, False, "0"}):
+        style_options = options.get(style) or {}
+        for name in (
+            name for name in ("splitStream", "infoBufferSize") if style_options.get(name) not in {None, False, "0"}
+        ):
             text = f"logging.options.{style}.{name}: Forbidden: Feature {_ALPHA_OPTIONS} is disabled"
             yield Complaint("logging", text)
 
 
 def tracing(checked: Checked) -> Iterator[Complaint]:
     """``tracing``, since 1.25."""
-    found = checked.values.get("tracing")
-    if not isinstance(found, dict) or checked.minor < 25:
+    tracing_config = checked.values.get("tracing")
+    if not isinstance(tracing_config, dict) or checked.minor < 25:
         return
     if checked.gate_off("KubeletTracing"):
-        said = "tracing should not be configured if KubeletTracing feature flag is disabled."
-        yield wrong("tracing", said)
+        message = "tracing should not be configured if KubeletTracing feature flag is disabled."
+        yield wrong("tracing", message)
         return
-    rate = found.get("samplingRatePerMillion")
+    rate = tracing_config.get("samplingRatePerMillion")
     if isinstance(rate, int) and rate < 0:
-        said = "sampling rate must be positive"
-        yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {said}")
+        message = "sampling rate must be positive"
+        yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {message}")
     if isinstance(rate, int) and rate > 1_000_000:
-        said = "sampling rate per million must be less than or equal to one million"
-        yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {said}")
+        message = "sampling rate per million must be less than or equal to one million"
+        yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {message}")
     # Without ``//`` it is a name; a scheme consists of letters, digits and ``+-.``.
-    written = str(found.get("endpoint") or "")
+    written = str(tracing_config.get("endpoint") or "")
     scheme = written.partition("://")[0].lower() if "//" in written else "dns"
     if scheme not in _SCHEMES:
-        said = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
-        yield Complaint("tracing", f"tracing.endpoint: Invalid value: {quoted(written)}: {said}")
+        message = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
+        yield Complaint("tracing", f"tracing.endpoint: Invalid value: {quoted(written)}: {message}")
 
 
 def taints(checked: Checked) -> Iterator[Complaint]:
@@ -119,8 +121,8 @@ def gates_needed(checked: Checked) -> Iterator[Complaint]:
     for name, needed in _needs(checked.minor):
         missing = [gate for gate in needed if not checked.gate_on(gate)]
         if missing and checked.gate_on(name):
-            said = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
-            yield Complaint("featureGates", said)
+            message = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
+            yield Complaint("featureGates", message)
 
 
 @cache
@@ -134,15 +136,15 @@ def hairpin(checked: Checked) -> Iterator[Complaint]:
     """How a pod reaches itself through its Service."""
     mode = checked.text("hairpinMode")
     if mode not in _HAIRPINS:
-        said = f'option {quoted(mode)} specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"'
-        yield wrong("hairpinMode", said)
+        message = f'option {quoted(mode)} specified for hairpinMode (--hairpin-mode). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"'
+        yield wrong("hairpinMode", message)
 
 
 def certificates(checked: Checked) -> Iterator[Complaint]:
     """The gate is beta and on in 1.20 and later."""
     if checked.flag("serverTLSBootstrap") and checked.gate_off("RotateKubeletServerCertificate"):
-        said = "serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate"
-        yield wrong("serverTLSBootstrap", said)
+        message = "serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate"
+        yield wrong("serverTLSBootstrap", message)
 
 
 def hidden_metrics(checked: Checked) -> Iterator[Complaint]:
@@ -208,8 +210,8 @@ def cgroup_version(checked: Checked) -> Iterator[Complaint]:
             if checked.minor >= 35
             else "cgroup v1 support is in maintenance mode"
         )
-        said = f"kubelet is configured to not run on a host using cgroup v1. {end}"
-        yield Complaint("failCgroupV1", said)
+        message = f"kubelet is configured to not run on a host using cgroup v1. {end}"
+        yield Complaint("failCgroupV1", message)
 
 
 def restart_period(checked: Checked) -> Iterator[Complaint]:
@@ -218,13 +220,15 @@ def restart_period(checked: Checked) -> Iterator[Complaint]:
     if checked.minor < 32 or not isinstance(period, str):
         return
     if checked.gate_off("KubeletCrashLoopBackOffMax"):
-        said = "FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set"
-        yield wrong("crashLoopBackOff", said)
+        message = "FeatureGate KubeletCrashLoopBackOffMax not enabled, CrashLoopBackOff.MaxContainerRestartPeriod must not be set"
+        yield wrong("crashLoopBackOff", message)
         return
     seconds = Checked({"period": period}, checked.minor).duration("period") / 10**9
     if not 1 <= int(seconds * 1000) / 1000 <= 300:
-        said = f"CrashLoopBackOff.MaxContainerRestartPeriod (got: {seconds:g} seconds) must be set between 1s and 300s"
-        yield wrong("crashLoopBackOff", said)
+        message = (
+            f"CrashLoopBackOff.MaxContainerRestartPeriod (got: {seconds:g} seconds) must be set between 1s and 300s"
+        )
+        yield wrong("crashLoopBackOff", message)
 
 
 # How images are pulled, and for which pulled images credentials are verified.
@@ -266,12 +270,12 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
         valid = f"{', '.join(names[:-1])} or {names[-1]}"
         yield wrong(_POLICY, f"option {quoted(policy)} specified for {_POLICY}. Valid options are {valid}")
     if checked.entries(_ALLOWLIST) and policy != "NeverVerifyAllowlistedImages":
-        said = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
-        yield wrong(_ALLOWLIST, said)
+        message = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
+        yield wrong(_ALLOWLIST, message)
     # The first invalid pattern (``pullmanager/image_pull_policies.go``).
-    said = next((said for pattern in checked.entries(_ALLOWLIST) if (said := _no_pattern(str(pattern)))), "")
-    if said:
-        yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {said}")
+    message = next((message for pattern in checked.entries(_ALLOWLIST) if (message := _no_pattern(str(pattern)))), "")
+    if message:
+        yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {message}")
 
 
 def _no_pattern(pattern: str) -> str:

@@ -19,31 +19,31 @@ def grace_periods(checked: Checked) -> Iterator[Complaint]:
     if checked.gate_on("GracefulNodeShutdown"):
         yield from (_newer if checked.minor >= 24 else _older)(checked, total, critical)
     if checked.gate_off("GracefulNodeShutdown") and (total > 0 or critical > 0):
-        said = (
+        message = (
             f"specifying {_TOTAL} or {_CRITICAL}"
             if checked.minor >= 24
             else "Specifying ShutdownGracePeriod or ShutdownGracePeriodCriticalPods"
         )
-        yield wrong(_TOTAL, f"{said} requires feature gate GracefulNodeShutdown")
+        yield wrong(_TOTAL, f"{message} requires feature gate GracefulNodeShutdown")
 
 
 def _newer(checked: Checked, total: int, critical: int) -> Iterator[Complaint]:
     shown, shown_critical = checked.shown_duration(_TOTAL), checked.shown_duration(_CRITICAL)
     if critical > total:
         yield wrong(_CRITICAL, f"{_CRITICAL} {shown_critical} must be <= {_TOTAL} {shown}")
-    for name, value, said in ((_TOTAL, total, shown), (_CRITICAL, critical, shown_critical)):
+    for name, value, text in ((_TOTAL, total, shown), (_CRITICAL, critical, shown_critical)):
         if value < 0 or 0 < value < SECOND:
-            yield wrong(name, f"{name} {said} must be either zero or otherwise >= 1 sec")
+            yield wrong(name, f"{name} {text} must be either zero or otherwise >= 1 sec")
 
 
 def _older(checked: Checked, total: int, critical: int) -> Iterator[Complaint]:
     shown, shown_critical = checked.shown_duration(_TOTAL), checked.shown_duration(_CRITICAL)
     if total < 0 or critical < 0 or critical > total:
-        said = (
+        message = (
             f"ShutdownGracePeriod {shown} must be >= 0, ShutdownGracePeriodCriticalPods {shown_critical} must be >= 0, "
             f"and ShutdownGracePeriodCriticalPods {shown_critical} must be <= ShutdownGracePeriod {shown}"
         )
-        yield wrong(_TOTAL, said)
+        yield wrong(_TOTAL, message)
     for name, value, text in ((_TOTAL, total, shown), (_CRITICAL, critical, shown_critical)):
         if 0 < value < SECOND:
             yield wrong(name, f"{name[0].upper()}{name[1:]} {text} must be either zero or otherwise >= 1 sec")
@@ -146,8 +146,8 @@ def container_logs(checked: Checked) -> Iterator[Complaint]:
     if checked.minor >= 30 and checked.number("containerLogMaxWorkers") < 1:
         yield wrong("containerLogMaxWorkers", "containerLogMaxWorkers must be greater than or equal to 1")
     if checked.minor >= 30 and checked.duration("containerLogMonitorInterval") < 3 * SECOND:
-        said = "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s"
-        yield wrong("containerLogMonitorInterval", said)
+        message = "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s"
+        yield wrong("containerLogMonitorInterval", message)
     if checked.minor >= 33 and checked.number("containerLogMaxFiles") <= 1:
         yield wrong("containerLogMaxFiles", "containerLogMaxFiles must be greater than 1")
 
@@ -158,12 +158,14 @@ def image_ages(checked: Checked) -> Iterator[Complaint]:
     shown = checked.text("imageMaximumGCAge")
     if most and checked.gate_off("ImageMaximumGCAge"):
         option = "imageMaximumGCAge" if checked.minor >= 30 else "ImageMaximumGCAge"
-        said = f"ImageMaximumGCAge feature gate is required for Kubelet configuration option {option}"
-        yield wrong("imageMaximumGCAge", said)
+        message = f"ImageMaximumGCAge feature gate is required for Kubelet configuration option {option}"
+        yield wrong("imageMaximumGCAge", message)
     if checked.minor >= 36 and least < 0:
         yield wrong("imageMinimumGCAge", f"imageMinimumGCAge {checked.text('imageMinimumGCAge')} must not be negative")
     if most < 0:
         yield wrong("imageMaximumGCAge", f"imageMaximumGCAge {shown} must not be negative")
     if 0 < most <= least:
-        said = f"imageMaximumGCAge {shown} must be greater than imageMinimumGCAge {checked.text('imageMinimumGCAge')}"
-        yield wrong("imageMaximumGCAge", said)
+        message = (
+            f"imageMaximumGCAge {shown} must be greater than imageMinimumGCAge {checked.text('imageMinimumGCAge')}"
+        )
+        yield wrong("imageMaximumGCAge", message)
