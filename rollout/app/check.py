@@ -30,7 +30,7 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Place, Problem, RemoteError, RolloutError
 from rollout.kubelet import homes
-from rollout.kubelet.changes.changes import ProposalCache, LeftAlone
+from rollout.kubelet.changes.changes import LeftAlone, ProposalCache
 from rollout.kubelet.changes.templated_config import uses_node
 from rollout.kubelet.kinds import NodeKind, kinds, kinds_told, model_node
 from rollout.kubelet.node.layout import UNIT, VARIABLE

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.plan import ExcludedNode, Standing
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Token
-from rollout.kubelet.changes.changes import ProposalCache, Proposal, change_for
+from rollout.kubelet.changes.changes import Proposal, ProposalCache, change_for
 from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet import nodes
 from tests.kubelet.nodes import (
