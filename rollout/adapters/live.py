@@ -172,9 +172,6 @@ def _trouble(trouble: Trouble) -> Text:
     return text.append(f" [{printable(trouble.reference, 60)}]" if trouble.reference else "", "dim")
 
 
-# The log of events above the region.
-
-
 _TONES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.BAD: "red"}
 _STAMP = 10
 """Columns of a time."""

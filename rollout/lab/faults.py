@@ -137,9 +137,6 @@ class Faults:
         return fault
 
 
-# ----------------------------------------------------------------------------------------------------------- the kinds
-
-
 def _open(ward: Ward) -> None:
     ward.node.cut_after = None
     ward.door.speak()

@@ -66,8 +66,6 @@ class LabNode:
             "ROLLOUT_LAB": self._mark,
         }
 
-    # ---------------------------------------------------------------------------------------------- the machine's host
-
     def pid(self) -> int:
         return next(_PIDS)
 
@@ -143,8 +141,6 @@ class LabNode:
             self._booted()
         self.settle()
 
-    # ------------------------------------------------------------------------------------------------------------ time
-
     def settle(self) -> None:
         """Run all due changes, and schedule the next call."""
         now = self.loop.now()
@@ -190,8 +186,6 @@ class LabNode:
         for again in parked:
             again()
 
-    # --------------------------------------------------------------------------------------------------------- moments
-
     def await_moment(self, moment: str, act: Callable[[], None]) -> None:
         """Call once, when a transaction on this node reaches a moment (``faults.MOMENTS``)."""
         if moment in disk.MOMENTS:
@@ -213,8 +207,6 @@ class LabNode:
 
     def _watched(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         return syscalls.command(arguments) if self.disk.is_watched else arguments
-
-    # ----------------------------------------------------------------------------------------------------- connections
 
     def welcome(self, client: socket.socket, authorized: bytes, host_key: Key) -> None:
         """A client has connected."""

@@ -99,8 +99,6 @@ class LabFleet:
 
         return welcome
 
-    # ------------------------------------------------------------------------------------------------------ questions
-
     def status(self) -> dict[str, object]:
         """Which nodes are in which state, and which have a fault."""
         states: dict[str, list[str]] = {}

@@ -162,9 +162,6 @@ def _group(dice: Random, name: str) -> ChangeGroup:
     return ChangeGroup(name, name, change)
 
 
-# ------------------------------------------------------------------------------------------------------------- faults
-
-
 def drawn_faults(dice: Random, names: tuple[str, ...]) -> list[Fault]:
     """One in eight has none; most have a few; some have many."""
     count = dice.choice((0, 1, 1, 2, 2, 3, 4, 7))

@@ -274,9 +274,6 @@ def _is_open(event: Answered, state: RunState) -> bool:
     return record.asked is not None and record.serial == event.serial and event.verb is not Verb.CLEAN
 
 
-# ------------------------------------------------------------------------------------------------------------ at the end
-
-
 def untruths(state: RunState, nodes: Mapping[str, ModelNode]) -> list[str]:
     """Laws 1 and 8 at the end of a run: differences between journal and node, and unreported leftovers."""
     problems = []

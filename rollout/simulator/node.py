@@ -105,8 +105,6 @@ class ModelNode(ModelMachine):
         self.kubelet.up_at = self.timeline.now + self.kubelet.start
         self.told(f"is back, its files are {self.files}")
 
-    # ----------------------------------------------------------------------------------------------------------- verbs
-
     def status(self, tx: str, claim: Token | None, *, force: bool, void: bool = False) -> Work:
         """``status``, with a claim if one is given."""
         try:
@@ -248,8 +246,6 @@ class ModelNode(ModelMachine):
         """The answer to a plain ``status``, without a claim."""
         return self._report("status", "")
 
-    # ------------------------------------------------------------------------------------------------- what verbs are made of
-
     def _fence(self, by: Token, *, force: bool = False) -> None:
         known = self.token
         if by.counter < known.counter or (by.counter == known.counter and by.run != known.run):
@@ -335,8 +331,6 @@ class ModelNode(ModelMachine):
         self.pulls_until = 0.0
         self.told(f"the kubelet restarts ({why})")
         self.restarted(self, restart)
-
-    # ---------------------------------------------------------------------------------------------------------- answers
 
     def receipt(self, tx: str) -> Receipt | None:
         transaction = self.transactions.get(tx)

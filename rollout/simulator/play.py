@@ -115,8 +115,6 @@ class Play:
     def _restarted(self, node: ModelNode, restart: Restart) -> None:
         self.watch.restarted(node, restart)
 
-    # ---------------------------------------------------------------------------------------------------------- the play
-
     def run(self) -> PlayOutcome:
         law = ""
         try:
@@ -262,8 +260,6 @@ class Play:
             self.tell("operator", word)
             self.current.desk.ask(self.current.order.run, word, "ann@desk", "", revert)
 
-    # ------------------------------------------------------------------------------------------------------ reverting
-
     def _roll_back(self, state: RunState) -> RunState | None:
         inventory = self.inventory()
         order = rollback_order(state, "r2", frozenset(inventory.nodes), inventory, EMERGENCY_LIMITS, force=False)
@@ -306,8 +302,6 @@ class Play:
     def inventory(self) -> Inventory:
         nodes = {n.name: Node(n.name, n.name, n.rack, n.zone) for n in self.scenario.order.nodes.values()}
         return Inventory("model", "", nodes, {}, (), "")
-
-    # -------------------------------------------------------------------------------------------------------- at the end
 
     def _settle(self, state: RunState | None) -> None:
         """Faults end, guards fire, pending recoveries are done; then nodes and journal are compared."""

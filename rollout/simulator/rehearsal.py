@@ -85,8 +85,6 @@ class PlanRehearsal:
     def tell(self, who: str, words: str) -> None:
         self.moments.append(ForecastMoment(self.timeline.now, f"{who}: {words}"))
 
-    # ------------------------------------------------------------------------------------- which nodes are unavailable
-
     def _restarted(self, node: ModelNode, _restart: Restart) -> None:
         """Away at least until it has settled."""
         settled = node.away_until + self.order.nodes[node.name].settle
@@ -100,8 +98,6 @@ class PlanRehearsal:
             self.away.setdefault(node.name, [])
         elif node.under_way is None and node.name in self._since:
             self.away[node.name].append((self._since.pop(node.name), self.timeline.now))
-
-    # -------------------------------------------------------------------------------------------------------- the run
 
     def run(self) -> Forecast:
         """To its end, or until no controller would resume it."""

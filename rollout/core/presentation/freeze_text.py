@@ -62,9 +62,6 @@ def noted(notes: Iterable[tuple[float, str, str]]) -> FreezeNoted | None:
     return now
 
 
-# What operators read.
-
-
 def noted_line(freeze: FreezeNoted) -> str:
     """Who, why, since when, and where it is missing."""
     reason = freeze.reason or "no reason given"

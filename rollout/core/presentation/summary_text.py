@@ -276,9 +276,6 @@ def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
         yield f"  late gates: {printable(late.gaps[-1], 300)}{more}"
 
 
-# For programs.
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryDocument:
     """A run in a few lines: the last line that ``apply``, ``resume``, ``recover``, ``rollback`` and ``watch`` print."""

@@ -84,9 +84,6 @@ def key_list(state: RunState) -> str:
     return " · ".join((*requests, "n nodes", "g gates", "q leave"))
 
 
-# The lists.
-
-
 def node_lines(state: RunState) -> Iterator[str]:
     """The failed nodes, then those in flight, then the others of the current wave."""
     wave = set(state.order.waves[min(state.wave, len(state.order.waves) - 1)].nodes if state.order.waves else ())

@@ -131,9 +131,6 @@ def nowhere(where: str, kind: AreaKind, text: str, nodes: Sequence[FoundNode]) -
     return (Problem(f"no-{kind}", message),)
 
 
-# Node objects as an inventory's nodes.
-
-
 WHERE = "nodes from the Kubernetes API"
 
 

@@ -139,9 +139,6 @@ def _at(root: Item, *path: int | str) -> Item:
     return locate(root, path)[0]
 
 
-# Templates.
-
-
 def _names(written: WrittenTemplates) -> dict[str, str]:
     """Template names by the key that chooses them."""
     return dict(written.model_dump(by_alias=True))
@@ -172,9 +169,6 @@ def _template_problems(written: WrittenTemplates, texts: Mapping[str, str]) -> I
 def _digest(text: str, used: Templates) -> str:
     texts = [text, used.kubelet_config, used.flags_env, used.drop_in]
     return sha256(json.dumps(texts).encode()).hexdigest()
-
-
-# Waves, limits, budgets.
 
 
 def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
@@ -230,9 +224,6 @@ def _caps(written: Sequence[WrittenCap], root: Item, mistakes: Mistakes) -> Iter
             mistakes.add(_at(root, "registryCaps", at), "duplicate-cap", message, "put both caps into one entry")
         taken.add(scope)
         yield cap
-
-
-# Gates.
 
 
 def _gates(written: AnyGates, root: Item, mistakes: Mistakes) -> Iterator[Gate]:

@@ -125,9 +125,6 @@ def merged(
     return result
 
 
-# Reading
-
-
 def _compose(content: bytes) -> tuple[str, MappingNode | None]:
     text = _text(content)
     try:
@@ -250,9 +247,6 @@ def _is_quoted(node: Node) -> bool:
 def _expect_tag(node: Node, tag: str) -> None:
     if str(node.tag) != tag:
         raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
-
-
-# Editing
 
 
 def _merge_map(work: _Work, node: MappingNode, wanted: Mapping[str, Value], path: tuple[str, ...]) -> None:

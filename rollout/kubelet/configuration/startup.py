@@ -264,9 +264,6 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
     return configuration, flags
 
 
-# All checks in the order of the kubelet.
-
-
 _CHECKS: tuple[Check, ...] = (
     policies.gates_needed,
     ranges.ranges,

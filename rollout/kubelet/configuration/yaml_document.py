@@ -19,8 +19,6 @@ from rollout.core.model.frozen import dataclass
 from rollout.kubelet.configuration import yaml_words
 from rollout.kubelet.configuration.yaml_words import Scalar, ScalarError, resolve
 
-# Floats as Go prints them in a YAML key.
-
 
 def float_key(value: float) -> str:
     """``FormatFloat(f, 'g', -1, 32)``: the shortest text that gives the same 32-bit float; exponents from 21 on."""

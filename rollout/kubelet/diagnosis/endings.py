@@ -230,9 +230,6 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-# An end that took longer than its grace period.
-
-
 def _slow(ending: PodEnd, minor: int | None) -> Iterator[Finding]:
     gone, granted = ending.gone, granted_to(ending, minor)
     if gone is None or granted is None:

@@ -37,9 +37,6 @@ def _by_node(facts: Iterable[Fact]) -> Iterator[list[Fact]]:
     yield from groups.values()
 
 
-# A kubelet that ends again and again.
-
-
 def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
     explained: set[tuple[str, str]] = set()
     for deaths in _by_node(facts.of(Kind.FATAL)):
@@ -118,9 +115,6 @@ def _pleg(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "pleg-unhealthy", Confidence.CERTAIN, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch
         )
-
-
-# Pods that a restart did not admit again.
 
 
 def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:

@@ -111,9 +111,6 @@ def _line(node: Snapshot, late: _Late) -> tuple[int, str]:
     return 1, printable(late.cause)
 
 
-# Edited, not restarted.
-
-
 def _edited(fit: FitNode) -> Iterator[_Late]:
     ages = {entry.path: entry for entry in fit.snapshot.stale}
     for each in unloaded.of_kubelet(fit):
@@ -150,9 +147,6 @@ def _setting(field: str, fit: FitNode) -> str:
     return f"{field}={text}" if re.fullmatch(r"[\w.:/%-]+", text) else ("" if "'" in text else f"'{field}={text}'")
 
 
-# The command line.
-
-
 def _flags(fit: FitNode) -> Iterator[_Late]:
     asked, runs = fit.layout.asked, fit.layout.running[1:]
     names = dict.fromkeys(word.partition("=")[0] for word in (*asked, *runs) if word.startswith("--"))
@@ -166,9 +160,6 @@ def _flags(fit: FitNode) -> Iterator[_Late]:
             if name == DEADLINE_FLAG and now:
                 setting = _wanted(DEADLINE, new)
             yield _Late(cause, fit.layout.origin(name) if now else UNIT, name, setting)
-
-
-# Overridden by a later layer.
 
 
 def _overridden(fit: FitNode) -> Iterator[_Late]:
@@ -198,9 +189,6 @@ def _wanted(key: str, value: Value) -> str:
 
 def _shown(value: Value) -> str:
     return values.shown(value)
-
-
-# Unknown to this kubelet.
 
 
 def _dropped(fit: FitNode) -> Iterator[_Late]:

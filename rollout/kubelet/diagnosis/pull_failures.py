@@ -34,9 +34,6 @@ SLOW_RATE = 5e6
 """Bytes a second of a pull that counts as slow although its image is large."""
 
 
-# The progress deadline.
-
-
 def deadline_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) -> Iterator[Finding]:
     cuts = facts.of(Kind.PULL_CUT)
     by_node: dict[str, list[Fact]] = defaultdict(list)
@@ -227,8 +224,6 @@ class _Docker:
         return shown, (go_seconds(own[-1]["value"]) if own else None)
 
 
-# The kubelet's own rate limit.
-
 _FETCH_BEGIN = "the Pulling events of these pods, or when they came to the node: kubectl get pods -A -o json, and a kubelet's log of that hour"
 
 
@@ -261,9 +256,6 @@ def qps_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget) ->
         )  # fmt: skip
 
 
-# Slow transfers.
-
-
 def slow_findings(facts: Facts) -> Iterator[Finding]:
     """By the runtime's own time of a pull: X of "in X (Y including waiting)", or containerd's."""
     slow: dict[str, list[Fact]] = defaultdict(list)
@@ -292,8 +284,6 @@ def slow_findings(facts: Facts) -> Iterator[Finding]:
         fetch = "a timed pull from this registry and from another one on the same node, and the registry's own load"
         yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch)
 
-
-# Back-offs that no other finding explains.
 
 _CAUSES = (
     (re.compile(r"manifest unknown|not found|NotFound"), "the registry has no such image or tag"),

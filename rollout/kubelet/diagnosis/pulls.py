@@ -163,9 +163,6 @@ def _same(key: tuple[str, str, str], told: tuple[str, str, str]) -> bool:
     )
 
 
-# The queue.
-
-
 @dataclass(frozen=True, slots=True)
 class Convoy:
     """Pulls of one node that ended behind the same one. ``blocker``: the one in front."""

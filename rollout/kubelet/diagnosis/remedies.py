@@ -215,9 +215,6 @@ def _of_runtime(facts: Iterable[Fact], starts: Sequence[float]) -> list[_Span]:
     return [*spans, *(span for span in hung if span.start > last)]
 
 
-# For people and programs.
-
-
 def remedy_lines(remedies: Sequence[Remedy]) -> Iterator[str]:
     for each in remedies:
         yield printable(f"{each.finding} ({each.setting}): {_WORDS[each.effect]}", 200)

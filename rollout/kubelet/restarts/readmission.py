@@ -349,9 +349,6 @@ def _taken(port: tuple[str, str, int], known: set[tuple[str, str, int]]) -> bool
     )
 
 
-# In words.
-
-
 SHOWN = 3
 
 

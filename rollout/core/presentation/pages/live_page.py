@@ -24,8 +24,6 @@ from rollout.core.run.state import Goal, NodeState, Phase, RunState
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable
 
-# The parts of the page.
-
 
 def now_parts(story: Story, after: Afterwards, now: float, secret: str = "") -> dict[str, Html]:
     """What changes with time alone. ``now``: seconds since the epoch; ``secret``: see ``controls``."""
@@ -122,9 +120,6 @@ def _which(state: RunState, command: str) -> str:
     if not command.startswith("rollout recover"):
         return ""
     return f": {printable(summarize(state).pending_recovery.nodes, 200)}"
-
-
-# The document.
 
 
 def live_head(run: str, cluster: str, goal: str) -> str:
