@@ -8,7 +8,7 @@ from rollout.core.model.playbook import Disruption
 from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes.crio import DROP_IN
+from rollout.kubelet.runtimes.crio.description import DROP_IN
 from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular
