@@ -64,7 +64,10 @@ tell_measured() { # for the gates: what this apply has just seen of the kubelet 
 
 in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
   clock
-  [ "$now" -lt "$until" ] || { abandon; refuse too-late "it stood still while it prepared"; }
+  [ "$now" -ge "$until" ] || return 0
+  taken=$(((now - asked_at) / 1000))
+  abandon
+  refuse too-late "its preparation took $taken s: it stood still, or is too slow"
 }
 
 apply_locked() {

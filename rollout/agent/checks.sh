@@ -26,12 +26,12 @@ look_at_paths() { # the state's folder, the targets, their folders and the kubel
   done
   for path in $dots; do above="$above ${path%/*}"; done
   # shellcheck disable=SC2086 # a list of paths
-  facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z' -- "$S" $list $above $paths $program 2>/dev/null)
+  facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z %h' -- "$S" $list $above $paths $program 2>/dev/null)
   # shellcheck disable=SC2086 # a list of paths
   read_mounts "$S" $list $points
 }
 
-facts_of() { # PATH: as read, into `device`, `version` and `times` (inode, modification, change); false if it was not there
+facts_of() { # PATH: as read, into `device`, `version`, `times` (inode, modification, change) and `names`; false if it was not there
   fact=''
   IFS=$NL
   for line in $facts; do
@@ -41,7 +41,7 @@ facts_of() { # PATH: as read, into `device`, `version` and `times` (inode, modif
   [ -n "$fact" ] || return 1
   # shellcheck disable=SC2086 # split into words
   set -- $fact
-  device=$1 version=$2 times="$3 $4 $5"
+  device=$1 version=$2 times="$3 $4 $5" names=$6
 }
 
 read_mounts() { # PATH…: of these and of all folders above them, into `mounts`

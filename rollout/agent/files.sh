@@ -54,11 +54,11 @@ is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; 
   fi
 }
 
-targets() { # the targets of the loaded receipt into `paths`; the old files beside them into `copies`
+targets() { # the targets of the loaded receipt into `paths`; into `copies` the old files that may not hold the old bytes any more
   paths='' copies='' n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n" && paths="$paths $R$f_path"
-    [ ! -e "$T/beside.$n" ] || copies="$copies $R$f_old"
+    if [ -e "$T/beside.$n" ] || [ -e "$T/twin.$n" ]; then copies="$copies $R$f_old"; fi
     n=$((n + 1))
   done
 }

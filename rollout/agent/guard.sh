@@ -130,11 +130,18 @@ is_needed_by_others() { # the boot unit, by a transaction other than the loaded 
   return "$needed"
 }
 
-disarm() { # what is already gone is no error; a watch does not stop itself
-  strings="rollout-guard-$tx.timer"
+disarm() { # what is already gone is no error; a watch does not stop itself. `stopped`: 0 if they may be there still
+  strings="rollout-guard-$tx.timer" stopped=1
   [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
   # shellcheck disable=SC2086 # a list of units
-  bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in 5 | 124 | 137) ;; *) nap && bounded 10 systemctl stop $strings >/dev/null 2>&1 ;; esac # 5: gone
+  bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in
+    5) ;; # gone
+    124 | 137) stopped=0 ;;
+    *)
+      nap
+      bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in 5) ;; *) stopped=0 ;; esac
+      ;;
+  esac
   runtime_folders
   # shellcheck disable=SC2086 # a list of paths
   remove_boot_unit $runtime_folders
@@ -168,7 +175,9 @@ start_strings() { # OPTION…: a timer that fires at r_deadline, never before; a
 keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
-  case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_strings --no-block ;; esac
+  case $shown in *ActiveState=active* | *ActiveState=activating*) return ;; esac
+  start_strings --no-block
+  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
@@ -179,7 +188,9 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
   blocks=$(lastly 10 systemctl show -p Description -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
     -p Requires -p Requisite -p BindsTo -p PartOf -p StopPropagatedFrom -p Conflicts -p Wants -p RuntimeMaxUSec -p TimeoutStartUSec -p WatchdogUSec \
     -p MemoryMax -p MemoryHigh -p MemoryLimit -p TasksMax -p LimitCPU -p LimitFSIZE -p LimitAS -p LimitDATA -p CPUQuotaPerSecUSec \
-    $asked_units 2>/dev/null)$NL
+    $asked_units 2>/dev/null)
+  end=$? blocks=$blocks$NL
+  case $end,$blocks in 0,* | *ActiveState=*) ;; *) tell_end "$end" && why="systemctl show $ended" && return 1 ;; esac
   name_blocks
   find_block "rollout-guard-$tx.timer"
   case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac

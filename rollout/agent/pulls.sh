@@ -44,12 +44,9 @@ read_journal() { # of the running processes, by the journal's own fields: how of
   [ -z "$lenient" ] || lenient=$ignored
 }
 
-ask_journal() { # for `sources`. CRI-O's lines alone show its pulls: those of the kubelet, some with texts of pods, must not displace them
-  case $services in *' crio.service:'[1-9]*) IFS=' ' ;; *) IFS=$NL ;; esac
+ask_journal() { # for each of `sources` apart: the lines of the kubelet, some with texts of pods, must not displace those of a runtime
   for matches in $sources; do
-    unset IFS
-    # shellcheck disable=SC2086 # a list of matches
-    bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 $matches 2>/dev/null || { echo '!unreadable' && return; }
+    bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 8000 _UID=0 "$matches" 2>/dev/null || { echo '!unreadable' && return; }
   done
 }
 

@@ -24,6 +24,8 @@ give_back() { # N: restore file N; may be repeated; counted in `given` if that t
     # a revert was killed, or the power failed, while it was written.
     if [ -e "$T/beside.$1" ] && ! is_as "$f_before" "$f_old"; then
       rm -f "$R$f_old" && cp -a "$T/old.$1" "$R$f_old" && flush "$R$f_old" || return 1
+    elif [ -e "$T/twin.$1" ] && ! is_as "$f_before" "$f_old"; then
+      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names
     fi
     let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
   fi
@@ -53,19 +55,19 @@ near() { # N: the path, without its ending, of the loaded file's copies if they 
   near=$near/.rollout-$tx.$1
 }
 
-unstage() { # remove the copies that are outside the transaction's folder, or were tried there
-  nears='' n=1
+unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
+  nears='' n=1 stays=0
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
       nears="$nears $R$near.new $R$near.old $R$near.try $R$near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
-      [ ! -d "$tried" ] || rmdir "$tried" || : # of a `try` that was killed
+      [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
     fi
     n=$((n + 1))
   done
   # shellcheck disable=SC2086 # a list of paths
-  drop $nears
+  drop $nears && [ "$stays" = 0 ]
 }
 
 flush_near() { # make the removal durable: else a power cut restores copies that no record names
@@ -191,6 +193,6 @@ tidy() { # a reverted transaction keeps only its receipt and foreign bytes
   remove_all_made # those that held a copy until now
   [ -e "$T/next" ] || return 0 # removed last
   set +f
-  rm -rf "$T"/old.* "$T"/new.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"
+  rm -rf "$T"/old.* "$T"/new.* "$T"/twin.* "$T/stuck" "$T/times" "$T"/tried* "$T/unsettled" "$T/next"
   set -f
 }

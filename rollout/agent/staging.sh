@@ -27,15 +27,21 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
   [ ! -e "$T/receipt" ] || { rm -f "$T/receipt" && flush "$T"; }
 }
 
-abandon() { # nothing was renamed; remove all traces of this transaction
+abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
+  # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever. Names that could not be
+  # removed keep their record
+  clock
+  kept_until=$until stopped=1 unstaged=1
+  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))
   withdraw_receipt
   if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
-  unstage
+  unstage || unstaged=0
   remove_all_made
   flush_near
   times=$(cat "$T/times" 2>/dev/null)
-  rm -rf "$T"
+  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"
   keep_times "$times"
+  until=$kept_until
 }
 
 note_times() { # when the targets last changed, before our hard link changes their ctime
@@ -90,7 +96,9 @@ place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the targ
   drop "$R$near.new" "$R$near.old" "$R$near.try" "$R$near.tried" || return 1 # whatever is there: nothing is written through a link
   inside "$@" || return 1
   if [ "$3" != absent ]; then
-    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; }
+    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; } || return 1
+    # others may write into the same file through its other names
+    if [ ! -e "$T/beside.$1" ] && facts_of "$R$2" && [ "$names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
   fi
 }
 
@@ -181,6 +189,7 @@ stage_file() { # N PATH BEFORE AFTER MODE BASE64
   news="$news $R$new" staged="$staged $R$new"
   [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
   if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
+  [ ! -e "$T/twin.$1" ] || news="$news $T/twin.$1"
 }
 
 note_modes() { # for verify

@@ -8,7 +8,7 @@ import pytest
 
 from rollout.core.model.report import Outcome, Report
 from tests.agent.instrument import instrumented
-from tests.agent.node import CONFIG, NEW, OLD, PROGRAM, Node
+from tests.agent.node import CONFIG, NEW, OLD, PROGRAM, Node, order
 from tests.sampling import sample
 
 pytestmark = pytest.mark.process
@@ -241,3 +241,56 @@ def test_a_copy_that_could_not_be_removed_is_named_and_removed_later(node: Node)
     assert copy in node.status(strays=True).leftovers, "a later look finds it"
     assert (node.cleanup().leftovers, node.strays()) == ((), [])
     assert node.status(strays=True).leftovers == ()
+
+
+def slow(node: Node, seconds: int) -> None:
+    """What asks systemd takes so long, or is ended before it has asked."""
+    for name in ("systemctl", "systemd-run"):
+        tool, real = node.bin / name, node.bin / f"{name}.real"
+        tool.rename(real)
+        tool.write_text(
+            f'#!/bin/sh\n[ "${{STANDIN_TIMEOUT:-99}}" -gt {seconds} ] || exec hangs\nsleep {seconds}\nexec {real} "$@"\n'
+        )
+        tool.chmod(0o755)
+
+
+@pytest.mark.parametrize(("guard", "seconds"), [(5, 2), (10, 4), (20, 6)])
+def test_a_guard_whose_time_was_too_short_to_arm_it_leaves_nothing(node: Node, guard: int, seconds: int) -> None:
+    """Else its timer outlives its program, and systemd starts a service that fails every five seconds."""
+    slow(node, seconds)
+    report = node.apply(order(guard=guard))
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "guard-not-proven"), report
+    assert report.message == "systemctl show has not ended in time"
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+
+
+def test_a_timer_that_may_not_have_stopped_keeps_its_program(node: Node) -> None:
+    (node.bin / "systemctl").rename(node.bin / "systemctl.real")
+    (node.bin / "systemctl").write_text(
+        '#!/bin/sh\n[ "$1" != stop ] || exec hangs\nexec "${0%/*}/systemctl.real" "$@"\n'
+    )
+    (node.bin / "systemctl").chmod(0o755)
+    node.standin("no-service")
+    assert node.apply().reference == "guard-not-proven"
+    (node.bin / "systemctl.real").replace(node.bin / "systemctl")
+    assert node.at(f"/run/standin/{TIMER}").exists()
+    assert node.trigger("guard") == 0
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)
+
+
+def test_a_name_of_ours_that_cannot_be_removed_is_reported_and_a_later_cleanup_removes_it(node: Node) -> None:
+    """In a folder that may only be added to (``chattr +a``), a name can be made, and neither renamed nor removed."""
+    for name, answers in (("rm", "removes"), ("rmdir", "removes"), ("mv", "renames")):
+        tool = node.bin / name
+        tool.write_text(
+            f'#!/bin/sh\ncase "$*" in */var/lib/kubelet/.rollout-*) echo "nobody {answers} it" >&2; exit 1 ;; esac\n'
+            f'exec /usr/bin/{name} "$@"\n'
+        )
+        tool.chmod(0o755)
+    assert node.apply().outcome is Outcome.REFUSED
+    assert (node.strays(), node.files()) == (["var/lib/kubelet/.rollout-t1.1.try"], OLD)
+    assert node.cleanup().leftovers == ("/var/lib/kubelet/.rollout-t1.1.try",)
+    for name in ("rm", "rmdir", "mv"):
+        (node.bin / name).unlink()
+    assert node.cleanup().leftovers == ()
+    assert (node.files(), node.strays(), node.tx().exists()) == (OLD, [], False)

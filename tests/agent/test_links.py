@@ -228,3 +228,44 @@ def test_anything_at_the_boot_units_wants_link_is_replaced_by_the_right_link(
     assert theirs.read_bytes() == THEIRS
     assert node.revert().outcome is Outcome.DONE
     assert node.strays() == []
+
+
+# ------------------------------------------------------------------------------------- other names of the file that is changed
+
+
+def test_a_revert_gives_the_old_bytes_though_somebody_wrote_into_the_old_file_by_another_name(node: Node) -> None:
+    other = node.at("/srv/other")
+    other.parent.mkdir(parents=True, exist_ok=True)
+    os.link(node.at(FLAGS), other)
+    assert node.apply().healthy
+    other.write_bytes(THEIRS)
+    assert node.revert().outcome is Outcome.DONE
+    assert (node.files(), other.read_bytes()) == (OLD, THEIRS)
+
+
+@pytest.mark.parametrize("way_back", ["guard", "boot", "confirmed"])
+def test_so_does_every_other_revert(node: Node, way_back: str) -> None:
+    other = node.at("/srv/other")
+    other.parent.mkdir(parents=True, exist_ok=True)
+    os.link(node.at(CONFIG), other)
+    assert node.apply().healthy
+    if way_back == "confirmed":
+        assert node.confirm().outcome is Outcome.DONE
+    other.write_bytes(THEIRS)
+    if way_back == "boot":
+        node.reboot()
+    if way_back == "confirmed":
+        assert node.revert().outcome is Outcome.DONE
+    else:
+        assert node.trigger(way_back) == 0
+    assert (node.files(), other.read_bytes()) == (OLD, THEIRS)
+    assert node.receipt()["state"] == "reverted"
+    assert not list(node.tx().glob("twin.*"))
+
+
+def test_a_revert_restores_the_very_file_if_nobody_wrote_into_it(node: Node) -> None:
+    other = node.at("/srv/other")
+    other.parent.mkdir(parents=True, exist_ok=True)
+    os.link(node.at(FLAGS), other)
+    there_and_back(node)
+    assert other.samefile(node.at(FLAGS))

@@ -411,3 +411,19 @@ def test_the_service_of_a_guard_that_is_needed_stays(node: Node) -> None:
     node.standin("rollout-guard-t1.service")
     assert "rollout-guard-t1.service" in node.cleanup().leftovers
     assert node.at("/run/standin/rollout-guard-t1.service").exists()
+
+
+def test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it(node: Node) -> None:
+    """A confirm whose answer was lost goes on while the node is read back: it may stop the timer right before that read looks at it."""
+    assert node.apply().healthy
+    tool = node.bin / "systemctl"
+    tool.rename(node.bin / "systemctl.real")
+    tool.write_text(
+        f'#!/bin/sh\ncase "$*" in show*rollout-guard-t1.timer*) mv {node.tx()}/next/confirmed {node.tx()}/receipt\n'
+        f'rm -f {node.at("/run/standin")}/rollout-* ;; esac\nexec {tool}.real "$@"\n'
+    )
+    tool.chmod(0o755)
+    node.status("t1")
+    (node.bin / "systemctl.real").replace(tool)
+    assert node.receipt()["state"] == "confirmed"
+    assert not [unit.name for unit in node.at("/run/standin").glob("rollout-*")]

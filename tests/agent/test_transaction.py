@@ -151,7 +151,9 @@ def test_an_apply_that_froze_while_it_prepared_changes_nothing_afterwards(node: 
     jump = f"{node.bin}/sleep 200 9>&-"
     path.write_text(f"#!/bin/sh\n{jump}\n{rest}")
     path.chmod(0o755)
-    assert node.apply().reference == "too-late"
+    report = node.apply()
+    assert report.reference == "too-late"
+    assert "it stood still, or is too slow" in report.message
     assert node.files() == OLD
     assert not node.tx().exists()
     assert node.strays() == []

@@ -9,6 +9,7 @@ CHAOS = "tests/chaos/test_a_few_runs.py"
 REPLAY = "tests/core/run/test_replay.py"
 TRANSACTION = "tests/agent/test_transaction.py"
 LOST = "tests/agent/test_lost_writes.py"
+SECOND = "tests/agent/test_second_chances.py"
 PROOF = "tests/core/presentation/test_proof.py"
 ROLLBACKS = "tests/cli/test_rollback_model.py"
 MODEL_OF_ROLLBACKS = f"{ROLLBACKS}::test_what_is_printed_and_what_nodes_hold_agree_with_the_list_of_versions"
@@ -1236,5 +1237,47 @@ MUTANTS = (
         "postponed.skipped_without_baseline, has_left)",
         "what another journal rolled back after its canary is applied to the fleet without a canary",
         ("tests/core/run/test_used_approvals.py::test_a_canary_with_used_approvals_has_shown_nothing",),
+    ),
+    Mutant(
+        "no-time-to-abandon",
+        "rollout/agent/staging.sh",
+        '  [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))\n',
+        "",
+        "a refused apply leaves a timer without its program, whose service fails for ever",
+        ("tests/agent/test_guard_proof.py::test_a_guard_whose_time_was_too_short_to_arm_it_leaves_nothing",),
+    ),
+    Mutant(
+        "a-timer-without-its-program",
+        "rollout/agent/staging.sh",
+        '  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"\n',
+        '  rm -rf "$T"\n',
+        "a timer that systemctl did not stop in time fails for ever",
+        ("tests/agent/test_guard_proof.py::test_a_timer_that_may_not_have_stopped_keeps_its_program",),
+    ),
+    Mutant(
+        "no-copy-of-a-hard-linked-file",
+        "rollout/agent/revert.sh",
+        "      f_old=${f_old%/*}/twin.$1 # somebody wrote into the old file through another of its names\n",
+        "      :\n",
+        "a revert gives a file the bytes that others wrote through its other name",
+        ("tests/agent/test_links.py::test_so_does_every_other_revert",),
+    ),
+    Mutant(
+        "names-without-a-record",
+        "rollout/agent/staging.sh",
+        "  unstage || unstaged=0\n",
+        "  unstage\n",
+        "a name of ours that a refused apply could not remove is neither reported nor ever removed",
+        (
+            "tests/agent/test_guard_proof.py::test_a_name_of_ours_that_cannot_be_removed_is_reported_and_a_later_cleanup_removes_it",
+        ),
+    ),
+    Mutant(
+        "a-timer-for-what-has-ended",
+        "rollout/agent/guard.sh",
+        '  { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock\n',
+        "",
+        "a read back starts a guard for a change that was confirmed meanwhile, and the run ends with a timer on the node",
+        (f"{SECOND}::test_a_status_that_meets_the_end_of_a_transaction_starts_no_timer_for_it",),
     ),
 )
