@@ -14,6 +14,8 @@ from tests.docs.pages import FRONT, anchors, blocks, inline_code
 from tests.places import ROOT
 
 CONTRIBUTING, CHANGELOG, _ = FRONT
+KINDS = ("rollout/kubelet/runtimes/",)
+"""Each has a folder for each kind."""
 RECIPES = ("gate", "container-runtime", "kubelet-minor", "fault", "command")
 
 _FOLDERS = "|".join(("benchmarks", "docs", "inventories", "playbooks", "requirements", "rollout", "templates", "tests"))
@@ -53,13 +55,14 @@ def packages(top: str) -> set[str]:
 def unmapped(text: str) -> set[str]:
     """Folders without a row in the tables.
 
-    Folders of tests need no row if they mirror a package, are in a folder with a row, or contain recordings.
+    Folders of tests need no row if they mirror a package, are in a folder with a row, or contain recordings. A kind's folder has its name.
     """
     rows = set(re.findall(r"^\| `([\w/]+/)` \|", text, re.MULTILINE))
     mirrored = {path.replace("rollout/", "tests/", 1) for path in packages("rollout")}
     others = {path for path in packages("tests") - mirrored if not path.endswith("/recorded/")}
     tests = {path for path in others if not any(path.startswith(row) for row in rows)}
-    return (packages("rollout") - rows) | tests
+    kinds = {path for path in packages("rollout") if path.startswith(KINDS) and path not in KINDS}
+    return (packages("rollout") - rows - kinds) | tests
 
 
 @pytest.mark.parametrize("page", FRONT, ids=lambda page: page.name)

@@ -125,16 +125,28 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAtStart:
+    """A file that a daemon reads at its start: the value of one of these options, or its usual path."""
+
+    options: tuple[str, ...]
+    usual: str
+
+
+@dataclass(frozen=True, slots=True)
 class Daemon:
     """A program that serves a runtime. ``program`` prints its version, and names it in ``Snapshot.runtimes``.
 
-    ``logs_requests``: its journal has a line for each pull that it receives.
+    ``logs_requests``: its journal has a line for each pull that it receives. ``reads``: the files that the agent shows.
+    ``agent_part``: the package beside this module whose ``agent.sh`` has what else the agent does for it
+    (``rollout.kubelet.agent.runtime_part``), ``""`` if it has none.
     """
 
     unit: str
     program: str
     stand_in: DaemonStandIn
     logs_requests: bool = False
+    reads: tuple[ReadAtStart, ...] = ()
+    agent_part: str = ""
 
     @property
     def name(self) -> str:

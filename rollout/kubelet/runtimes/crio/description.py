@@ -125,7 +125,7 @@ def _deadline(since: Number, before: Number, default: str) -> Row:
     return Row(DEADLINE, Runtime.CRIO, since, before, key, default, DROP_IN, _UNIT, restart)
 
 
-DAEMON = Daemon(_UNIT, "crio", stand_in.DAEMON, logs_requests=True)
+DAEMON = Daemon(_UNIT, "crio", stand_in.DAEMON, logs_requests=True, agent_part="crio")
 
 CRIO = Description(
     Runtime.CRIO,

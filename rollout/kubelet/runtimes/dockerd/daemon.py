@@ -22,6 +22,7 @@ from rollout.kubelet.runtimes.description import (
     LogLine,
     Number,
     PullStep,
+    ReadAtStart,
     Row,
     Runtime,
     Wanted,
@@ -173,7 +174,8 @@ def is_daemon_json(path: str, text: str) -> bool:
     return _KEY in object_of(text, path)
 
 
-DAEMON = Daemon(_UNIT, "docker", stand_in.DAEMON)
+_READS = ReadAtStart(("--config-file",), _FILE)
+DAEMON = Daemon(_UNIT, "docker", stand_in.DAEMON, reads=(_READS,), agent_part="dockerd")
 LOGS = (LogLine(PullStep.ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),)
 """moby distribution/pull.go."""
 HUNG_UP = frozenset({_UNIT})
