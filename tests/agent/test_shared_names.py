@@ -6,6 +6,7 @@ from rollout.adapters.agent_program import agent_program
 from tests.agent.shared_names import looped_and_passed, shared_names
 
 RESULTS = """
+abandon: stopped
 answers: health
 apply_locked: why
 check_node: files longest memory paths room

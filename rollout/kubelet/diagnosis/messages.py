@@ -1,7 +1,7 @@
 """What a message means: kubelets in words (up to 1.20) and in keys (from 1.21), systemd, and the container runtimes.
 
 Sources: the kubelet's pkg/kubelet/{kubelet,pod_workers,kuberuntime/*,images/*,pleg/generic}.go in 1.13, 1.20, 1.21 to
-1.36; systemd src/core/service.c. The packages of runtimes have the forms of theirs (``LogLine``).
+1.36; systemd src/core/service.c. The packages of runtimes have the forms of theirs (``PullMessage``).
 """
 
 from __future__ import annotations

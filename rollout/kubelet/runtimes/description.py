@@ -108,7 +108,7 @@ class PullStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class PullMessage:
     """A message about a pull: it starts with ``begins``, and ``rest`` is a regular expression for what follows.
 
     Its groups are fields: ``image``, ``deadline``, ``progress``, ``took``, ``size``, ``error``, and ``failed`` without
@@ -137,8 +137,8 @@ class Daemon:
     """A program that serves a runtime. ``program`` prints its version, and names it in ``Snapshot.runtimes``.
 
     ``logs_requests``: its journal has a line for each pull that it receives. ``reads``: the files that the agent shows.
-    ``agent_part``: the package beside this module whose ``agent.sh`` has what else the agent does for it
-    (``rollout.kubelet.agent.runtime_part``), ``""`` if it has none.
+    ``agent_part``: its package, if that has a file ``agent.sh`` with what else the agent does for it
+    (``rollout.kubelet.agent.runtime_part``).
     """
 
     unit: str
@@ -184,7 +184,7 @@ class Description:
     ] = ()  # the programs that pull through it, those that pull as the kubelet does first
     is_home: tuple[Callable[[str, str], bool], ...] = ()  # is the file with this path and text one that changes write?
     daemon: Daemon | None = None  # what serves it
-    logs: tuple[LogLine, ...] = ()  # the messages about pulls of its daemons, or of the kubelet that contains it
+    logs: tuple[PullMessage, ...] = ()  # the messages about pulls of its daemons, or of the kubelet that contains it
     traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
     stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
 

@@ -21,7 +21,7 @@ LOGRUS = 'time="2026-11-20T09:00:00.000000000Z" level='
 """The beginning of a line as logrus writes it."""
 
 
-class Tree(Protocol):
+class FileTree(Protocol):
     """A node's files under the node's own paths."""
 
     def read(self, path: str) -> bytes | None:
@@ -56,9 +56,9 @@ class DaemonStandIn:
 
     unit_file: str
     restart_sec: float
-    read: Callable[[str, tuple[str, ...], Tree], None]
+    read: Callable[[str, tuple[str, ...], FileTree], None]
     pull: PullLines
-    reload: Callable[[tuple[str, ...], Tree], str] | None = None
+    reload: Callable[[tuple[str, ...], FileTree], str] | None = None
     over: tuple[str, ...] = ()
 
     @property
@@ -76,8 +76,8 @@ class RuntimeStandIn:
     """A runtime on a node. ``programs``: each with the version that it prints, for a version of the runtime.
 
     ``version``: of a node without a version label, ``""`` if its versions are fixed. ``files``: its own configuration
-    as on most nodes. ``folders``: for layers of a running pull. ``scheme``: its name in container ids, and ``reports``
-    the program whose version the Node shows. ``kubelet_flags``: those that kubeadm writes for it, and
+    as on most nodes. ``folders``: for layers of a running pull. ``scheme``: its name in container ids. ``reports``:
+    the Node shows the version of this program. ``kubelet_flags``: those that kubeadm writes for it, and
     ``extra_arguments`` those of the site. ``endpoint``: the kubelet's, if it is not the description's.
     """
 
@@ -97,7 +97,7 @@ class RuntimeStandIn:
 
 @dataclass(frozen=True, slots=True)
 class ReadKeys:
-    """The keys whose values have one type: others are not checked."""
+    """The keys with a text and those with a number; the values of others are not checked."""
 
     texts: frozenset[str] = field(default_factory=frozenset)
     numbers: frozenset[str] = field(default_factory=frozenset)
@@ -113,7 +113,7 @@ class ReadKeys:
                 raise RuntimeExitError(f"{head}incompatible types: {name} is a {type(value).__name__}")
 
 
-def toml(tree: Tree, path: str, keys: ReadKeys) -> dict[str, object]:
+def toml(tree: FileTree, path: str, keys: ReadKeys) -> dict[str, object]:
     """The file, or ``RuntimeExitError``."""
     content = tree.read(path)
     if content is None:

@@ -21,8 +21,8 @@ from rollout.kubelet.runtimes.description import (
     FIRST,
     Daemon,
     Description,
-    LogLine,
     Number,
+    PullMessage,
     PullStep,
     PullTool,
     Row,
@@ -159,16 +159,18 @@ DAEMON = Daemon(_UNIT, "containerd", stand_in.DAEMON, logs_requests=True, agent_
 _IMAGE = r'"(?P<image>[^"]+)"'
 # internal/cri/server/images/image_pull.go, and pkg/cri of 1.x.
 _LOGS = (
-    LogLine(
+    PullMessage(
         PullStep.CUT,
         "cancel pulling image ",
         r"(?P<image>\S+) because of no progress in (?P<deadline>\S+)",
         by="containerd",
     ),
-    LogLine(PullStep.ENDED, "PullImage ", rf"{_IMAGE} returns image reference ", behind=" returns image reference "),
-    LogLine(PullStep.ENDED, "PullImage ", rf"{_IMAGE} failed(?P<failed>)", behind=" failed"),
-    LogLine(PullStep.RECEIVED, "PullImage ", rf"{_IMAGE}$"),
-    LogLine(
+    PullMessage(
+        PullStep.ENDED, "PullImage ", rf"{_IMAGE} returns image reference ", behind=" returns image reference "
+    ),
+    PullMessage(PullStep.ENDED, "PullImage ", rf"{_IMAGE} failed(?P<failed>)", behind=" failed"),
+    PullMessage(PullStep.RECEIVED, "PullImage ", rf"{_IMAGE}$"),
+    PullMessage(
         PullStep.ENDED,
         "Pulled image ",
         rf'{_IMAGE} with image id .*, size "(?P<size>\d+)" in (?P<took>[\d.hmnuµs]+)',

@@ -13,11 +13,11 @@ from rollout.kubelet.runtimes.stand_in import (
     IMAGE,
     LOGRUS,
     DaemonStandIn,
+    FileTree,
     PullLines,
     ReadKeys,
     RuntimeExitError,
     RuntimeStandIn,
-    Tree,
     option,
     toml,
 )
@@ -70,7 +70,7 @@ _KEYS = ReadKeys(
 )
 
 
-def _read(version: str, arguments: tuple[str, ...], tree: Tree) -> None:
+def _read(version: str, arguments: tuple[str, ...], tree: FileTree) -> None:
     path = option(arguments, "--config", "-c") or "/etc/containerd/config.toml"
     if tree.read(path) is None:
         if option(arguments, "--config", "-c"):
@@ -92,7 +92,7 @@ def _check_version(version: str, document: Mapping[str, object]) -> None:
         raise RuntimeExitError(f"expected containerd config version equal to or less than `{most}`, got `{given}`")
 
 
-def _imports(tree: Tree, path: str, document: Mapping[str, object]) -> Iterator[str]:
+def _imports(tree: FileTree, path: str, document: Mapping[str, object]) -> Iterator[str]:
     said = document.get("imports", [])
     for pattern in said if isinstance(said, list) else ():
         whole = posixpath.join(posixpath.dirname(path), str(pattern))

@@ -20,8 +20,8 @@ from rollout.kubelet.runtimes.description import (
     FIRST,
     Daemon,
     Description,
-    LogLine,
     Number,
+    PullMessage,
     PullStep,
     PullTool,
     Row,
@@ -142,7 +142,7 @@ _END: Number = (1, 0, 0)
 DAEMON = Daemon(_UNIT, "cri-dockerd", stand_in.DAEMON)
 # libdocker/kube_docker_client.go.
 _LOGS = (
-    LogLine(
+    PullMessage(
         PullStep.CUT,
         "Cancel pulling image ",
         r"(?P<image>\S+) because it exceeded image pull deadline (?P<deadline>\S+?)\. Latest progress (?P<progress>.*)",

@@ -9,10 +9,10 @@ from rollout.kubelet.runtimes.stand_in import (
     IMAGE,
     LOGRUS,
     DaemonStandIn,
+    FileTree,
     PullLines,
     RuntimeExitError,
     RuntimeStandIn,
-    Tree,
     duration_problem,
 )
 
@@ -49,7 +49,7 @@ _FLAGS = frozenset(
 )
 
 
-def _read(_version: str, arguments: tuple[str, ...], _tree: Tree) -> None:
+def _read(_version: str, arguments: tuple[str, ...], _tree: FileTree) -> None:
     for word, following in zip(arguments[1:], (*arguments[2:], ""), strict=True):
         name, equals, value = word.partition("=")
         if not word.startswith("--"):

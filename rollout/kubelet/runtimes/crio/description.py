@@ -22,8 +22,8 @@ from rollout.kubelet.runtimes.description import (
     FIRST,
     Daemon,
     Description,
-    LogLine,
     Number,
+    PullMessage,
     PullStep,
     PullTool,
     Row,
@@ -154,13 +154,13 @@ CRIO = Description(
     readers={DEADLINE: _UNIT},
     daemon=DAEMON,
     logs=(
-        LogLine(
+        PullMessage(
             PullStep.CUT,
             "Timed out on waiting up to ",
             r"(?P<deadline>\S+) for image pull progress updates",
             by="CRI-O",
         ),
-        LogLine(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
+        PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
     ),
     traps={DEADLINE: ("where the default is off, any value tightens", "SIGHUP does not reload it")},
     stand_in=stand_in.RUNTIME,

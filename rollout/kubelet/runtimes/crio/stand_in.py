@@ -8,11 +8,11 @@ from rollout.kubelet.runtimes.stand_in import (
     IMAGE,
     LOGRUS,
     DaemonStandIn,
+    FileTree,
     PullLines,
     ReadKeys,
     RuntimeExitError,
     RuntimeStandIn,
-    Tree,
     duration_problem,
     option,
     toml,
@@ -69,7 +69,7 @@ _KEYS = ReadKeys(texts=frozenset({"pull_progress_timeout", "root", "signature_po
 _REQUEST = "id=5f6c0f4e-6b8a-4c55-9a5e-8d0c7a3b1e9d name=/runtime.v1.ImageService/PullImage"
 
 
-def _read(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
+def _read(_version: str, arguments: tuple[str, ...], tree: FileTree) -> None:
     main = option(arguments, "--config", "-c") or "/etc/crio/crio.conf"
     folder = option(arguments, "--config-dir", "-d") or "/etc/crio/crio.conf.d"
     for path in (main, *(f"{folder}/{name}" for name in tree.names(folder))):
@@ -90,7 +90,7 @@ def _value(document: Mapping[str, object], key: str) -> object:
     return None
 
 
-def _reload(_arguments: tuple[str, ...], _tree: Tree) -> str:
+def _reload(_arguments: tuple[str, ...], _tree: FileTree) -> str:
     return "Reloading configuration"
 
 

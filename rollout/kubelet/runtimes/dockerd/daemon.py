@@ -19,8 +19,8 @@ from rollout.kubelet.runtimes import direction, node_files, service
 from rollout.kubelet.runtimes.description import (
     FIRST,
     Daemon,
-    LogLine,
     Number,
+    PullMessage,
     PullStep,
     ReadAtStart,
     Row,
@@ -176,7 +176,7 @@ def is_daemon_json(path: str, text: str) -> bool:
 
 _READS = ReadAtStart(("--config-file",), _FILE)
 DAEMON = Daemon(_UNIT, "docker", stand_in.DAEMON, reads=(_READS,), agent_part="dockerd")
-LOGS = (LogLine(PullStep.ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),)
+LOGS = (PullMessage(PullStep.ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),)
 """moby distribution/pull.go."""
 HUNG_UP = frozenset({_UNIT})
 READERS = {DOWNLOADS: _UNIT}

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from rollout.kubelet.runtimes.stand_in import (
     DaemonStandIn,
+    FileTree,
     PullLines,
     ReadKeys,
     RuntimeExitError,
-    Tree,
     option,
 )
 
@@ -73,7 +73,7 @@ _DIRECTIVES = frozenset(
 _KEYS = ReadKeys(numbers=frozenset({"max-concurrent-downloads", "max-download-attempts", "max-concurrent-uploads"}))
 
 
-def _read(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
+def _read(_version: str, arguments: tuple[str, ...], tree: FileTree) -> None:
     path = option(arguments, "--config-file") or "/etc/docker/daemon.json"
     content, head = tree.read(path), f"unable to configure the Docker daemon with file {path}: "
     if content is None:
@@ -97,7 +97,7 @@ def _read(_version: str, arguments: tuple[str, ...], tree: Tree) -> None:
     _KEYS.check(document, head)
 
 
-def _reload(arguments: tuple[str, ...], tree: Tree) -> str:
+def _reload(arguments: tuple[str, ...], tree: FileTree) -> str:
     _read("", arguments, tree)
     return "Reloaded configuration: {}"
 

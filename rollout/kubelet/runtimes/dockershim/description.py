@@ -8,8 +8,8 @@ from rollout.kubelet.node import layout
 from rollout.kubelet.runtimes.description import (
     FIRST,
     Description,
-    LogLine,
     Number,
+    PullMessage,
     PullStep,
     PullTool,
     Row,
@@ -22,20 +22,20 @@ _END: Number = (1000, 0, 0)
 
 # pkg/kubelet/dockershim/libdocker: in words up to 1.20, and with keys from 1.21.
 _LOGS = (
-    LogLine(
+    PullMessage(
         PullStep.CUT,
         "Cancel pulling image ",
         r'"(?P<image>[^"]+)" because of no progress for (?P<deadline>[^,]+), latest progress: "(?P<progress>.*)"',
         by="the kubelet",
     ),
-    LogLine(
+    PullMessage(
         PullStep.CUT,
         "Cancel pulling image because of exceed image pull deadline, record latest progress",
         keys=(("image", "image"), ("deadline", "deadline"), ("progress", "progress")),
         by="the kubelet",
     ),
-    LogLine(PullStep.PROGRESS, "Pulling image ", r'"(?P<image>[^"]+)": "(?P<progress>.*)"'),
-    LogLine(PullStep.PROGRESS, "Pulling image", keys=(("image", "image"), ("progress", "progress"))),
+    PullMessage(PullStep.PROGRESS, "Pulling image ", r'"(?P<image>[^"]+)": "(?P<progress>.*)"'),
+    PullMessage(PullStep.PROGRESS, "Pulling image", keys=(("image", "image"), ("progress", "progress"))),
     *dockerd.LOGS,
 )
 
