@@ -37,7 +37,7 @@ class SettingWords:
 
 @dataclass(frozen=True, slots=True)
 class IntentWords:
-    """``aliases`` are the names of an intent in its homes; ``runtime_traps``, from the descriptions of runtimes, are by name."""
+    """``aliases`` are the names of an intent in its homes, which are no flags; ``runtime_traps``, from the descriptions of runtimes, are by name."""
 
     kind: str
     aliases: tuple[str, ...]
@@ -71,7 +71,9 @@ def intent_words() -> Mapping[str, IntentWords]:
 
 def _words_of_intent(name: str, entry: Mapping[str, Any]) -> IntentWords:
     traps = {known.runtime.value: known.traps[name] for known in KNOWN if name in known.traps}
-    return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
+    keys = (row.key for row in ROWS if row.intent == name and row.key and not row.key.startswith("--"))
+    aliases = dict.fromkeys((*keys, *entry["aliases"]))
+    return IntentWords(entry["type"], tuple(aliases), _words(entry), traps)
 
 
 def _words(entry: Mapping[str, Any]) -> SettingWords:
