@@ -14,17 +14,22 @@ from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG
 from rollout.kubelet.node import arguments, env_file, unit_file
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import direction, dockerd, node_files, service
+from rollout.kubelet.runtimes import direction, node_files, service
+from rollout.kubelet.runtimes.cri_dockerd import stand_in
 from rollout.kubelet.runtimes.description import (
     FIRST,
+    Daemon,
     Description,
     Number,
+    PullMessage,
+    PullStep,
     PullTool,
     Row,
     Runtime,
     RuntimeVersion,
     Wanted,
 )
+from rollout.kubelet.runtimes.dockerd import daemon as dockerd
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 from rollout.kubelet.runtimes.service import Command
 
@@ -134,6 +139,18 @@ def _prove(command: Command, written: _Written, setting: Setting) -> None:
 
 _END: Number = (1, 0, 0)
 
+DAEMON = Daemon(_UNIT, "cri-dockerd", stand_in.DAEMON)
+# libdocker/kube_docker_client.go.
+_LOGS = (
+    PullMessage(
+        PullStep.CUT,
+        "Cancel pulling image ",
+        r"(?P<image>\S+) because it exceeded image pull deadline (?P<deadline>\S+?)\. Latest progress (?P<progress>.*)",
+        by="the kubelet",
+    ),
+    *dockerd.LOGS,
+)
+
 CRI_DOCKERD = Description(
     Runtime.CRI_DOCKERD,
     "cri-dockerd",
@@ -154,4 +171,8 @@ CRI_DOCKERD = Description(
     drop_ins=frozenset({_DROP_IN}),
     readers=dockerd.READERS,
     is_home=(dockerd.is_daemon_json,),
+    daemon=DAEMON,
+    logs=_LOGS,
+    traps={DEADLINE: ("before 0.3.15 unpacking counts as no progress",)},
+    stand_in=stand_in.RUNTIME,
 )  # fmt: skip

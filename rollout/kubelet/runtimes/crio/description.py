@@ -17,7 +17,19 @@ from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service, toml_edit
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
+from rollout.kubelet.runtimes.crio import stand_in
+from rollout.kubelet.runtimes.description import (
+    FIRST,
+    Daemon,
+    Description,
+    Number,
+    PullMessage,
+    PullStep,
+    PullTool,
+    Row,
+    Runtime,
+    Wanted,
+)
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from rollout.kubelet.runtimes.service import Command
 
@@ -113,6 +125,8 @@ def _deadline(since: Number, before: Number, default: str) -> Row:
     return Row(DEADLINE, Runtime.CRIO, since, before, key, default, DROP_IN, _UNIT, restart)
 
 
+DAEMON = Daemon(_UNIT, "crio", stand_in.DAEMON, logs_requests=True, agent_part="crio")
+
 CRIO = Description(
     Runtime.CRIO,
     "crio",
@@ -138,4 +152,16 @@ CRIO = Description(
     restarted=frozenset({_UNIT}),
     drop_ins=frozenset({DROP_IN}),
     readers={DEADLINE: _UNIT},
+    daemon=DAEMON,
+    logs=(
+        PullMessage(
+            PullStep.CUT,
+            "Timed out on waiting up to ",
+            r"(?P<deadline>\S+) for image pull progress updates",
+            by="CRI-O",
+        ),
+        PullMessage(PullStep.RECEIVED, "Pulling image: ", r"(?P<image>\S+)"),
+    ),
+    traps={DEADLINE: ("where the default is off, any value tightens", "SIGHUP does not reload it")},
+    stand_in=stand_in.RUNTIME,
 )

@@ -1,7 +1,6 @@
 """dockerd, below dockershim and cri-dockerd: concurrent downloads in daemon.json, read again at SIGHUP (``daemon/reload.go``).
 
-dockerd does not start with an option both in daemon.json and on its command line, so a flag there is refused. dockershim
-is part of kubelets before 1.24: the progress deadline is a flag of the kubelet.
+dockerd does not start with an option both in daemon.json and on its command line, so a flag there is refused.
 """
 
 from __future__ import annotations
@@ -14,11 +13,21 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
-from rollout.kubelet.intents import DEADLINE, DEADLINE_FLAG, DOWNLOADS, MIRRORS
-from rollout.kubelet.node import layout
+from rollout.kubelet.intents import DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes import direction, node_files, service
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
+from rollout.kubelet.runtimes.description import (
+    FIRST,
+    Daemon,
+    Number,
+    PullMessage,
+    PullStep,
+    ReadAtStart,
+    Row,
+    Runtime,
+    Wanted,
+)
+from rollout.kubelet.runtimes.dockerd import stand_in
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 
 # One top-level key of a JSON file (dockerd's daemon.json), order and spacing kept: only its value's bytes are
@@ -165,6 +174,10 @@ def is_daemon_json(path: str, text: str) -> bool:
     return _KEY in object_of(text, path)
 
 
+_READS = ReadAtStart(("--config-file",), _FILE)
+DAEMON = Daemon(_UNIT, "docker", stand_in.DAEMON, reads=(_READS,), agent_part="dockerd")
+LOGS = (PullMessage(PullStep.ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),)
+"""moby distribution/pull.go."""
 HUNG_UP = frozenset({_UNIT})
 READERS = {DOWNLOADS: _UNIT}
 _NO_MIRRORS = "dockerd's registry-mirrors covers docker.io only; rollout does not write it"
@@ -176,26 +189,3 @@ def rows(runtime: Runtime, end: Number) -> tuple[Row, ...]:
         Row(DOWNLOADS, runtime, FIRST, end, _KEY, str(_DEFAULT), _FILE, _UNIT, Disruption.RELOAD),
         Row(MIRRORS, runtime, FIRST, end, refusal=_NO_MIRRORS),
     )
-
-
-_END: Number = (1000, 0, 0)
-
-DOCKERSHIM = Description(
-    Runtime.DOCKERSHIM,
-    "docker",
-    change,
-    pull_tools=(PullTool.DOCKER,),
-    end=_END,
-    rows=(
-        Row(DEADLINE, Runtime.DOCKERSHIM, FIRST, _END, DEADLINE_FLAG, "1m0s", "the kubelet's flags",
-            layout.UNIT, Disruption.RESTART_KUBELET),
-        *rows(Runtime.DOCKERSHIM, _END),
-    ),
-    labels=("dockershim", "docker"),
-    built_in_until=23,
-    successor=Runtime.CRI_DOCKERD,
-    usual_version="20.10.24",
-    hung_up=HUNG_UP,
-    readers=READERS,
-    is_home=(is_daemon_json,),
-)  # fmt: skip

@@ -18,8 +18,9 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import containerd_config, node_files, toml_edit
-from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, Config, KeyPlace
+from rollout.kubelet.runtimes import node_files, toml_edit
+from rollout.kubelet.runtimes.containerd import configuration
+from rollout.kubelet.runtimes.containerd.configuration import CRI_V2, CRI_V3, Config, KeyPlace
 from rollout.kubelet.runtimes.description import Row
 from rollout.kubelet.runtimes.node_files import Files
 from rollout.kubelet.runtimes.outcome import Part, TomlKey
@@ -178,7 +179,7 @@ def _config_path(
     config: Config, setting: Setting, place: KeyPlace, now: str
 ) -> tuple[tuple[TomlKey, ...], tuple[str, ...]]:
     roots = [root for root in now.split(":") if root]
-    if roots and (len(roots) == 1 or containerd_config.local_because(config)):
+    if roots and (len(roots) == 1 or configuration.local_because(config)):
         return (), ()
     new = roots[0] if roots else ROOT
     why = reason("registry.config_path", str(place.value or "not set"), new, setting)

@@ -1,4 +1,4 @@
-"""containerd: keys of config.toml or of a file that it imports, and hosts.toml (``containerd_mirrors``).
+"""containerd: keys of config.toml or of a file that it imports, and hosts.toml (``mirrors``).
 
 Read in the sources of 1.6.39, 1.7.0, 1.7.10, 2.0.0, 2.1.0, 2.2.0 and 2.3.4 (``internal/cri/config``,
 ``plugins/transfer``). The file and table are found on the node.
@@ -14,9 +14,21 @@ from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.edits import Edit, reason
 from rollout.kubelet.intents import DEADLINE, DOWNLOADS, MIRRORS
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import containerd_config, containerd_mirrors, direction, service, toml_edit
-from rollout.kubelet.runtimes.containerd_config import Config, KeyPlace
-from rollout.kubelet.runtimes.description import FIRST, Description, Number, PullTool, Row, Runtime, Wanted
+from rollout.kubelet.runtimes import direction, service, toml_edit
+from rollout.kubelet.runtimes.containerd import configuration, mirrors, stand_in
+from rollout.kubelet.runtimes.containerd.configuration import Config, KeyPlace
+from rollout.kubelet.runtimes.description import (
+    FIRST,
+    Daemon,
+    Description,
+    Number,
+    PullMessage,
+    PullStep,
+    PullTool,
+    Row,
+    Runtime,
+    Wanted,
+)
 from rollout.kubelet.runtimes.outcome import Part, RuntimeChange, TomlKey
 
 _UNIT = "containerd.service"
@@ -35,7 +47,7 @@ def _change(snapshot: Snapshot, wanted: Wanted) -> RuntimeChange:
     version = CONTAINERD.version(snapshot.runtimes)
     if version is None:
         raise LayoutError("runtime-version-unknown", "the node does not report its containerd version")
-    config = containerd_config.load(snapshot, service.find(snapshot, _UNIT), version)
+    config = configuration.load(snapshot, service.find(snapshot, _UNIT), version)
     parts = [_part(snapshot, config, setting) for _, setting in sorted(wanted.items())]
     assignments = tuple(each for part in parts for each in part.assignments)
     edits = (*_edits(config, assignments), *(edit for part in parts for edit in part.edits))
@@ -52,18 +64,18 @@ def _part(snapshot: Snapshot, config: Config, setting: Setting) -> Part:
             "setting-unsupported", row.refusal if row else f"rollout does not know containerd {config.containerd.text}"
         )
     if setting.name == MIRRORS:
-        return containerd_mirrors.part(snapshot, config, setting, row)
+        return mirrors.part(snapshot, config, setting, row)
     return _KEYS[setting.name](config, setting, row)
 
 
 def _deadline(config: Config, setting: Setting, row: Row) -> Part:
-    trap = () if containerd_config.local_because(config) else (_TRANSFER_DEADLINE,)
+    trap = () if configuration.local_because(config) else (_TRANSFER_DEADLINE,)
     return _key(setting, row, config.image_key(row.key), trap)
 
 
 def _downloads(config: Config, setting: Setting, row: Row) -> Part:
     """Sets the table that this containerd reads: the transfer service's, or the CRI's where it pulls locally."""
-    local = containerd_config.local_because(config)
+    local = configuration.local_because(config)
     if not local:
         return _key(setting, row, config.transfer_key(row.key), (_TRANSFER_TABLE,))
     place = config.image_key(row.key)
@@ -108,7 +120,7 @@ def _edits(config: Config, assignments: tuple[TomlKey, ...]) -> tuple[Edit, ...]
 
 
 def _is_hosts(path: str, text: str) -> bool:
-    return path.endswith("/hosts.toml") and bool(containerd_mirrors.hosts(text, path))
+    return path.endswith("/hosts.toml") and bool(mirrors.hosts(text, path))
 
 
 def _is_config(path: str, text: str) -> bool:
@@ -135,13 +147,51 @@ def _deadlines(since: Number, before: Number, default: str) -> Row:
 
 
 def _limits(since: Number, before: Number, place: str) -> Row:
-    key, restart = containerd_config.DOWNLOADS_KEY, Disruption.RESTART_RUNTIME
+    key, restart = configuration.DOWNLOADS_KEY, Disruption.RESTART_RUNTIME
     return Row(DOWNLOADS, Runtime.CONTAINERD, since, before, key, "3", place, _UNIT, restart)
 
 
 def _config_paths(since: Number, before: Number, default: str) -> Row:
     return Row(MIRRORS, Runtime.CONTAINERD, since, before, "config_path", default, _HOSTS, _UNIT)
 
+
+DAEMON = Daemon(_UNIT, "containerd", stand_in.DAEMON, logs_requests=True, agent_part="containerd")
+_IMAGE = r'"(?P<image>[^"]+)"'
+# internal/cri/server/images/image_pull.go, and pkg/cri of 1.x.
+_LOGS = (
+    PullMessage(
+        PullStep.CUT,
+        "cancel pulling image ",
+        r"(?P<image>\S+) because of no progress in (?P<deadline>\S+)",
+        by="containerd",
+    ),
+    PullMessage(
+        PullStep.ENDED, "PullImage ", rf"{_IMAGE} returns image reference ", behind=" returns image reference "
+    ),
+    PullMessage(PullStep.ENDED, "PullImage ", rf"{_IMAGE} failed(?P<failed>)", behind=" failed"),
+    PullMessage(PullStep.RECEIVED, "PullImage ", rf"{_IMAGE}$"),
+    PullMessage(
+        PullStep.ENDED,
+        "Pulled image ",
+        rf'{_IMAGE} with image id .*, size "(?P<size>\d+)" in (?P<took>[\d.hmnuµs]+)',
+        behind="with image id",
+    ),
+)
+_TRAPS = {
+    DEADLINE: (
+        "unpacking does not count; from 2.1 on neither does resolving: a registry that hangs before the first byte may not be cut",
+        "0s is off",
+    ),
+    DOWNLOADS: (
+        "before 2.1, and where containerd pulls locally, it is a key of the CRI images table; a value other than 3 there makes containerd 2.1 and later pull locally",
+    ),
+    MIRRORS: (
+        "files below config_path need no restart; a change of config_path itself does",
+        "a config_path of several directories, the default from 2.2 on too, is taken for one name by the transfer service of 2.1 and later (containerd #12415)",
+        "together with registry.mirrors in config.toml containerd does not start",
+        "a mirror's path is the root of its API and is written with override_path = true; containerd would add /v2 to one that does not end so",
+    ),
+}
 
 CONTAINERD = Description(
     Runtime.CONTAINERD,
@@ -167,4 +217,8 @@ CONTAINERD = Description(
     restarted=frozenset({_UNIT}),
     readers={DOWNLOADS: _UNIT, DEADLINE: _UNIT},
     is_home=(_is_hosts, _is_config),
+    daemon=DAEMON,
+    logs=_LOGS,
+    traps=_TRAPS,
+    stand_in=stand_in.RUNTIME,
 )
