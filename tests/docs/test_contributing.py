@@ -17,8 +17,8 @@ CONTRIBUTING, CHANGELOG, _ = FRONT
 RECIPES = ("gate", "container-runtime", "kubelet-minor", "fault", "command")
 
 _FOLDERS = "|".join(("benchmarks", "docs", "inventories", "playbooks", "requirements", "rollout", "templates", "tests"))
-KINDS = ("rollout/gates/", "rollout/kubelet/runtimes/")
-"""Each has a folder for each kind."""
+KINDS = ("rollout/features/", "rollout/gates/", "rollout/kubelet/runtimes/")
+"""Each has a folder for each kind or feature."""
 
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]*|[\w.-]+\.(?:md|py|sh|toml|ya?ml)|Makefile|LICENSE")
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -17,11 +17,17 @@ from rollout.cli.options import reason_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.cli.stopping import INTERRUPTED, told_once
 from rollout.composition.operators import operator
 from rollout.composition.wiring import COMMAND_OUTPUT, Session, new_run_id
 from rollout.core.model.playbook import Limits
 from rollout.core.model.report import CommandResult
-from rollout.core.presentation.command_text import (
+from rollout.core.run.at_once import AtOnce
+from rollout.core.text import documents, durations
+from rollout.core.text.nodesets import fold, select
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import UsageError
+from rollout.features.exec.words import (
     CommandResultDocument,
     command_document,
     command_lines,
@@ -30,13 +36,7 @@ from rollout.core.presentation.command_text import (
     recorded_end,
     recorded_start,
 )
-from rollout.core.run.at_once import AtOnce
-from rollout.core.text import documents, durations
-from rollout.core.text.nodesets import fold, select
-from rollout.core.text.terminal import counted, printable
-from rollout.errors import UsageError
 
-INTERRUPTED = 130
 LONGEST = 24 * 3600.0
 """Seconds that one node may have for a command."""
 
@@ -149,20 +149,6 @@ def _ended(output: _Output, record: _Record, outcome: _Outcome) -> int:
     if outcome.interrupted:
         return INTERRUPTED
     return 0 if all(result.status == 0 for result in results) else 4
-
-
-def told_once(asked: Callable[[], bool]) -> Callable[[], bool]:
-    """``asked``, with a message when it becomes true."""
-    told = False
-
-    def stopping() -> bool:
-        nonlocal told
-        if asked() and not told:
-            told = True
-            say("stopping: finishing nodes in flight first; interrupt again to stop at once", err=True)
-        return told
-
-    return stopping
 
 
 def _checked(line: str) -> str:

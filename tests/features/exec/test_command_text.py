@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rollout.core.model.report import CommandResult
-from rollout.core.presentation.command_text import (
+from rollout.core.text import documents
+from rollout.features.exec.words import (
     command_document,
     command_lines,
     given_up,
@@ -11,7 +12,6 @@ from rollout.core.presentation.command_text import (
     recorded_end,
     recorded_start,
 )
-from rollout.core.text import documents
 from tests.documents import as_printed
 
 KEPT = 64 * 1024

@@ -13,7 +13,11 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
-from rollout.core.plans.kubeadm_patches import (
+from rollout.core.text import documents
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import LONGEST_PATH, counted, printable
+from rollout.errors import InputError, Problem, UsageError
+from rollout.features.export.rules import (
     PATCH_FILE,
     KubeadmPatch,
     KubeadmPatchesDocument,
@@ -22,10 +26,6 @@ from rollout.core.plans.kubeadm_patches import (
     kubeadm_patches,
     patches_in_force,
 )
-from rollout.core.text import documents
-from rollout.core.text.nodesets import fold
-from rollout.core.text.terminal import LONGEST_PATH, counted, printable
-from rollout.errors import InputError, Problem, UsageError
 
 
 @registered("Export what keeps other tools from undoing a change.", prints=(KubeadmPatchesDocument,))
