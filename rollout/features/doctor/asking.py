@@ -23,10 +23,10 @@ from rollout.core.model.inventory import Inventory, Node, Role, role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.snapshot import Snapshot, Unread
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.doctor_fixes import Way
-from rollout.core.presentation.doctor_text import NOT_REACHED, NOT_SET, DoctorCheck, DoctorResult
+from rollout.core.model.ways_in import DoctorCheck, Probe, Way
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError, RolloutError
+from rollout.features.doctor.words import NOT_REACHED, NOT_SET, DoctorResult
 from rollout.kubelet import versions
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.kinds import NodeKind, kinds
@@ -253,15 +253,6 @@ def _runtime(read: Snapshot) -> DoctorResult:
 
 
 # The back ends that the inventory names.
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """How a back end of gates is tried: ``ask`` it for a result, in so many seconds. ``url`` ``""``: the inventory names none."""
-
-    check: DoctorCheck
-    url: str
-    ask: Callable[[float], str]
 
 
 def examine_back_ends(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from rollout.app.check import check
 from rollout.app.ports import NodeSources
-from rollout.core.reading import guesses
 from rollout.core.reading.found_nodes import FoundNode, FoundNodes
-from rollout.core.reading.guesses import Guessed
-from rollout.core.reading.scaffold import NewProject, project_texts
 from rollout.core.text.nodesets import NodesetError, expand
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Place, Problem
+from rollout.features.init import rules
+from rollout.features.init.rules import Guessed
+from rollout.features.init.words import NewProject, project_texts
 from rollout.kubelet.fields import known_minors
 
 
@@ -28,12 +28,12 @@ class Drafted:
 
 def nodes_of_kubeconfig(sources: NodeSources, kubeconfig: str) -> Guessed:
     """Raises ``RemoteError`` if the API server does not answer in time."""
-    return guesses.from_api(sources.live(kubeconfig, ""))
+    return rules.from_api(sources.live(kubeconfig, ""))
 
 
 def nodes_of_ansible(sources: NodeSources, path: str) -> Guessed:
     """Raises ``InputError`` if the inventory cannot be read in time."""
-    return guesses.from_ansible(sources.ansible(path), path)
+    return rules.from_ansible(sources.ansible(path), path)
 
 
 def nodes_of_names(text: str, file: str) -> Guessed:

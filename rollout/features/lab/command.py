@@ -15,16 +15,12 @@ from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
-from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, fold, select
 from rollout.errors import UsageError
-from rollout.lab import api, control, faults, launch, spec
-from rollout.lab.spec import LabSpec, addresses
+from rollout.lab import api, control, faults, launch
+from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 
-LAB_FOLDER = Path(".rollout/lab")
-"""In the project's folder."""
-SSH_CONFIG = "ssh_config"
 API = "api"
 """Names the API server in place of a nodeset."""
 
@@ -99,23 +95,13 @@ def up(cluster: str, limit: str, count: int | None, restart_sec: float, director
     names = list(select(limit, inventory) if limit else inventory.nodes)[:count]
     launch.up(specification(inventory, names, restart_sec), directory)
     config = directory / SSH_CONFIG
-    say(_serves(len(names), cluster))
+    say(serves(len(names), cluster))
     only = "" if len(names) == len(inventory.nodes) else f" --limit '{limit if not count else fold(names)}'"
     say(f"  rollout plan --cluster {cluster} --ssh-config {config}{only}")
     say(f"  ssh -F {config} {names[0]} systemctl is-active kubelet")
     say(f"  kubectl --kubeconfig {directory / api.KUBECONFIG} get --raw /api/v1/nodes/{names[0]}")
     where = "" if directory == project_here().folder / LAB_FOLDER else f" --dir {directory}"
     say(f"  rollout lab status{where}; rollout lab down{where}")
-
-
-def serve_all(inventory: Inventory) -> None:
-    """Start a lab of all nodes of a cluster in the current folder, a project's. Its kubelets restart after 1 s."""
-    launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
-    say(_serves(len(inventory.nodes), inventory.cluster))
-
-
-def _serves(nodes: int, cluster: str) -> str:
-    return f"{nodes:,} nodes of {cluster} serve on loopback."
 
 
 @lab.command()
@@ -274,15 +260,3 @@ def _status_document(found: Mapping[str, Any]) -> LabStatusDocument:
 
 def _fault_part(order: Mapping[str, Any]) -> LabFaultPart:
     return LabFaultPart(order["kind"], order["at"], order["after"], order["lasting"], fold(order["nodes"]))
-
-
-def specification(inventory: Inventory, names: list[str], restart_sec: float) -> LabSpec:
-    """The specification of a lab that serves these nodes of an inventory."""
-    nodes = [inventory.nodes[name] for name in names]
-    served = tuple(
-        spec.node(node.name, node.address, address, dict(node.labels))
-        for node, address in zip(nodes, addresses(len(nodes)), strict=True)
-    )
-    members = frozenset(names)
-    sets = {word: tuple(sorted(known & members)) for word, known in inventory.nodesets.items() if known & members}
-    return LabSpec(inventory.cluster, served, restart_sec, sets, inventory.api_server)

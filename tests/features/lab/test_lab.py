@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rollout.cli.lab import lab
 from rollout.errors import RolloutError, StateError, UsageError
+from rollout.features.lab.command import lab
 from tests.documents import only
 from tests.places import ROOT
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.doctor_fixes import Way
-from rollout.core.presentation.doctor_text import (
+from rollout.core.model.ways_in import DoctorCheck, Way
+from rollout.features.doctor.words import (
     NOT_REACHED,
     NOT_SET,
     SCREEN,
-    DoctorCheck,
     DoctorDocument,
     DoctorPart,
     DoctorResult,
@@ -153,7 +152,7 @@ def test_a_part_of_a_pass_has_no_reference() -> None:
 
 
 def test_every_reference_with_a_fix_is_raised_somewhere() -> None:
-    fixes = (ROOT / "rollout/core/presentation/doctor_fixes.py").read_text()
+    fixes = (ROOT / "rollout/features/doctor/rules.py").read_text()
     others = "".join(
         path.read_text() for path in Path(ROOT / "rollout").rglob("*.py") if path.name != "doctor_fixes.py"
     )

@@ -10,15 +10,15 @@ import pytest
 
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.node_sources import RealSources
-from rollout.app.doctor import EACH_KIND, Probe, Visit, examine_back_ends, examine_nodes, of_snapshot, sample
 from rollout.app.load import load_cluster
 from rollout.app.ports import Cluster, Target
 from rollout.core.model.inventory import role_of
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.doctor_fixes import Way
-from rollout.core.presentation.doctor_text import NOT_REACHED, NOT_SET, DoctorCheck, DoctorResult
+from rollout.core.model.ways_in import DoctorCheck, Probe, Way
 from rollout.errors import RemoteError
+from rollout.features.doctor.asking import EACH_KIND, Visit, examine_back_ends, examine_nodes, of_snapshot, sample
+from rollout.features.doctor.words import NOT_REACHED, NOT_SET, DoctorResult
 from rollout.kubelet.kinds import kinds, model_node
 from tests.app.agents import access_to
 from tests.places import ROOT

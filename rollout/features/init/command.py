@@ -12,16 +12,17 @@ from rollout.adapters.files import FolderFiles
 from rollout.adapters.new_files import write_new
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load_playbook import shipped_templates
-from rollout.app.new_project import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
-from rollout.cli.lab import LAB_FOLDER, SSH_CONFIG, serve_all
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import cluster_in
-from rollout.core.reading.guesses import Guessed
 from rollout.core.reading.project_file import PROJECT_FILE
 from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
+from rollout.features.init.asking import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
+from rollout.features.init.rules import Guessed
+from rollout.lab import launch
+from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification
 
 _MAX_NAMES = 4 * 1024 * 1024
 _PARTS = ("inventories", "playbooks", "templates", PROJECT_FILE)
@@ -73,7 +74,9 @@ def init(
     say("\n".join(printable(f"guessed {note}", 300) for note in made.notes))
     say(f"written: {', '.join(made.texts)} ({counted(made.nodes, 'node')})")
     if lab:
-        serve_all(cluster_in(Path(), name))
+        inventory = cluster_in(Path(), name)
+        launch.up(specification(inventory, list(inventory.nodes), 1.0), LAB_FOLDER)
+        say(serves(len(inventory.nodes), inventory.cluster))
     say("next: `rollout doctor`, `rollout plan`")
 
 

@@ -8,20 +8,20 @@ import click
 
 from rollout.adapters.agent_program import agent_program
 from rollout.adapters.clock import SystemClock
-from rollout.app.doctor import Visit, examine_nodes, sample
 from rollout.app.load_playbook import load_policy
 from rollout.app.reading import access_to
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
-from rollout.composition.back_ends import examined_back_ends
+from rollout.composition.back_ends import back_ends_to_try
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
-from rollout.core.presentation.doctor_text import DoctorDocument, doctor_lines, folded_checks, is_well
 from rollout.core.text import documents
 from rollout.core.text.nodesets import select
 from rollout.errors import RolloutError
+from rollout.features.doctor.asking import Visit, examine_back_ends, examine_nodes, sample
+from rollout.features.doctor.words import DoctorDocument, doctor_lines, folded_checks, is_well
 
 TROUBLE = 4
 """Exit code when a check failed or is unknown."""
@@ -51,8 +51,8 @@ def doctor(session: Session, cluster: str, limit: str, every: bool) -> int:  # n
         found, ways = examine_nodes(
             Visit(access, nodes, SystemClock(), _guard(session, inventory), session.traces.keep)
         )
-    back_ends = examined_back_ends(inventory, session.kubeconfig)
-    parts = folded_checks(cluster, (*found, *back_ends), ways)
+    with back_ends_to_try(inventory, session.kubeconfig) as back_ends:
+        parts = folded_checks(cluster, (*found, *examine_back_ends(*back_ends)), ways)
     made = DoctorDocument(cluster, is_well(parts), len(selection), chosen, parts)
     if session.output == "json":
         click.echo(documents.page(made))

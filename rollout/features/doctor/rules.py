@@ -6,24 +6,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rollout.core.model.ways_in import Way
 from rollout.core.text.terminal import printable
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a node is reached, by ssh_config. ``address`` is what a ``Host`` pattern there must match.
-
-    ``key``: the key that the node accepted; ``""``: it accepted none yet. ``via``: the bastion, ``""`` without one.
-    """
-
-    address: str
-    host: str
-    port: int
-    user: str
-    via: str = ""
-    known_hosts: str = ""
-    key: str = ""
-
 
 NO_WAY = Way("HOST", "HOST", 22, "USER")
 """Stands for the way to a back end."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.app.new_project import drafted
 from rollout.core.model.live import LiveNode
-from rollout.core.reading.guesses import Guessed, from_ansible, from_api
+from rollout.features.init.asking import drafted
+from rollout.features.init.rules import Guessed, from_ansible, from_api
 from tests.app.test_live_inventories import ZONE, live
 
 

@@ -5,34 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from rollout.core.model.verdict import SEVERITY, Verdict
-from rollout.core.presentation.doctor_fixes import NO_WAY, ToFix, Way, fix
+from rollout.core.model.ways_in import DoctorCheck, Way
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
-
-
-class DoctorCheck(StrEnum):
-    """The checks in their order: each of a node needs those before it, up to ``sudo``."""
-
-    ROUTE = "ssh_config"
-    NAME = "name resolution"
-    CONNECTION = "TCP"
-    HOST_KEY = "host key"
-    LOGIN = "login"
-    SHELL = "shell"
-    SUDO = "sudo"
-    CLOCK = "clock"
-    DISK = "disk"
-    SYSTEMD = "systemd"
-    KUBELET = "kubelet"
-    RUNTIME = "runtime"
-    API = "API server"
-    PROMETHEUS = "Prometheus"
-    ALERTS = "alerts"
-
+from rollout.features.doctor.rules import NO_WAY, ToFix, fix
 
 NOT_REACHED = "not-reached"
 NOT_SET = "not-set"
