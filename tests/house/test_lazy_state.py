@@ -20,7 +20,7 @@ SAFE = {
         "cli/registry.py",
         "REGISTERED",
     ): "filled by a module of commands while it is imported, under Python's lock of imports",
-    ("cli/commands.py", "told"): "only for a message, asked by one thread",
+    ("cli/stopping.py", "told"): "only for a message, asked by one thread",
     ("cli/sequence.py", "refused"): "each thread writes the key of its own cluster",
     ("cli/sequence.py", "broken"): "append is atomic, and read after the threads' end",
     ("cli/serve.py", "kept"): "under a lock",
