@@ -14,7 +14,7 @@ PACKAGE = Path(rollout.__file__).parent
 SAFE = {
     ("adapters/http.py", "_DEADLINE"): "a threading.local",
     ("adapters/ssh/watchdog.py", "box"): "one thread writes, and its caller reads after its end",
-    ("app/doctor.py", "ways"): "each thread writes the key of its own node",
+    ("features/doctor/asking.py", "ways"): "each thread writes the key of its own node",
     ("app/prepulls.py", "so_far"): "results are heard in one thread",
     (
         "cli/registry.py",
