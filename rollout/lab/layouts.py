@@ -36,13 +36,13 @@ def programs(node: NodeSpec) -> Mapping[str, str]:
 
 @cache
 def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_sec: float) -> Mapping[str, str]:
-    files = {"/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n"}
+    found = {"/etc/kubernetes/kubelet.conf": "# client certificate: not in the lab\n"}
     restart = f"{restart_sec:g}"
     for service in runtimes.services(runtime):
-        files[f"/usr/lib/systemd/system/{service}"] = runtimes.text(service, restart_sec)
+        found[f"/usr/lib/systemd/system/{service}"] = runtimes.text(service, restart_sec)
     if minor >= _CGROUP_2:
-        files["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory hugetlb pids rdma misc\n"
-    files |= runtimes.files(runtime, runtime_version)
+        found["/sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory hugetlb pids rdma misc\n"
+    found |= runtimes.files(runtime, runtime_version)
     config = configs.config(minor, runtimes.socket(runtime))
     flags = runtimes.flags(runtime, minor)
     if layout == "plain":
@@ -51,25 +51,20 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
             "--config=/etc/kubernetes/kubelet-config.yaml",
             "--kubeconfig=/etc/kubernetes/kubelet.conf",
         ]
-        command = " \\\n  ".join([*words, *flags, *_deadline(runtime), "--v=2"])
-        files["/etc/systemd/system/kubelet.service"] = packaged.kubelet_unit(command, restart)
-        files["/etc/kubernetes/kubelet-config.yaml"] = config
-        return files
+        command = " \\\n  ".join([*words, *flags, *runtimes.described(runtime).stand_in.extra_arguments, "--v=2"])
+        found["/etc/systemd/system/kubelet.service"] = packaged.kubelet_unit(command, restart)
+        found["/etc/kubernetes/kubelet-config.yaml"] = config
+        return found
     environment = "/etc/sysconfig/kubelet" if layout == "kubeadm-rpm" else "/etc/default/kubelet"
     new_path = layout == "kubeadm-rpm" or minor >= _NEW_PACKAGES
     folder = "/usr/lib/systemd/system" if new_path else "/etc/systemd/system"
-    files["/usr/lib/systemd/system/kubelet.service"] = packaged.kubelet_unit(restart=restart)
+    found["/usr/lib/systemd/system/kubelet.service"] = packaged.kubelet_unit(restart=restart)
     drop_ins = layout == "kubeadm-dropin" and minor >= packaged.CONFIG_DIR_SINCE
     if drop_ins:
-        files[f"{packaged.CONFIG_DIR}/10-site.conf"] = configs.SITE
+        found[f"{packaged.CONFIG_DIR}/10-site.conf"] = configs.SITE
     config_flags = packaged.config_flags(drop_ins=drop_ins)
-    files[f"{folder}/kubelet.service.d/10-kubeadm.conf"] = packaged.kubeadm_drop_in(environment, config_flags)
-    files["/var/lib/kubelet/kubeadm-flags.env"] = f'KUBELET_KUBEADM_ARGS="{" ".join(flags)}"\n'
-    files[packaged.CONFIG] = config
-    files[environment] = f"KUBELET_EXTRA_ARGS={' '.join(_deadline(runtime))}\n"
-    return files
-
-
-def _deadline(runtime: str) -> tuple[str, ...]:
-    """The bad setting of the incidents, where the kubelet has the flag."""
-    return ("--image-pull-progress-deadline=1m0s",) if runtime == "dockershim" else ()
+    found[f"{folder}/kubelet.service.d/10-kubeadm.conf"] = packaged.kubeadm_drop_in(environment, config_flags)
+    found["/var/lib/kubelet/kubeadm-flags.env"] = f'KUBELET_KUBEADM_ARGS="{" ".join(flags)}"\n'
+    found[packaged.CONFIG] = config
+    found[environment] = f"KUBELET_EXTRA_ARGS={' '.join(runtimes.described(runtime).stand_in.extra_arguments)}\n"
+    return found

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
+from rollout.kubelet.runtimes.stand_in import PullLines
 from rollout.lab import kubelet, pulls, runtime_start, units
 from rollout.lab.kubelet_faults import Ailments
 from rollout.lab.pods import LabPods
+from rollout.lab.runtimes import STAND_INS
 from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
-DAEMONS = (KUBELET, "containerd.service", "docker.service", "cri-docker.service", "crio.service")
+DAEMONS = (KUBELET, *STAND_INS)
 """Units with a simulated process; commands of all other units are really run."""
 
 
@@ -238,11 +240,11 @@ class LabMachine:
         service = self.services.get(name)
         if service is None or service.phase is not UnitPhase.RUNNING or not service.pid:
             return False
-        error = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
-        if error is None and name in DAEMONS:
+        said = runtime_start.reload(name, service.arguments, self.tree) if name in DAEMONS else None
+        if said is None and name in DAEMONS:
             self._vanish(service, now)
             service.end(now, 1)
-        for text in error or ():
+        for text in said or ():
             self.say(now, service.pid, identifier(service), text)
         return True
 
@@ -261,7 +263,12 @@ class LabMachine:
             self.pulled += 1
             self._tell_pull(now, lambda words: words.ends)
 
-    def _tell_pull(self, now: float, choose: Callable[[pulls.PullLines], str]) -> None:
+    def _cancel_pull(self, now: float) -> None:
+        if self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.cancelled)
+
+    def _tell_pull(self, now: float, choose: Callable[[PullLines], str]) -> None:
         running = {name for name, service in self.services.items() if service.phase is UnitPhase.RUNNING}
         for name, words in pulls.pullers(running):
             service = self.services[name]
@@ -341,9 +348,8 @@ class LabMachine:
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
     def _vanish(self, service: LabService, now: float) -> None:
-        if service.pid and service.unit.name in DAEMONS and self.pulling:
-            self.pulling = False
-            self._tell_pull(now, lambda words: words.cancelled)
+        if service.pid and service.unit.name in DAEMONS:
+            self._cancel_pull(now)
         if service.pid:
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:

@@ -19,7 +19,7 @@ from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
-from rollout.kubelet.runtimes.known import ROWS
+from rollout.kubelet.runtimes.known import KNOWN, ROWS
 from rollout.kubelet.values import value_at
 
 # Facts on settings that the tables do not contain: purpose, traps, source (``words.json``).
@@ -37,7 +37,7 @@ class SettingWords:
 
 @dataclass(frozen=True, slots=True)
 class IntentWords:
-    """``aliases`` are the names of an intent in its homes; ``runtime_traps`` are by the runtime's name."""
+    """``aliases`` are the names of an intent in its homes, which are no flags; ``runtime_traps``, from the descriptions of runtimes, are by name."""
 
     kind: str
     aliases: tuple[str, ...]
@@ -66,12 +66,14 @@ def said() -> tuple[str, ...]:
 @cache
 def intent_words() -> Mapping[str, IntentWords]:
     """Every intent in ``words.json``, by name."""
-    return {name: _words_of_intent(entry) for name, entry in _data()["intents"].items()}
+    return {name: _words_of_intent(name, entry) for name, entry in _data()["intents"].items()}
 
 
-def _words_of_intent(entry: Mapping[str, Any]) -> IntentWords:
-    traps = {runtime: tuple(each) for runtime, each in entry["runtimeTraps"].items()}
-    return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
+def _words_of_intent(name: str, entry: Mapping[str, Any]) -> IntentWords:
+    traps = {known.runtime.value: known.traps[name] for known in KNOWN if name in known.traps}
+    keys = (row.key for row in ROWS if row.intent == name and row.key and not row.key.startswith("--"))
+    aliases = dict.fromkeys((*keys, *entry["aliases"]))
+    return IntentWords(entry["type"], tuple(aliases), _words(entry), traps)
 
 
 def _words(entry: Mapping[str, Any]) -> SettingWords:
