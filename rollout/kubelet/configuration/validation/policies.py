@@ -11,7 +11,6 @@ from rollout.kubelet.configuration.flag_values import KINDS
 from rollout.kubelet.configuration.go_values import GoValueError, quoted
 from rollout.kubelet.configuration.validation.checked import Checked, Complaint, wrong
 
-
 _FORMATS = ("", "text", "json")
 _ALPHA_OPTIONS = "LoggingAlphaOptions"
 _NAMING = "https://github.com/grpc/grpc/blob/master/doc/naming.md"
