@@ -24,7 +24,7 @@ from rollout.core.model.verdict import SEVERITY, Judged, Reading, Verdict
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Trigger
 from rollout.errors import AwayError, RemoteError
-from rollout.kubelet.node.shown_config import shown_as_planned
+from rollout.kubelet.node.served import shown_as_planned
 from rollout.kubelet.node_baseline import (
     STATUS_EVERY,
     BaselineError,

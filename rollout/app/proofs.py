@@ -18,7 +18,7 @@ from rollout.core.model.snapshot import Unread
 from rollout.core.model.verification import Verification
 from rollout.core.run.state import NodeState
 from rollout.kubelet.agent import agent_call
-from rollout.kubelet.node.healthz_port import DEFAULT_HEALTHZ_PORT, healthz_port
+from rollout.kubelet.node.served import DEFAULT_HEALTHZ_PORT, healthz_port
 
 NO_PLAN: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 

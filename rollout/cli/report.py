@@ -16,10 +16,9 @@ from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.wiring import Session
-from rollout.core.presentation.pages.document import ReportDocument, report_document
+from rollout.core.presentation.pages.document import ReportDocument, report_document, report_lines
 from rollout.core.presentation.pages.markup import with_texts
 from rollout.core.presentation.pages.page import page
-from rollout.core.presentation.pages.text import report_lines
 from rollout.core.presentation.past_run import past_run_lines
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import afterwards_lines

@@ -717,7 +717,7 @@ MUTANTS = (
     ),
     Mutant(
         "strangers-unbounded",
-        "rollout/web/lobby.py",
+        "rollout/web/server.py",
         "            self.dismiss(next(iter(self.strangers)))\n",
         "            pass\n",
         "half requests of another user keep operators out of the page",
@@ -855,7 +855,7 @@ MUTANTS = (
     ),
     Mutant(
         "strangers-for-ever",
-        "rollout/web/lobby.py",
+        "rollout/web/server.py",
         "        self.loop.call_later(STRANGER_SECONDS, self.lobby.dismiss, self)\n",
         "",
         "strangers that show no secret keep their connections to the page",

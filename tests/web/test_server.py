@@ -18,7 +18,7 @@ from rollout.core.presentation.pages.shell import POLICY
 from rollout.core.presentation.pages.story import Past, tell
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import NodeRecord
-from rollout.web.lobby import MOST_STRANGERS
+from rollout.web.server import MOST_STRANGERS
 from tests.adapters.test_notices import serving as answering
 from tests.app.test_lost_controllers import die
 from tests.controllers import PATIENCE, until

@@ -10,13 +10,12 @@ import pytest
 
 from rollout.core.model.playbook import Limits, RevertScope, Share
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.pages.document import report_document
+from rollout.core.presentation.pages.document import report_document, report_lines
 from rollout.core.presentation.pages.health_gates import Number, number_in
 from rollout.core.presentation.pages.moments import fallen, moments
 from rollout.core.presentation.pages.parts import story_parts
 from rollout.core.presentation.pages.sections import next_steps, numbers, steps, taken_back
 from rollout.core.presentation.pages.story import Story
-from rollout.core.presentation.pages.text import report_lines
 from rollout.core.presentation.summary import rehearsed, summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, summary_lines
 from rollout.core.run.events import AbortAsked, PauseAsked, Resumed

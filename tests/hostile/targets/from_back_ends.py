@@ -24,7 +24,7 @@ from rollout.gates.page.query import HttpQuery, Page, judge_page
 from rollout.gates.prometheus.client import Prometheus
 from rollout.gates.prometheus.judging import judge_samples
 from rollout.gates.prometheus.query import PrometheusQuery
-from rollout.kubelet.node.shown_config import shown_as_planned
+from rollout.kubelet.node.served import shown_as_planned
 from tests.app.test_node_worker import CHANGE
 from tests.hostile.property import CANARY, Target
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.snapshot import FileState, Process, Snapshot
-from rollout.kubelet.node.healthz_port import healthz_port
+from rollout.kubelet.node.served import healthz_port
 from tests.kubelet.nodes import kubeadm
 
 CONFIG, DROP_IN = "/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf.d/10-port.conf"

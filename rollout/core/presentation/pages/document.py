@@ -1,4 +1,4 @@
-"""The same story as a document."""
+"""A run's report as a document, and as text for people."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 from rollout.core.model.playbook import Cause, Scope
 from rollout.core.model.verdict import Verdict
+from rollout.core.presentation.pages.health_gates import evidence_rows
+from rollout.core.presentation.pages.markup import clock
 from rollout.core.presentation.pages.moments import MomentKind, fallen, moments
-from rollout.core.presentation.pages.sections import next_steps, used_budgets
+from rollout.core.presentation.pages.sections import next_steps, taken_back, used_budgets
 from rollout.core.presentation.pages.story import Story
 from rollout.core.presentation.summary import FailureLog, Summary, failure_log, summarize
-from rollout.core.presentation.summary_text import Afterwards, SinceThen, since_then
+from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SinceThen, since_then, summary_lines
 from rollout.core.run.state import NodeState
 from rollout.core.text.documents import Inline, Moment
 from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import printable, wall
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +132,37 @@ def _gates(story: Story) -> Iterator[ReportReading]:
     for judged in story.judged:
         wave, reading = story.past.order.waves[judged.wave].name, judged.reading
         yield ReportReading(judged.at, wave, reading.gate, reading.verdict, reading.evidence, judged.baseline)
+
+
+LONGEST = 300
+
+
+def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[str]:
+    """The summary, then what happened, the gates' results, how far budgets were used, and what to do next."""
+    yield from summary_lines(summarize(story.state), after)
+    yield f"  by {printable(story.past.who)}, {wall(story.began)} to {wall(story.ended)}: {printable(story.past.reason) or 'no reason was given'}"
+    yield from (f"  {back}" for back in (taken_back(story),) if back)
+    yield ""
+    yield "What happened"
+    for moment in moments(story):
+        sign = {"halt": "■", "bad": "✗", "good": "✓"}.get(moment.kind, " ")
+        yield f"  {clock(moment.at):>8} {sign} {printable(moment.text, LONGEST)}"
+    gates = list(evidence_rows(story))
+    if gates:
+        yield ""
+        yield "What the gates measured"
+    for gate, wave, when, verdict, evidence in gates:
+        yield printable(f"{gate}, wave {wave}, {when}: {verdict.value.upper()} {evidence}", LONGEST).join(("  ", ""))
+    budgets = used_budgets(story)
+    if budgets:
+        yield ""
+        yield "Budgets, when it halted" if story.halted_in else "Budgets"
+    for each in budgets:
+        end = "used up" if not each.left else f"halts at {each.left} more"
+        yield f"  {each.short} ({'/'.join(sorted(each.budget.causes))}), {end}"
+    steps = list(next_steps(story.state, after))
+    if steps:
+        yield ""
+        yield "What to do next"
+    for command, what in steps:
+        yield f"  {command}   {what}"
