@@ -11,7 +11,7 @@ from rollout.core.model.plan import Change, FileChange
 from rollout.core.model.settings import Setting, Value
 from rollout.core.text.terminal import printable
 from rollout.kubelet import values
-from rollout.kubelet.changes import new_text, splice
+from rollout.kubelet.changes import splice
 from rollout.kubelet.configuration.outcome import File, Layer
 from rollout.kubelet.edits import MODE, Edit, reason
 from rollout.kubelet.homes import InFlag
@@ -59,7 +59,7 @@ class FieldHome:
         """The file with these fields merged in, or ``None`` if it already contains them."""
         before = HEADER if self.content is None else self.content
         try:
-            spliced = splice.splice(before, new_text.written(fields), values.same)
+            spliced = splice.splice(before, splice.written(fields), values.same)
         except splice.SpliceError as error:
             raise LayoutError(error.reference, f"{self.path}: {error}") from None
         if spliced.content == self.content:

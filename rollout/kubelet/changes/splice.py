@@ -23,11 +23,58 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.settings import Value
-from rollout.kubelet.changes import new_text
 from rollout.kubelet.configuration import yaml_document, yaml_words
 from rollout.kubelet.configuration.config_file import is_json
 from rollout.kubelet.configuration.yaml_document import DocumentError
 from rollout.kubelet.configuration.yaml_words import resolve
+
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].*)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./%+-]*")
+_LAST_OF_ONE = 0xFFFF
+
+
+def written(document: Mapping[str, Value]) -> bytes:
+    """``document`` as YAML text: overlays are made of it."""
+    return flow(dict(document)).encode()
+
+
+def flow(value: Value) -> str:
+    """A value on one line: bare if every YAML reader reads the bare text as this exact text, else as JSON."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{flow(name)}: {flow(entry)}" for name, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(entry) for entry in value) + "]"
+    if isinstance(value, str):
+        return value if _bare(value) else f'"{"".join(map(_escaped, value))}"'
+    return json.dumps(value)
+
+
+def as_json(value: Value) -> str:
+    """As one line of JSON, which is what a kubelet reads where a file begins with a brace."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def block(values: Mapping[str, Value], indent: str) -> list[str]:
+    """In lines of their own, without ends of lines. Maps and lists inside of a list are on one line."""
+    lines: list[str] = []
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            lines += [f"{indent}{flow(name)}:", *block(value, indent + "  ")]
+        elif isinstance(value, list) and value:
+            lines += [f"{indent}{flow(name)}:", *(f"{indent}- {flow(entry)}" for entry in value)]
+        else:
+            lines.append(f"{indent}{flow(name)}: {flow(value)}")
+    return lines
+
+
+def _escaped(letter: str) -> str:
+    """As in JSON, except for characters that JSON writes as two: YAML has no surrogates."""
+    return letter if ord(letter) > _LAST_OF_ONE else json.dumps(letter)[1:-1]
+
+
+def _bare(text: str) -> bool:
+    return bool(_PLAIN.fullmatch(text)) and resolve("", text) == text and not _DATE.fullmatch(text)
+
 
 Same = Callable[[tuple[str, ...], Value, Value], bool]
 """Do two values at this path mean the same?"""
@@ -88,8 +135,8 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     wanted = read(overlay)
     text, root = _compose(old)
     before = {} if root is None else _document(old, root)
-    flow = new_text.as_json if is_json(old) else new_text.flow
-    work = _Work(text, "\r\n" if "\r\n" in text else "\n", same, flow)
+    as_text = as_json if is_json(old) else flow
+    work = _Work(text, "\r\n" if "\r\n" in text else "\n", same, as_text)
     if root is None:
         raise SpliceError("yaml-empty", "the file is empty")
     _merge_map(work, root, wanted, ())
@@ -319,7 +366,7 @@ def _insert(work: _Work, node: MappingNode, added: Mapping[str, Value]) -> None:
         raise SpliceError("yaml-block-scalar", "the last value before the new key is a block of text")
     indent = " " * node.value[0][0].start_mark.column
     at = _line_end(work.text, _end(work.text, last_value))
-    lines = "".join(work.end_of_line + line for line in new_text.block(added, indent))
+    lines = "".join(work.end_of_line + line for line in block(added, indent))
     work.edits.append((at, at, lines))
 
 

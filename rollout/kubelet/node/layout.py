@@ -126,7 +126,7 @@ def find(snapshot: Snapshot) -> Layout:
     texts = {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
     try:
         start = unit_file.start(texts)
-        environments = _environments(snapshot, start)
+        environments = environments_of(snapshot, start)
         running = snapshot.measurement.process.command_line if snapshot.measurement.process else ()
         return _layout(start, texts, environments, running)
     except LayoutError:
@@ -167,7 +167,8 @@ def _name(words: tuple[str, ...], home: EnvHome | DropInHome) -> str:
     return f"{'kubeadm' if '$KUBELET_KUBEADM_ARGS' in words else 'environment file'} layout{family}"
 
 
-def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:
+def environments_of(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:
+    """The texts of a unit's environment files, by path; ``LayoutError`` where one that the unit needs is absent."""
     texts: dict[str, str] = {}
     for entry in start.files:
         state = snapshot.files.get(entry.path)

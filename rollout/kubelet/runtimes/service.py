@@ -91,19 +91,7 @@ def _read(snapshot: Snapshot, unit: str, service: Service) -> Command:
     paths = (said["FragmentPath"], *said.get("DropInPaths", "").split())
     texts = {path: layout.text_of(snapshot.files.get(path), path) for path in paths}
     start = unit_file.start(texts)
-    return Command(unit, start, texts, _environments(snapshot, start), service.process.command_line)
-
-
-def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for entry in start.files:
-        state = snapshot.files.get(entry.path)
-        if state is not None and state.kind == "absent":
-            if not entry.optional:
-                raise LayoutError("layout-not-understood", f"{entry.path} is absent and the unit needs it")
-            continue
-        found[entry.path] = layout.text_of(state, entry.path)
-    return found
+    return Command(unit, start, texts, layout.environments_of(snapshot, start), service.process.command_line)
 
 
 def _check_running(command: Command, ours: frozenset[str]) -> None:

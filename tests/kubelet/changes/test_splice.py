@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.core.model.settings import Value
-from rollout.kubelet.changes import new_text, splice
+from rollout.kubelet.changes import splice
 from rollout.kubelet.changes.splice import SpliceError, merged, read
 from rollout.kubelet.configuration import yaml_document
 
@@ -237,7 +237,7 @@ def block(value: dict[str, Value], indent: str = "") -> str:
             lines.append(f"{indent}{json.dumps(key)}:\n{block(inner, indent + '  ')}")
         else:
             lines.append(
-                f"{indent}{json.dumps(key)}: {new_text.written({'': inner}).decode()[5:-1]}   # about {len(lines)}\n"
+                f"{indent}{json.dumps(key)}: {splice.written({'': inner}).decode()[5:-1]}   # about {len(lines)}\n"
             )
     return "".join(lines)
 
@@ -263,7 +263,7 @@ def test_the_result_is_the_merge_and_comments_survive(
     text = block(old).replace("\n", end)
     before = (text if final else text.removesuffix(end)).encode()
     try:
-        after = splice.splice(before, new_text.written(overlay))
+        after = splice.splice(before, splice.written(overlay))
     except SpliceError:
         assert may_lose_comments(old, overlay)
         return
@@ -274,13 +274,13 @@ def test_the_result_is_the_merge_and_comments_survive(
         line for line in before.splitlines() if line.split(b":")[0] not in {json.dumps(key).encode() for key in overlay}
     ]
     assert all(line in after.content.splitlines() for line in untouched if not line.startswith(b" "))
-    assert splice.splice(after.content, new_text.written(overlay)).content == after.content
+    assert splice.splice(after.content, splice.written(overlay)).content == after.content
 
 
 @given(MAPS)
 def test_merging_existing_values_changes_no_byte(old: dict[str, Value]) -> None:
     before = block(old).encode()
-    assert splice.splice(before, new_text.written(old)).content == before
+    assert splice.splice(before, splice.written(old)).content == before
 
 
 @given(st.text(max_size=60))
