@@ -73,7 +73,8 @@ class Kinds:
         """Every kind that this node can be."""
         for minor, version in self._versions(node.labels):
             runtime = known.labelled(node.labels.get("containerRuntime", ""), minor)
-            for installed in self._installed(node.labels):
+            layout = node.labels.get("layout", "")
+            for installed in (Installed(layout),) if layout in set(Installed) else self.installed:
                 runtime_version = node.labels.get("containerRuntimeVersion", "")
                 yield NodeKind(
                     minor, version, runtime, runtime_version or known.describe(runtime).usual_version, installed
@@ -84,10 +85,6 @@ class Kinds:
         if labelled is not None:
             return ((labelled.minor, labelled.text),) if labelled.minor in fields.known_minors() else ()
         return tuple((minor, f"1.{minor}.0") for minor in self.minors)
-
-    def _installed(self, labels: Mapping[str, str]) -> tuple[Installed, ...]:
-        layout = labels.get("layout", "")
-        return (Installed(layout),) if layout in set(Installed) else self.installed
 
 
 def kinds(api_server: str, nodes: Iterable[Node]) -> Kinds:

@@ -101,9 +101,21 @@ class LabMachine:
                 self.run_command(timer.service, timer.arguments, timer.variables, moment)
             for name, service in list(self.services.items()):
                 if service.ends is not None and service.ends <= moment:
-                    self._exit(name, service, moment)
+                    status = service.start.status or 0
+                    self._vanish(service, moment)
+                    service.end(moment, status)
+                    word = f"{status}/EXCEPTION" if status == 255 else f"{status}/FAILURE"
+                    self.say(moment, 1, "systemd", f"{name}: Main process exited, code=exited, status={word}")
+                    self.say(moment, 1, "systemd", f"{name}: Failed with result 'exit-code'.")
                 elif service.wakes is not None and service.wakes <= moment:
-                    self._again(name, service, moment)
+                    service.restarts += 1
+                    self.say(
+                        moment,
+                        1,
+                        "systemd",
+                        f"{name}: Scheduled restart job, restart counter is at {service.restarts}.",
+                    )
+                    self._launch(name, service, moment)
             if self.ailments.strike(moment):
                 self._collapse(moment)
 
@@ -263,11 +275,6 @@ class LabMachine:
             self.pulled += 1
             self._tell_pull(now, lambda words: words.ends)
 
-    def _cancel_pull(self, now: float) -> None:
-        if self.pulling:
-            self.pulling = False
-            self._tell_pull(now, lambda words: words.cancelled)
-
     def _tell_pull(self, now: float, choose: Callable[[PullLines], str]) -> None:
         running = {name for name, service in self.services.items() if service.phase is UnitPhase.RUNNING}
         for name, words in pulls.pullers(running):
@@ -327,19 +334,6 @@ class LabMachine:
             self.say(now, pid, identifier(service), text)
         return True
 
-    def _exit(self, name: str, service: LabService, now: float) -> None:
-        status = service.start.status or 0
-        self._vanish(service, now)
-        service.end(now, status)
-        word = f"{status}/EXCEPTION" if status == 255 else f"{status}/FAILURE"
-        self.say(now, 1, "systemd", f"{name}: Main process exited, code=exited, status={word}")
-        self.say(now, 1, "systemd", f"{name}: Failed with result 'exit-code'.")
-
-    def _again(self, name: str, service: LabService, now: float) -> None:
-        service.restarts += 1
-        self.say(now, 1, "systemd", f"{name}: Scheduled restart job, restart counter is at {service.restarts}.")
-        self._launch(name, service, now)
-
     def _collapse(self, now: float) -> None:
         for service in self.kubelets():
             spoilt = self.ailments.spoil(service.start, now)
@@ -348,8 +342,9 @@ class LabMachine:
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
     def _vanish(self, service: LabService, now: float) -> None:
-        if service.pid and service.unit.name in DAEMONS:
-            self._cancel_pull(now)
+        if service.pid and service.unit.name in DAEMONS and self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.cancelled)
         if service.pid:
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:

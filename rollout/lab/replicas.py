@@ -88,7 +88,12 @@ class Replicas:
         """Remove ended pods, place pending ones."""
         for replica in list(self._leaving):
             seen = see(replica.node)
-            if seen.now >= replica.ends and _runs(seen) and seen.machine.pods.ending != pods.HELD:
+            # Whether a running kubelet would notice.
+            if (
+                seen.now >= replica.ends
+                and any(service.phase is UnitPhase.RUNNING and service.pid for service in seen.machine.kubelets())
+                and seen.machine.pods.ending != pods.HELD
+            ):
                 self._leaving.remove(replica)
                 del self._on[replica.node][replica.name]
                 seen.machine.pods.changes += 1
@@ -113,8 +118,3 @@ def _takes(replica: Replica, seen: NodeMoment) -> float:
         return HEEDS
     leaving = LeavingPod("", replica.name, grace, grace, containers=(ContainerEnd("web", hook=True),))
     return budget(leaving, seen.spec.minor).seconds or 0.0
-
-
-def _runs(seen: NodeMoment) -> bool:
-    """Whether a running kubelet would notice."""
-    return any(service.phase is UnitPhase.RUNNING and service.pid for service in seen.machine.kubelets())

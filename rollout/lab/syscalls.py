@@ -61,7 +61,7 @@ def program() -> str:
     code = [_load(4), _jump(_ARCHITECTURE[machine], 1, 0), _allow(), _load(0)]
     for name, flags in (("open", 24), ("openat", 32)):
         if name in numbers:  # opening for reading is not held
-            code += [_jump(numbers[name], 0, 4), _load(flags), _test(_WRITING, 0, 1), _hold(), _allow()]
+            code += [_jump(numbers[name], 0, 4), _load(flags), _instruction(0x45, 0, 1, _WRITING), _hold(), _allow()]
     for name, number in numbers.items():
         if name not in {"open", "openat"}:
             code += [_jump(number, 0, 1), _hold()]
@@ -128,10 +128,6 @@ def _load(offset: int) -> bytes:
 
 def _jump(value: int, yes: int, no: int) -> bytes:
     return _instruction(0x15, yes, no, value)
-
-
-def _test(bits: int, yes: int, no: int) -> bytes:
-    return _instruction(0x45, yes, no, bits)
 
 
 def _allow() -> bytes:

@@ -189,7 +189,15 @@ class Discipline:
             broken(problem)
         self._within_a_window(event, before, after)
         self._has_its_data(before, after)
-        self._listen(event, before)
+        here = before.phase is not Phase.OPENING
+        if isinstance(event, Answered):
+            if here and event.trigger is Trigger.REFUSED and event.reference in FENCES and _is_open(event, before):
+                self.fenced.append(event.node)
+                self.reverts = before.order.goal is Goal.REVERT
+        elif isinstance(event, WaveOpened | WaveJudged) and event.verdict is not Verdict.PASS:
+            phase = Phase.RUNNING if isinstance(event, WaveOpened) else Phase.SOAKING
+            if before.phase is phase and before.wave == event.wave:
+                self.bad_gate = f"the gates of wave {event.wave} returned {event.verdict}"
 
     def _within_a_window(self, event: Event, before: RunState, after: RunState) -> None:
         """No change starts outside the windows, which the plays have in UTC and within one day."""
@@ -219,17 +227,6 @@ class Discipline:
         self.marks.clear()
         if self.told < 0:
             self.told = len(self.journal.lines[self.run])
-
-    def _listen(self, event: Event, before: RunState) -> None:
-        here = before.phase is not Phase.OPENING
-        if isinstance(event, Answered):
-            if here and event.trigger is Trigger.REFUSED and event.reference in FENCES and _is_open(event, before):
-                self.fenced.append(event.node)
-                self.reverts = before.order.goal is Goal.REVERT
-        elif isinstance(event, WaveOpened | WaveJudged) and event.verdict is not Verdict.PASS:
-            phase = Phase.RUNNING if isinstance(event, WaveOpened) else Phase.SOAKING
-            if before.phase is phase and before.wave == event.wave:
-                self.bad_gate = f"the gates of wave {event.wave} returned {event.verdict}"
 
     def on_end(self, state: RunState) -> None:
         """Nothing more."""

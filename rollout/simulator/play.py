@@ -315,7 +315,12 @@ class Play:
             self._lift_cordons()
         for _ in range(2):
             if state is not None and any(record.owed for record in state.nodes.values()):
-                state = self._catch_up(state)
+                journal = self._journals[state.order.run]
+                controller = self._controller(state.order, journal, take_over=bool(state.order.transactions))
+                controller.strikes, controller.interrupt_at, self.current = (), float("inf"), controller
+                self.tell(controller.name, "does the pending recoveries")
+                controller.go_on()
+                state = controller.end or state
         if state is None:
             return
         problems = untruths(state, self.fleet.nodes)
@@ -325,14 +330,6 @@ class Play:
             )
         for problem in problems:
             broken(problem)
-
-    def _catch_up(self, state: RunState) -> RunState:
-        journal = self._journals[state.order.run]
-        controller = self._controller(state.order, journal, take_over=bool(state.order.transactions))
-        controller.strikes, controller.interrupt_at, self.current = (), float("inf"), controller
-        self.tell(controller.name, "does the pending recoveries")
-        controller.go_on()
-        return controller.end or state
 
     def _mend(self) -> None:
         self.tell("all", "networks, gates and the store work again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
@@ -183,7 +183,13 @@ class SqlJournal(Reads):
             if head[0] < before[0]:
                 raise self._events_lost(run, head, before)
             if head == before:
-                _insert(connection, rows)
+                # The database may finish the commit of a lost connection late, after our check.
+                try:
+                    connection.execute(sa.insert(EVENTS), rows)
+                except sa.exc.IntegrityError as exc:
+                    raise StateError(
+                        AWAY, "an event was written by a connection that had been lost; checking again"
+                    ) from exc
             elif head != after:
                 raise broken(f"{run} has events that its only controller did not write")
             if ended is not None:
@@ -229,14 +235,6 @@ class SqlJournal(Reads):
         change = sa.update(REQUESTS).where((REQUESTS.c.number == request) & _WAITS)
         with self._database.writing("journal-unusable", "the request could not be withdrawn") as connection:
             connection.execute(change.values(word=WITHDRAWN + REQUESTS.c.word))
-
-
-def _insert(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> None:
-    """The database may finish the commit of a lost connection late, after our check."""
-    try:
-        connection.execute(sa.insert(EVENTS), rows)
-    except sa.exc.IntegrityError as exc:
-        raise StateError(AWAY, "an event was written by a connection that had been lost; checking again") from exc
 
 
 def _chained(run: str, head: Head, events: Sequence[str]) -> tuple[Head, list[dict[str, object]]]:

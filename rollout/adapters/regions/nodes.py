@@ -83,7 +83,10 @@ class RegionNodes:
         try:
             answered = self._exchanges_with(worker).answer(call)
             answer = answered.answer
-            self._travelled(worker.region, time.monotonic() - began - answered.took)
+            seconds = time.monotonic() - began - answered.took
+            with self._lock:
+                before = self._trips.get(worker.region, seconds)
+                self._trips[worker.region] = before + (seconds - before) / SMOOTH
         except RemoteError:  # it was not submitted
             return self._without_region(target, command)
         except CallLostError as error:
@@ -193,11 +196,6 @@ class RegionNodes:
     def _in_progress(self) -> int:
         with self._lock:
             return sum(self._calls.values())
-
-    def _travelled(self, region: str, seconds: float) -> None:
-        with self._lock:
-            before = self._trips.get(region, seconds)
-            self._trips[region] = before + (seconds - before) / SMOOTH
 
     def _to_release(self, address: str) -> tuple[str, ...]:
         with self._lock:

@@ -106,20 +106,16 @@ class RegionStation:
         asked = decode_exchange(data)
         if asked.process != self.process:  # this process knows none of the calls
             return encode_reply(self.process, self.clock(), ())
-        mailbox = self._mailbox(asked.controller)
+        with self.lock:
+            mailbox = self.mailboxes.setdefault(asked.controller, Mailbox())
+            self.mailboxes.move_to_end(asked.controller)
+            if len(self.mailboxes) > MOST_MAILBOXES:
+                self.mailboxes.popitem(last=False)
         for call in asked.calls:
             if self.is_new(call.nonce):
                 Thread(target=self._carry, args=(call, mailbox), daemon=True).start()
         taken = mailbox.take(asked.number, asked.received, asked.seconds)
         return encode_reply(self.process, self.clock(), taken)
-
-    def _mailbox(self, controller: str) -> Mailbox:
-        with self.lock:
-            mailbox = self.mailboxes.setdefault(controller, Mailbox())
-            self.mailboxes.move_to_end(controller)
-            if len(self.mailboxes) > MOST_MAILBOXES:
-                self.mailboxes.popitem(last=False)
-            return mailbox
 
     def is_new(self, nonce: str) -> bool:
         """Whether no call with this nonce has arrived before. From now on it has."""

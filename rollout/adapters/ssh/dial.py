@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from paramiko.channel import Channel
 from paramiko.ssh_exception import ChannelException, SSHException
 
 from rollout.adapters.ssh.handshake import Handshake, OtherKindError
@@ -71,7 +70,10 @@ class Dialer:
         line = self._reach(endpoint, deadline)
         with ExitStack() as places:
             try:
-                self._take_places(places, endpoint, deadline)
+                # The bastion's slot before the global slot: a node behind a slow bastion does not delay other nodes.
+                if endpoint.via is not None:
+                    places.enter_context(self._bastions.handshake(endpoint.via, deadline))
+                places.enter_context(self._place(deadline))
             except BaseException:
                 line.close()
                 raise
@@ -83,12 +85,6 @@ class Dialer:
                 raise
             except RemoteError as error:
                 raise carried(error, line.blame()) from None
-
-    def _take_places(self, places: ExitStack, endpoint: Endpoint, deadline: Deadline) -> None:
-        """The bastion's slot before the global slot: a node behind a slow bastion does not delay other nodes."""
-        if endpoint.via is not None:
-            places.enter_context(self._bastions.handshake(endpoint.via, deadline))
-        places.enter_context(self._place(deadline))
 
     @contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:
@@ -180,12 +176,9 @@ class _Bastion:
                 if not left or not self._worth_another_try(error, carrier, deadline):
                     raise self._named(error, to) from None
             else:
-                return self._through(carrier, channel)
+                leave, blame = partial(self._leave, carrier), partial(_blame, self._endpoint, carrier)
+                return Tunnel(channel, carrier.transport.closer, leave, blame)
         raise RemoteError("bastion-busy", f"bastion {self._endpoint}: no attempt was allowed")
-
-    def _through(self, carrier: _Carrier, channel: Channel) -> Tunnel:
-        leave, blame = partial(self._leave, carrier), partial(_blame, self._endpoint, carrier)
-        return Tunnel(channel, carrier.transport.closer, leave, blame)
 
     def _worth_another_try(self, error: Exception, carrier: _Carrier, deadline: Deadline) -> bool:
         if isinstance(error, TimeoutError):

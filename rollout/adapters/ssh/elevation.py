@@ -107,7 +107,11 @@ class Elevation:
                 self._unanswered = False
                 self._proof.accepted(self._target)
         elif prompt.asked and self._sent_at is None:
-            return self._password()
+            self.waiting = not self._proof.may_send(self._target)
+            if self.waiting:
+                return b""
+            self._sent_at, self._unanswered = self._clock(), True
+            return f"{self._proof.password.reveal()}\n".encode()
         elif prompt.asked > 1:
             raise self._rejection("sudo rejected the password")
         elif self._sent_at is not None and self._clock() - self._sent_at > PATIENCE:
@@ -129,13 +133,6 @@ class Elevation:
         if self._unanswered:
             self._unanswered = False
             self._proof.rejected(self._target)
-
-    def _password(self) -> bytes:
-        self.waiting = not self._proof.may_send(self._target)
-        if self.waiting:
-            return b""
-        self._sent_at, self._unanswered = self._clock(), True
-        return f"{self._proof.password.reveal()}\n".encode()
 
     def _rejection(self, message: str) -> RemoteError:
         self.give_up()

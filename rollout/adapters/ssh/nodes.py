@@ -132,21 +132,20 @@ class SshNodes:
     def _on(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         """Raises ``RemoteError`` only if the command has certainly not started."""
         try:
-            return self._use(target, link, command, deadline)
+            keep = False
+            try:
+                talk = self._command if command.request is None else self._verb
+                answer, sound = talk(target, link, command, deadline)
+                keep = link.alive and sound
+                # Names the bastion when its connection was lost; the reference stays, the command's end is unknown.
+                blame = link.wire.blame() if answer.reference == "connection-lost" else ""
+                return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
+            finally:
+                self._pool.give_back(target, link, keep=keep)
         except SessionRefusedError:
             raise
         except RemoteError as error:
             raise carried(error, link.wire.blame()) from None
-
-    def _use(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        keep = False
-        try:
-            talk = self._command if command.request is None else self._verb
-            answer, sound = talk(target, link, command, deadline)
-            keep = link.alive and sound
-            return _blaming(answer, link)
-        finally:
-            self._pool.give_back(target, link, keep=keep)
 
     def _command(
         self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline
@@ -214,12 +213,6 @@ def _shell_on(channel: Channel, kind: str, size: tuple[int, int]) -> Channel:
         message = f"the node opened no terminal or started no shell: {detail_of(error)}"
         raise RemoteError("no-channel", message) from None
     return channel
-
-
-def _blaming(answer: RemoteAnswer, link: PooledConnection) -> RemoteAnswer:
-    """Names the bastion when its connection was lost; the reference stays, the command's end is unknown."""
-    blame = link.wire.blame() if answer.reference == "connection-lost" else ""
-    return replace(answer, message=f"{answer.message}: {blame}") if blame else answer
 
 
 def _late(answer: RemoteAnswer, watch: WatchedConnection, command: RemoteCommand) -> RemoteAnswer:

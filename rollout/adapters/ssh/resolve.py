@@ -140,7 +140,10 @@ class Resolver:
     def _endpoint(self, target: Target, behind: tuple[str, ...], via: Endpoint | None = None) -> Endpoint:
         """``behind``: the hosts behind this bastion; ``via``: the bastion before it in a chain."""
         settings = self._config.lookup(target.address, user=target.user, local_user=self._user)
-        _refuse(settings)
+        for option, (harmless, reference, words) in REFUSED.items():
+            value = _text(settings, option, "")
+            if value and value.lower() not in harmless:
+                raise RemoteError(reference, f"{words} (ssh_config: {option} {printable(value, 80)})")
         host = settings["hostname"][0]
         port = target.port or int(_text(settings, "port", "22"))
         user = _text(settings, "user", self._user)
@@ -209,13 +212,6 @@ def _our_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError) as error:
         raise RemoteError("no-user-name", f"this machine has no name for our user: {error.args[0]}") from None
-
-
-def _refuse(settings: Settings) -> None:
-    for option, (harmless, reference, words) in REFUSED.items():
-        value = _text(settings, option, "")
-        if value and value.lower() not in harmless:
-            raise RemoteError(reference, f"{words} (ssh_config: {option} {printable(value, 80)})")
 
 
 def _key_names(host: str, port: int, alias: str) -> tuple[str, ...]:

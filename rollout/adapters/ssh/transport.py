@@ -69,9 +69,6 @@ class Outlet:
             if self._sending:
                 return
             self._sending = True
-        self._send_all()
-
-    def _send_all(self) -> None:
         try:
             while (message := self._next()) is not None:
                 self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - Channel calls it
@@ -185,17 +182,15 @@ class CarrierTransport(NodeTransport):
             code, text = self._refusals.pop(self._mine.number, (error.code, error.text))
             raise ChannelException(code, text) from None
         except (SSHException, OSError, EOFError) as error:
-            return self._not_opened(self._mine.number, error)
-
-    def _not_opened(self, number: int, error: Exception) -> Channel:
-        refusal = self._refusals.pop(number, None)
-        if refusal is not None:
-            raise ChannelException(*refusal) from None
-        if not self.is_active():
-            raise RemoteError("connection-lost", "the connection was lost") from None
-        with self.lock:
-            self._given_up.add(number)
-        raise TimeoutError(str(error)) from None
+            number = self._mine.number
+            refusal = self._refusals.pop(number, None)
+            if refusal is not None:
+                raise ChannelException(*refusal) from None
+            if not self.is_active():
+                raise RemoteError("connection-lost", "the connection was lost") from None
+            with self.lock:
+                self._given_up.add(number)
+            raise TimeoutError(str(error)) from None
 
     def _next_channel(self) -> int:
         self._mine.number = number = int(super()._next_channel())  # type: ignore[misc]  # not in the stubs

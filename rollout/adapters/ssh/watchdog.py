@@ -82,7 +82,10 @@ class Watchdog:
             if not watch.done and not watch.rang:
                 self._done += 1
             watch.done = True
-            self._forget_done()
+            if self._done > MANY:
+                self._done = 0
+                self._watches = [entry for entry in self._watches if not entry[2].done]
+                heapq.heapify(self._watches)
             return not watch.rang
 
     def close(self, seconds: float) -> None:
@@ -92,12 +95,6 @@ class Watchdog:
             thread = self._thread
         if thread is not None:
             thread.join(seconds)
-
-    def _forget_done(self) -> None:
-        if self._done > MANY:
-            self._done = 0
-            self._watches = [entry for entry in self._watches if not entry[2].done]
-            heapq.heapify(self._watches)
 
     def _run(self) -> None:
         with self._changed:

@@ -88,18 +88,14 @@ def _thresholds(statements: Texts, minor: int) -> Iterator[str]:
         if value in {"0%", "100%"}:
             continue
         if value.endswith("%"):
-            _percentage(signal, value)
+            percent = go_values.decimal(value.rstrip("%"))
+            if percent < 0:
+                raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
+            if percent / 100 > 100:  # the kubelet compares a hundredth of it
+                raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
         elif quantities.parse(value).amount <= 0:
             raise GoValueError(f"eviction threshold {signal} must be positive: {value}")
         yield signal
-
-
-def _percentage(signal: str, value: str) -> None:
-    percent = go_values.decimal(value.rstrip("%"))
-    if percent < 0:
-        raise GoValueError(f"eviction percentage threshold {signal} must be >= 0%: {value}")
-    if percent / 100 > 100:  # the kubelet compares a hundredth of it
-        raise GoValueError(f"eviction percentage threshold {signal} must be <= 100%: {value}")
 
 
 def over_capacity(hard: Texts) -> bool:

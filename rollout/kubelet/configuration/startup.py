@@ -140,7 +140,13 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
         del findings.origins[name]
     for file, patch in zip(files, patches, strict=True):
         findings.files[file.path] = file
-        _say_who(patch, file, patched.configuration, findings)
+        for name, typed in drop_ins.typed_names(patch, findings.minor).items():
+            if name != typed:
+                findings.wrong_case(file, name, typed)
+            elif patch[name] is None and findings.minor >= drop_ins.VERSIONED_SINCE:
+                findings.origins.pop(typed, None)
+            if patch[name] is not None and typed in patched.configuration:
+                findings.origins[typed] = Origin(Layer.DROP_IN, file.path)
     return patched.configuration
 
 
@@ -162,16 +168,6 @@ def _patch(file: File, findings: Findings) -> Object:
 def _who_wrote(name: Any, files: tuple[File, ...], patches: list[Object]) -> File | None:
     """The last drop-in that has this top-level field."""
     return next((file for file, patch in zip(files[::-1], patches[::-1], strict=True) if name in patch), None)
-
-
-def _say_who(patch: Object, file: File, merged: Object, findings: Findings) -> None:
-    for name, typed in drop_ins.typed_names(patch, findings.minor).items():
-        if name != typed:
-            findings.wrong_case(file, name, typed)
-        elif patch[name] is None and findings.minor >= drop_ins.VERSIONED_SINCE:
-            findings.origins.pop(typed, None)
-        if patch[name] is not None and typed in merged:
-            findings.origins[typed] = Origin(Layer.DROP_IN, file.path)
 
 
 # What a kubelet itself changes in its configuration during its start; ``/configz`` shows it afterwards.

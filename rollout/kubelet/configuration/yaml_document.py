@@ -277,12 +277,8 @@ def as_json(value: Json) -> Json:
     if isinstance(value, list):
         return [as_json(inner) for inner in value]
     if isinstance(value, float):
-        return _json_number(value)
+        if not math.isfinite(value):
+            shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+            raise DocumentError(f"json: unsupported value: {shown}")
+        return int(value) if value.is_integer() and abs(value) < _FLOATS_IN_FULL else value
     return value
-
-
-def _json_number(value: float) -> int | float:
-    if not math.isfinite(value):
-        shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-        raise DocumentError(f"json: unsupported value: {shown}")
-    return int(value) if value.is_integer() and abs(value) < _FLOATS_IN_FULL else value

@@ -51,7 +51,10 @@ class DocumentReader:
             text = text[at:]
             if len(text) > _LARGEST:
                 break
-        self._left(text)
+        # What is behind the last whole event: the end of the list, or of an event that was cut.
+        rest = text[_end(_BLANK, text, 0) :]
+        if rest and not rest.startswith(('"kind"', '"metadata"', '"apiVersion"')):
+            self.unread = self.unread.and_(self.file, self.read + 1, f"cut: {printable(rest, 100)}")
 
     def _next(self, text: str, at: int) -> Generator[Fact, None, int | None]:
         """The first event from ``at`` on; returns where the rest begins, ``None`` if no whole event is there."""
@@ -68,12 +71,6 @@ class DocumentReader:
         if isinstance(event, dict):
             yield from _facts(event, self.file, self.read)
         return end
-
-    def _left(self, text: str) -> None:
-        """What is behind the last whole event: the end of the list, or of an event that was cut."""
-        rest = text[_end(_BLANK, text, 0) :]
-        if rest and not rest.startswith(('"kind"', '"metadata"', '"apiVersion"')):
-            self.unread = self.unread.and_(self.file, self.read + 1, f"cut: {printable(rest, 100)}")
 
     def yaml(self, pieces: Iterable[bytes]) -> Iterator[Fact]:
         """The items of a list, or the documents between ``---``. YAML is slow: of each reason the newest events are read."""

@@ -85,19 +85,16 @@ class OthersText:
         if inside:
             self._add(number)
         if may_open and (most := _may_print(here.text)):
-            self._open(here, most)
+            if here.writer is None or (here.writer not in self._messages and len(self._messages) >= MOST_WRITERS):
+                self._left = max(self._left, most)
+            else:
+                message = self._messages.setdefault(here.writer, _Message(most, here.second))
+                message.left = max(message.left, most)
         return inside
 
     def holds(self, number: int) -> bool:
         at = bisect_right(self._firsts, number) - 1
         return at >= 0 and number <= self._lasts[at]
-
-    def _open(self, here: _Line, most: int) -> None:
-        if here.writer is None or (here.writer not in self._messages and len(self._messages) >= MOST_WRITERS):
-            self._left = max(self._left, most)
-        else:
-            message = self._messages.setdefault(here.writer, _Message(most, here.second))
-            message.left = max(message.left, most)
 
     def _inside(self, here: _Line) -> bool:
         """A line with a time belongs to no message of another writer; one without a time may belong to any."""
