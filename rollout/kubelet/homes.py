@@ -202,7 +202,7 @@ def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFl
 
 
 def _users() -> str:
-    return " or ".join(each.runtime.value for each in known.KNOWN if _has_deadline_flag(each.runtime))
+    return " or ".join(runtime.runtime.value for runtime in known.KNOWN if _has_deadline_flag(runtime.runtime))
 
 
 def _has_deadline_flag(runtime: Runtime) -> bool:

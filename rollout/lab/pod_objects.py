@@ -18,7 +18,7 @@ def all_pods(seen: NodeMoment, replicas: Sequence[Replica]) -> list[Object]:
     state = seen.machine.pods
     if not state.started:
         return []
-    pods = [_daemon(seen), *(_replica(seen, each) for each in replicas)]
+    pods = [_daemon(seen), *(_replica(seen, replica) for replica in replicas)]
     return [*pods, _waiting(seen)] if state.pulling else pods
 
 

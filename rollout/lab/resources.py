@@ -219,7 +219,7 @@ def _events(query: Query) -> Reply:
     namespace = query.words.get("namespace")
 
     def find(node: str) -> list[Object]:
-        about = ((each, each["involvedObject"]) for each in pod_objects.events(query.lookup.see(node)))
+        about = ((event, event["involvedObject"]) for event in pod_objects.events(query.lookup.see(node)))
         return [each for each, pod in about if name in ("", pod["name"]) and namespace in {None, pod["namespace"]}]
 
     return _listed(query, "EventList", "v1", query.lookup.names, find)

@@ -109,7 +109,11 @@ class Play:
         self.story.append(Told(self.timeline.now, who, words))
 
     def _state_of(self, run: str) -> RunState | None:
-        acting = (each for each in self.controllers if each.order.run == run and each.alive and not each.frozen)
+        acting = (
+            controller
+            for controller in self.controllers
+            if controller.order.run == run and controller.alive and not controller.frozen
+        )
         return next((each.seen for each in acting), None)
 
     def _restarted(self, node: ModelNode, restart: Restart) -> None:
@@ -140,9 +144,9 @@ class Play:
             self.scenario,
             law,
             self.story,
-            sum(each.events for each in self.disciplines),
+            sum(discipline.events for discipline in self.disciplines),
             len(self.controllers),
-            sum(each.stopped == "killed" for each in self.controllers),
+            sum(controller.stopped == "killed" for controller in self.controllers),
             self.ended,
             self.timeline.now,
         )
@@ -150,7 +154,7 @@ class Play:
     def _carry(self, order: Order, counter: int, journal: ModelJournal, *, take_over: bool = False) -> RunState | None:
         """Controller after controller, until the run has ended and none would resume it."""
         resumes = self.scenario.seed % 3
-        while sum(each.stopped != "locked" for each in self.controllers) < MOST_CONTROLLERS:
+        while sum(controller.stopped != "locked" for controller in self.controllers) < MOST_CONTROLLERS:
             controller = self._controller(order, journal, take_over=take_over)
             self._let(controller, counter)
             if controller.end is not None:

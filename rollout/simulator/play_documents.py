@@ -47,7 +47,8 @@ def play_document(outcome: PlayOutcome) -> PlayDocument:
         broken=outcome.broken or None,
         ending=outcome.ending,
         faults=tuple(
-            PlayedFault(each.kind, each.node, each.at, each.lasting, each.amount, each.words) for each in drawn.faults
+            PlayedFault(fault.kind, fault.node, fault.at, fault.lasting, fault.amount, fault.words)
+            for fault in drawn.faults
         ),
         story=tuple(PlayedMoment(each.at, each.who, each.words) for each in outcome.story),
     )

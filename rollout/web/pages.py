@@ -109,7 +109,7 @@ class Site:
         journal = self.journal()
         runs = tuple(listed_runs(journal))
         clusters = dict.fromkeys(run.cluster for run in runs)
-        notes = {name: [(each.at, each.who, each.text) for each in journal.notes(name)] for name in clusters}
+        notes = {name: [(note.at, note.who, note.text) for note in journal.notes(name)] for name in clusters}
         return self.completed(index_body(runs, self.place, notes, self.plans(journal)))
 
     async def run(self, request: Request) -> Response:

@@ -58,7 +58,7 @@ class Leases:
     def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         with self._database.writing(AWAY, "the lease could not be renewed") as connection:
             mine = (LEASES.c.cluster == cluster) & self._mine(run)
-            seen = json.dumps([asdict(each) for each in regions])
+            seen = json.dumps([asdict(region) for region in regions])
             beat = sa.update(LEASES).where(mine).values(heartbeat=self._database.now(), regions=seen)
             changed = connection.execute(beat)
             if changed.rowcount != 1:

@@ -112,7 +112,7 @@ def _signed(
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName([_general(each) for each in names]), critical=False)
+        builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
     return builder.sign(signer, hashes.SHA256())
 
 

@@ -128,7 +128,7 @@ class WorkerExchanges:
             if reply.process != self._worker.process:
                 raise CallLostError("it was started again since the call was made")
             self._ahead.append(reply.clock - self._clock())
-            answers = {each.nonce: each for each in reply.answers}
+            answers = {answer.nonce: answer for answer in reply.answers}
         except RemoteError as error:  # it was not submitted
             lost = CallLostError(str(error))
             errors = {**dict.fromkeys(sent, lost), **{call.nonce: error for call in exchange.calls}}

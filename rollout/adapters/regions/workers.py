@@ -159,7 +159,7 @@ def served_zones(workers: Collection[RegionWorker], zones: Collection[str]) -> t
     found = []
     for zone in zones:
         region = region_of_zone(zone, regions)
-        able = tuple(sorted(each.name for each in workers if each.region == region and not each.trouble))
+        able = tuple(sorted(worker.name for worker in workers if worker.region == region and not worker.trouble))
         why = "" if able else refused.get(region, "no worker is connected")
         found.append(ServedZone(zone, region, able, why, _notice(zone, region, able)))
     return tuple(found)
@@ -167,7 +167,7 @@ def served_zones(workers: Collection[RegionWorker], zones: Collection[str]) -> t
 
 def _notice(zone: str, region: str, workers: Collection[str]) -> str:
     """A worker ``eu-1`` looks like the one of a zone ``eu-1``, but serves the region ``eu`` with all its zones."""
-    others = ", ".join(printable(each, 60) for each in workers if each != zone)
+    others = ", ".join(printable(worker, 60) for worker in workers if worker != zone)
     if zone == region or zone not in workers or not others:
         return ""
     return (

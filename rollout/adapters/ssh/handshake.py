@@ -74,7 +74,7 @@ class Handshake:
     ) -> None:
         wire.settimeout(POLL)
         options = transport.get_security_options()
-        options.ciphers = (*FAST_CIPHERS, *(each for each in options.ciphers if each not in FAST_CIPHERS))
+        options.ciphers = (*FAST_CIPHERS, *(cipher for cipher in options.ciphers if cipher not in FAST_CIPHERS))
         options.key_types = tuple(sorted(options.key_types, key=lambda kind: _family(kind) not in prefer))
         done = threading.Event()
         with self.watchdog.over(wire, deadline.at) as watch:

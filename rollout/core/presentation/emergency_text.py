@@ -73,12 +73,12 @@ PULLS = "does not wait for image pulls: where a kubelet or runtime restarts, the
 def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cluster: str) -> Iterator[str]:
     """Which runs are reverted, which other runs there are and how to revert those, and which nodes did not answer."""
     newest = seen.newest_run is not None and picked == (seen.newest_run.run,)
-    picked_runs = [_on(each) for each in seen.runs if each.run in picked]
+    picked_runs = [_on(run) for run in seen.runs if run.run in picked]
     yield (
         f"{'newest run on the nodes' if newest else 'reverting'}: {', '.join(picked_runs)}; {counted(len(back), 'node')} already reverted"
     )
     yield from _warnings(seen, cluster, newest=newest)
-    others = [each for each in seen.runs if each.run not in picked and each.holding]
+    others = [run for run in seen.runs if run.run not in picked and run.holding]
     for each in others[:MOST_RUNS]:
         yield f"  not reverted: {_held(each)}; `rollout rollback {each.run} --cluster {cluster} --emergency` reverts it too"
     if len(others) > MOST_RUNS:
@@ -94,11 +94,11 @@ def seen_lines(seen: OnNodes, picked: tuple[str, ...], back: Collection[str], cl
 
 def _warnings(seen: OnNodes, cluster: str, *, newest: bool) -> Iterator[str]:
     """Warnings for a user who did not name the run: most nodes hold another one, or a node reports an impossible counter."""
-    for each in seen.runs:
-        if each.doubted:
+    for run in seen.runs:
+        if run.doubted:
             yield (
-                f"WARNING: {_on(each)} has counter {each.counter}, which no run can have, so it is not treated as the newest; "
-                f"check {printable(fold(each.newest_on or each.under), 200)}"
+                f"WARNING: {_on(run)} has counter {run.counter}, which no run can have, so it is not treated as the newest; "
+                f"check {printable(fold(run.newest_on or run.under), 200)}"
             )
     most = max(seen.runs, key=lambda each: len(each.newest_on))
     if newest and seen.newest_run is not None and len(most.newest_on) > len(seen.newest_run.newest_on):
@@ -141,9 +141,7 @@ class OnNodesDocument:
 
 
 def seen_document(seen: OnNodes, picked: tuple[str, ...], back: Collection[str]) -> OnNodesDocument:
-    runs = tuple(
-        RunSeen(each.run, fold(each.holding), fold(each.back), fold(each.under), each.doubted) for each in seen.runs
-    )
+    runs = tuple(RunSeen(run.run, fold(run.holding), fold(run.back), fold(run.under), run.doubted) for run in seen.runs)
     return OnNodesDocument(picked, fold(back), runs, _reasons(seen.silent))
 
 

@@ -274,5 +274,5 @@ def _wave(state: RunState, index: int) -> str:
 
 def _silences(silences: Iterable[str]) -> tuple[SilenceSet, ...]:
     """Journals have them as ``IDENTITY URL``."""
-    parts = (each.partition(" ") for each in silences)
+    parts = (silence.partition(" ") for silence in silences)
     return tuple(SilenceSet(identity, url) for identity, _, url in parts)

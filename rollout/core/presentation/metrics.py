@@ -54,8 +54,8 @@ HELP = {
 def metrics_text(runs: Sequence[MeasuredRun | Unreadable]) -> str:
     """The text format: samples of one metric together, below its help and type."""
     together: dict[str, list[str]] = {name: [] for name in HELP}
-    for each in runs:
-        for name, labels, value in _samples(each):
+    for run in runs:
+        for name, labels, value in _samples(run):
             together[name].append(f"{name}{{{_labels(labels)}}} {value:.10g}\n")
     return "".join(
         f"# HELP {name} {HELP[name]}\n# TYPE {name} gauge\n{''.join(samples)}"
@@ -95,8 +95,8 @@ def _samples(found: MeasuredRun | Unreadable) -> Iterator[_Sample]:
     for kind, count in counts.items():
         yield "rollout_nodes", {**cluster, "state": kind.value}, count
     yield "rollout_nodes_pending_recovery", cluster, len(owed_nodes(state))
-    for each in nearest(state.order, state.nodes, state.wave):
-        yield "rollout_budget_left", {**cluster, "scope": each.scope.value}, each.left
+    for distance in nearest(state.order, state.nodes, state.wave):
+        yield "rollout_budget_left", {**cluster, "scope": distance.scope.value}, distance.left
 
 
 def _labels(labels: dict[str, str]) -> str:

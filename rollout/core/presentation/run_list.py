@@ -74,17 +74,17 @@ class RunFilter:
 def run_lines(runs: Collection[ListedRun]) -> Iterator[str]:
     if not runs:
         yield "no such run in this journal; `rollout config` shows which journal is read"
-    for each in runs:
-        what = "rollback" if each.goal == Goal.REVERT else "run"
-        code = "" if each.exit_code is None else f", exit code {each.exit_code}"
-        yield f"{wall(each.began)}  {what} {each.run} on {each.cluster} by {printable(each.who)}: {each.state}{code}"
-        if each.reason:
-            yield f"  reason: {printable(each.reason, 300)}"
-        if each.pending_recovery.nodes:
-            yield f"  pending recovery: {printable(each.pending_recovery.nodes, 300)}"
-        for later in each.rolled_back:
+    for run in runs:
+        what = "rollback" if run.goal == Goal.REVERT else "run"
+        code = "" if run.exit_code is None else f", exit code {run.exit_code}"
+        yield f"{wall(run.began)}  {what} {run.run} on {run.cluster} by {printable(run.who)}: {run.state}{code}"
+        if run.reason:
+            yield f"  reason: {printable(run.reason, 300)}"
+        if run.pending_recovery.nodes:
+            yield f"  pending recovery: {printable(run.pending_recovery.nodes, 300)}"
+        for later in run.rolled_back:
             nodes = f"{counted(later.count, 'node')} {printable(later.nodes, 200)}"
             yield f"  rolled back by run {later.run} on {nodes}"
-        for newer in each.on_top:
+        for newer in run.on_top:
             nodes = f"{counted(newer.count, 'node')} {printable(newer.nodes, 200)}"
             yield f"  newer changes on top: run {newer.run} on {nodes}"

@@ -72,7 +72,9 @@ def sequence_document(
             StageLines(
                 stage.name,
                 stage.soak,
-                tuple(_line(each.cluster, each.plan, clusters[each.cluster], turn) for each in stage.clusters),
+                tuple(
+                    _line(cluster.cluster, cluster.plan, clusters[cluster.cluster], turn) for cluster in stage.clusters
+                ),
             )
             for stage in sequence.stages
         ),
@@ -132,25 +134,29 @@ def sequence_exit(clusters: Mapping[str, SequencedCluster], turn: NextTurn) -> i
 def sequence_lines(document: SequenceDocument) -> Iterator[str]:
     for stage in document.stages:
         yield f"stage {stage.name}:"
-        for each in stage.clusters:
-            failed = f", {each.failed} failed" if each.failed else ""
-            pending = each.pending_recovery.nodes
-            failed += f", pending recovery: {printable(pending, 300)}" if pending and not each.why else ""
-            left = ", others left unchanged" if each.left else ""
-            run = f", run {each.run}" if each.run and each.run not in (each.why or "") else ""
-            why = f": {printable(each.why, 400)}" if each.why else ""
-            yield f"  {each.cluster}: {each.progress}, {counted(each.nodes, 'node')}{failed}{left}{run}{why}"
+        for cluster in stage.clusters:
+            failed = f", {cluster.failed} failed" if cluster.failed else ""
+            pending = cluster.pending_recovery.nodes
+            failed += f", pending recovery: {printable(pending, 300)}" if pending and not cluster.why else ""
+            left = ", others left unchanged" if cluster.left else ""
+            run = f", run {cluster.run}" if cluster.run and cluster.run not in (cluster.why or "") else ""
+            why = f": {printable(cluster.why, 400)}" if cluster.why else ""
+            yield f"  {cluster.cluster}: {cluster.progress}, {counted(cluster.nodes, 'node')}{failed}{left}{run}{why}"
     yield _ending(document)
     yield from _next_steps(document)
 
 
 def _next_steps(document: SequenceDocument) -> Iterator[str]:
     """What to do about a halt, before the sequence is repeated, and about pending recoveries."""
-    clusters = [each for stage in document.stages for each in stage.clusters]
-    hints = [f"{each.cluster}: {printable(each.hint, 600)}" for each in clusters if each.hint]
+    clusters = [cluster for stage in document.stages for cluster in stage.clusters]
+    hints = [f"{cluster.cluster}: {printable(cluster.hint, 600)}" for cluster in clusters if cluster.hint]
     yield from hints
-    if document.next is Turn.HALT and not any(each.why for each in clusters) and document.failed >= document.limit:
-        reports = " and ".join(f"`rollout report {each.run}`" for each in clusters if each.failed)
+    if (
+        document.next is Turn.HALT
+        and not any(cluster.why for cluster in clusters)
+        and document.failed >= document.limit
+    ):
+        reports = " and ".join(f"`rollout report {cluster.run}`" for cluster in clusters if cluster.failed)
         yield f"see {reports}; correct these nodes and plan again, or raise `budget`; then repeat the sequence"
 
 

@@ -242,8 +242,8 @@ def summarize(state: RunState) -> Summary:
         window=ClosedSummary(closed.why, closed.at, closed.opens) if closed else None,
         rehearsal=rehearsed(state),
         budgets=tuple(
-            BudgetSummary(each.scope, each.name, each.wrong, each.limit, each.left)
-            for each in nearest(order, state.nodes, state.wave)
+            BudgetSummary(distance.scope, distance.name, distance.wrong, distance.limit, distance.left)
+            for distance in nearest(order, state.nodes, state.wave)
         ),
         counts=_counts(state, tuple(state.nodes)),
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),

@@ -114,7 +114,7 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
         yield f"  {summary.rehearsal}"
     # How far a run that has not ended is from halting.
     if summary.budgets and summary.ending is None:
-        parts = " · ".join(f"{each.place} {each.wrong} of {each.limit}" for each in summary.budgets)
+        parts = " · ".join(f"{budget.place} {budget.wrong} of {budget.limit}" for budget in summary.budgets)
         yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].place}"
     for trouble in summary.troubles:
         reference = f" [{trouble.reference}]" if trouble.reference else ""
@@ -172,11 +172,11 @@ def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
 
 
 def region_lines(regions: Sequence[RegionStanding]) -> Iterator[str]:
-    for each in regions:
-        names = f" ({', '.join(printable(name, 60) for name in each.workers)})" if each.workers else ""
-        trip = "" if each.round_trip_seconds is None else f", round trip {1000 * each.round_trip_seconds:.0f} ms"
-        at_work = f"{counted(each.calls, 'call')} in progress, {counted(each.nodes, 'node')} connected{trip}"
-        yield f"region {printable(each.region, 60)}: {counted(len(each.workers), 'worker')}{names}, {at_work}"
+    for region in regions:
+        names = f" ({', '.join(printable(name, 60) for name in region.workers)})" if region.workers else ""
+        trip = "" if region.round_trip_seconds is None else f", round trip {1000 * region.round_trip_seconds:.0f} ms"
+        at_work = f"{counted(region.calls, 'call')} in progress, {counted(region.nodes, 'node')} connected{trip}"
+        yield f"region {printable(region.region, 60)}: {counted(len(region.workers), 'worker')}{names}, {at_work}"
 
 
 def last_heartbeat(attendance: Attendance) -> str:

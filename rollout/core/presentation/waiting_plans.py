@@ -32,6 +32,6 @@ class WaitingPlan:
 
 
 def waiting_plan_lines(plans: Collection[WaitingPlan]) -> Iterator[str]:
-    for each in plans:
-        yield f"  waits for you: {each}"
-        yield f"      {'another person: ' if each.missing else ''}{each.command}"
+    for plan in plans:
+        yield f"  waits for you: {plan}"
+        yield f"      {'another person: ' if plan.missing else ''}{plan.command}"

@@ -123,7 +123,7 @@ def newest_readings(known: Mapping[str, GateReading], event: Event) -> Mapping[s
         case _:
             return known
     baseline = isinstance(event, WaveOpened)
-    return {**known, **{each.gate: GateReading(event.at, event.wave, each, baseline) for each in readings}}
+    return {**known, **{reading.gate: GateReading(event.at, event.wave, reading, baseline) for reading in readings}}
 
 
 def gate_lines(state: RunState, known: Mapping[str, GateReading]) -> Iterator[str]:

@@ -42,7 +42,7 @@ def applied(kind: Any, value: Any, changes: Json, where: str) -> Any:
     if typing.get_origin(kind) is Mapping:
         return _mapping(typing.get_args(kind)[1], value, changes, where)
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        kind = next(each for each in typing.get_args(kind) if each is not type(None))
+        kind = next(argument for argument in typing.get_args(kind) if argument is not type(None))
     if not dataclasses.is_dataclass(value):
         raise ShapeError(f"{where} has no parts that could differ")
     return _dataclass(kind, value, changes, where)

@@ -215,7 +215,7 @@ def _attempt(
     notes += templated_config.by_others(fit.outcome, asked, moved.fields)
     pending = (
         *flag_changes.pending(fit.layout, by_flag.flags),
-        *(each.told for each in unloaded.of_kubelet(fit) if unloaded.says(asked, each.field)),
+        *(edit.told for edit in unloaded.of_kubelet(fit) if unloaded.says(asked, edit.field)),
     )
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
 
@@ -289,10 +289,10 @@ def check_unread_edits(
 ) -> tuple[str, ...]:
     """Notes on the edits that this change puts in force, if all are accepted; else ``LayoutError``."""
     edits = tuple(_foreign(fit, by_kubelet, by_runtime))
-    refused = [each for each in edits if not accepted.keys() & set(each.names)]
+    refused = [edit for edit in edits if not accepted.keys() & set(edit.names)]
     if refused:
         raise LayoutError("edited-not-loaded", _refusal(refused, unloaded.compared_with(fit)))
-    return tuple(f"takes effect with this restart: {each.told}{_reason(each, accepted)}" for each in edits)
+    return tuple(f"takes effect with this restart: {edit.told}{_reason(edit, accepted)}" for edit in edits)
 
 
 def left(fit: FitNode) -> tuple[str, ...]:
@@ -315,13 +315,13 @@ def anchor(fit: FitNode) -> FileChange | None:
 def _foreign(fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:
     if by_kubelet.restarts:
         asked = by_kubelet.fields
-        yield from (each for each in unloaded.of_kubelet(fit) if not unloaded.says(asked, each.field))
+        yield from (edit for edit in unloaded.of_kubelet(fit) if not unloaded.says(asked, edit.field))
     yield from unloaded.of_runtime(fit.snapshot, (*by_runtime.units, *by_runtime.hangups))
 
 
 def _refusal(refused: list[Unloaded], compared: str) -> str:
     """The remedy comes first: a terminal shows the beginning of the values, and ``-o json`` all of them."""
-    files = ", ".join(dict.fromkeys(each.file for each in refused))
+    files = ", ".join(dict.fromkeys(edit.file for edit in refused))
     name = refused[0].names[-1] if len(refused) == 1 else refused[0].file
     return (
         f"{files} was edited and not loaded. Undo the edit, or allow it in the playbook with"
@@ -331,13 +331,13 @@ def _refusal(refused: list[Unloaded], compared: str) -> str:
 
 
 def _how_to_know(refused: list[Unloaded]) -> str:
-    if not any(unloaded.UNKNOWN in each.told for each in refused):
+    if not any(unloaded.UNKNOWN in edit.told for edit in refused):
         return ""
     return "; with a kubeconfig that may read nodes/proxy, /configz shows the values of the running kubelet"
 
 
 def _listed(edits: tuple[Unloaded, ...] | list[Unloaded]) -> str:
-    return "; ".join(each.told for each in edits)
+    return "; ".join(edit.told for edit in edits)
 
 
 def _reason(each: Unloaded, accepted: Mapping[str, str]) -> str:

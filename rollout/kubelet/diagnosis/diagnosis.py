@@ -84,15 +84,15 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
         }
         findings = (
             *(
-                each
-                if each.confidence is not Confidence.CERTAIN
-                or all((each.id, node) in certain for node in each.nodes or ("",))
+                finding
+                if finding.confidence is not Confidence.CERTAIN
+                or all((finding.id, node) in certain for node in finding.nodes or ("",))
                 else replace(
-                    each,
+                    finding,
                     confidence=Confidence.LIKELY,
-                    fetch_next=f"{OF_OTHERS}{each.fetch_next and f'; {each.fetch_next}'}",
+                    fetch_next=f"{OF_OTHERS}{finding.fetch_next and f'; {finding.fetch_next}'}",
                 )
-                for each in findings
+                for finding in findings
             ),
             *_hidden_by_others(findings, without),
         )
@@ -136,11 +136,11 @@ def _hidden_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -
     """The findings that are there only ``without`` the lines that the author of a pod may have written: at most likely."""
     for own in without:
         if not any(
-            own.id == each.id
-            and set(own.nodes) <= set(each.nodes)
-            and (own.confidence is Confidence.UNKNOWN or each.confidence is not Confidence.UNKNOWN)
-            and (own.cause == each.cause or not {*own.evidence}.isdisjoint(each.evidence))
-            for each in findings
+            own.id == finding.id
+            and set(own.nodes) <= set(finding.nodes)
+            and (own.confidence is Confidence.UNKNOWN or finding.confidence is not Confidence.UNKNOWN)
+            and (own.cause == finding.cause or not {*own.evidence}.isdisjoint(finding.evidence))
+            for finding in findings
         ):
             confidence = Confidence.LIKELY if own.confidence is Confidence.CERTAIN else own.confidence
             yield replace(own, confidence=confidence, fetch_next=f"{HIDDEN}{own.fetch_next and f'; {own.fetch_next}'}")

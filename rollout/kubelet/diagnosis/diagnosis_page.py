@@ -23,8 +23,8 @@ def diagnosis_page(diagnosis: Diagnosis, cluster: str = "") -> str:
 
 def _sections(diagnosis: Diagnosis) -> Iterator[Html]:
     yield tag("p", counted(len(diagnosis.findings), "finding") if diagnosis.findings else "No finding.")
-    for each in diagnosis.findings:
-        yield tag("section", tag("h2", each.id), *_finding(each))
+    for finding in diagnosis.findings:
+        yield tag("section", tag("h2", finding.id), *_finding(finding))
     for timeline in diagnosis.timelines or ():
         yield tag("section", tag("h2", f"End of pod {timeline.pod}"), *_pod(timeline))
     yield tag("section", tag("h2", "What was read"), tag("ul", (tag("li", _plain(line)) for line in _read(diagnosis))))

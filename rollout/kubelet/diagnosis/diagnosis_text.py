@@ -76,22 +76,26 @@ def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
     return DiagnosisDocument(
         findings=tuple(
             FindingPart(
-                id=each.id,
-                confidence=each.confidence,
-                nodes=each.nodeset,
-                since=each.since,
-                evidence=without_secrets_in(each.evidence),
-                cause=without_secrets(each.cause),
-                proposal=f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal,
-                fetch_next=each.fetch_next,
+                id=finding.id,
+                confidence=finding.confidence,
+                nodes=finding.nodeset,
+                since=finding.since,
+                evidence=without_secrets_in(finding.evidence),
+                cause=without_secrets(finding.cause),
+                proposal=f"{finding.proposal}  # risk: {finding.risk}"
+                if finding.proposal and finding.risk
+                else finding.proposal,
+                fetch_next=finding.fetch_next,
             )
-            for each in diagnosis.findings
+            for finding in diagnosis.findings
         ),
         unread_lines=diagnosis.unread_lines,
         not_read=None
         if diagnosis.not_read is None
         else tuple(NotReadPart(each.what, each.nodeset, each.why, each.fetch_next) for each in diagnosis.not_read),
-        timelines=None if diagnosis.timelines is None else tuple(_timeline(each) for each in diagnosis.timelines),
+        timelines=None
+        if diagnosis.timelines is None
+        else tuple(_timeline(timeline) for timeline in diagnosis.timelines),
     )
 
 
@@ -103,8 +107,8 @@ def _timeline(each: PodTimeline) -> TimelinePart:
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     if not diagnosis.findings:
         yield "No finding."
-    for each in diagnosis.findings:
-        yield from _lines(each)
+    for finding in diagnosis.findings:
+        yield from _lines(finding)
         yield ""
     for timeline in diagnosis.timelines or ():
         yield from timeline_lines(timeline)

@@ -60,7 +60,7 @@ class ProposalTarget:
         names = fold(sorted({name for name in nodes if is_name(name)}))
         limit = f" --limit '{names}'" if names else ""
         return f"rollout plan --cluster {self.cluster or 'CLUSTER'}{limit}" + "".join(
-            f" --set {each}" for each in settings
+            f" --set {setting}" for setting in settings
         )
 
 
@@ -106,17 +106,17 @@ def go_seconds(text: str) -> float | None:
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding for all nodes that have the same one with the same cause; those with a proposal first, the unknown ones last."""
     by: dict[tuple[str, str, str], Finding] = {}
-    for each in findings:
-        key = each.id, each.cause, each.confidence
+    for finding in findings:
+        key = finding.id, finding.cause, finding.confidence
         if key in by:
             first = by[key]
-            nodes = tuple(sorted({*first.nodes, *each.nodes}))
-            lines = (first.evidence + each.evidence)[:MOST_LINES]
+            nodes = tuple(sorted({*first.nodes, *finding.nodes}))
+            lines = (first.evidence + finding.evidence)[:MOST_LINES]
             by[key] = replace(
-                first, nodes=nodes, evidence=lines, since=min(filter(None, (first.since, each.since)), default="")
+                first, nodes=nodes, evidence=lines, since=min(filter(None, (first.since, finding.since)), default="")
             )
         else:
-            by[key] = each
+            by[key] = finding
     order = list(Confidence)
     unknown = Confidence.UNKNOWN
     return tuple(

@@ -51,8 +51,8 @@ def hanging_findings(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget
     runtime, last = _with_runtime(facts), _ends(facts, target)
     for place, open_ in _open(facts, pulls, last).items():
         hung = [each for each in open_ if last[place[1]] - each.start >= HUNG]
-        if len(hung) <= BEHIND or len({each.image for each in hung}) <= 1:
-            hung = [each for each in hung if each.queued and each.waits and each.image not in failed]
+        if len(hung) <= BEHIND or len({pull.image for pull in hung}) <= 1:
+            hung = [pull for pull in hung if pull.queued and pull.waits and pull.image not in failed]
         if not hung or any(pull.end > hung[0].start + WAITED for pull in ended[place]):
             continue  # others end meanwhile: there is no one queue
         yield _finding(hung, runtime.get(place), last[place[1]], target)
@@ -109,15 +109,15 @@ def tagged(image: str) -> str:
 
 
 def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, target: ProposalTarget) -> Finding:
-    registries = per_registry(each.image for each in hung)
+    registries = per_registry(pull.image for pull in hung)
     front = _front(runtime or {}, last)
     # Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log.
     behind = [
-        each
-        for each in hung
+        pull
+        for pull in hung
         if front is not None
-        and tagged(each.image) not in (runtime or {})
-        and (front.at is None or each.start >= front.at - TOGETHER)
+        and tagged(pull.image) not in (runtime or {})
+        and (front.at is None or pull.start >= front.at - TOGETHER)
     ]
     if front is None or len(behind) < BEHIND:
         if len(hung) == 1:
@@ -150,7 +150,7 @@ def _ago(front: Fact, last: float, hung: Iterable[_Open] = ()) -> str:
         return f" {seconds_text(last - front.at)} ago"
     if front["before"]:
         return f" at least {least_text(last - float(front['before']))} ago"
-    first = min((each.start for each in hung if tagged(each.image) == tagged(front["image"])), default=None)
+    first = min((pull.start for pull in hung if tagged(pull.image) == tagged(front["image"])), default=None)
     return "" if first is None else f", for which a pod has waited {seconds_text(last - first)},"
 
 

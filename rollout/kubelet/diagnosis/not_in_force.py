@@ -113,15 +113,15 @@ def _line(node: Snapshot, late: _Late) -> tuple[int, str]:
 
 def _edited(fit: FitNode) -> Iterator[_Late]:
     ages = {entry.path: entry for entry in fit.snapshot.stale}
-    for each in unloaded.of_kubelet(fit):
-        field = each.field[0]
-        cause = f"{each.told}: {each.file} was edited after the kubelet started, and the kubelet reads it only at its start."
+    for edit in unloaded.of_kubelet(fit):
+        field = edit.field[0]
+        cause = f"{edit.told}: {edit.file} was edited after the kubelet started, and the kubelet reads it only at its start."
         yield _Late(
             cause,
-            each.file,
-            each.field[-1],
+            edit.file,
+            edit.field[-1],
             _setting(field, fit),
-            _age(ages[each.file].seconds if each.file in ages else None),
+            _age(ages[edit.file].seconds if edit.file in ages else None),
         )
     units = {entry.unit for entry in fit.snapshot.stale} - {UNIT}
     for each in unloaded.of_runtime(fit.snapshot, units):

@@ -40,7 +40,9 @@ class PodTimeline:
 
 def pod_timelines(facts: Facts, pod: str) -> tuple[PodTimeline, ...]:
     """Each end of the pod, the oldest first. Without a kubelet's log: what the API shows of it."""
-    ends = sorted((each for each in endings_of(facts) if each.pod == pod), key=lambda each: each.deleted.at or 0.0)
+    ends = sorted(
+        (ending for ending in endings_of(facts) if ending.pod == pod), key=lambda each: each.deleted.at or 0.0
+    )
     told = [fact for fact in facts.of(*_OF_THE_API) if fact["pod"] == pod and fact.at is not None]
     if ends:
         return tuple(_timeline(pod, ending.deleted.node, _all(ending, told)) for ending in ends)

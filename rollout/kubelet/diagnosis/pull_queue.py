@@ -121,7 +121,7 @@ def _of_convoys(queues: Sequence[tuple[Convoy, str]], cut: Sequence[Fact], targe
     shown = rejected or (others and not blocker.since_arrival)
     confidence = Confidence.CERTAIN if reason else Confidence.LIKELY if shown else Confidence.UNKNOWN
     fetch = "" if reason else _FETCH_ARRIVED if blocker.since_arrival else _FETCH_QUEUE
-    lines = [each for pull in convoy.pulls for each in pull.facts]
+    lines = [fact for pull in convoy.pulls for fact in pull.facts]
     return queue_finding(confidence, lines, cause, target, fetch, per_registry(images))
 
 

@@ -91,9 +91,9 @@ def _nodes_with(observed: Sequence[Observed], target: ProposalTarget, *, after: 
         for fact in node.after if after else node.before:
             facts.add(fact)
     found: dict[str, set[str]] = defaultdict(set)
-    for each in diagnosed(facts, target).findings:
-        if each.confidence is not Confidence.UNKNOWN:
-            found[each.id].update(each.nodes)
+    for finding in diagnosed(facts, target).findings:
+        if finding.confidence is not Confidence.UNKNOWN:
+            found[finding.id].update(finding.nodes)
     return {name: tuple(sorted(nodes)) for name, nodes in found.items()}
 
 
@@ -216,14 +216,14 @@ def _of_runtime(facts: Iterable[Fact], starts: Sequence[float]) -> list[_Span]:
 
 
 def remedy_lines(remedies: Sequence[Remedy]) -> Iterator[str]:
-    for each in remedies:
-        yield printable(f"{each.finding} ({each.setting}): {_WORDS[each.effect]}", 200)
-        yield f"  before: {_with(each.before)}; since the confirm: {_with(each.after)}"
-        if each.why:
-            yield printable(f"  why: {each.why}", 400)
-        for line in each.missing:
+    for remedy in remedies:
+        yield printable(f"{remedy.finding} ({remedy.setting}): {_WORDS[remedy.effect]}", 200)
+        yield f"  before: {_with(remedy.before)}; since the confirm: {_with(remedy.after)}"
+        if remedy.why:
+            yield printable(f"  why: {remedy.why}", 400)
+        for line in remedy.missing:
             yield printable(f"  missing: {line}", 400)
-        for where in each.evidence:
+        for where in remedy.evidence:
             yield printable(f"  {where.file}:{where.line}: {without_secrets(where.text)}", 220)
     if not remedies:
         yield "No setting of this run is a remedy for a finding."

@@ -180,7 +180,7 @@ def explain(
         here=_here(explanation, minor),
         defaults=_defaults(explanation.defaults, minor),
         homes=tuple(row for row in explanation.homes if _speaks_of(row, runtime, version)),
-        home_traps=tuple(each for each in explanation.home_traps if runtime is None or each[0] == runtime.value),
+        home_traps=tuple(trap for trap in explanation.home_traps if runtime is None or trap[0] == runtime.value),
     )
 
 

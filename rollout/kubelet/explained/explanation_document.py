@@ -139,6 +139,6 @@ def on_node_part(here: OnNode, shown: ConfigzAnswer) -> OnNodePart:
         home=here.home or None,
         value=here.value,
         not_loaded=here.late,
-        layers=tuple(LayerPart(each.layer, each.where, each.value, each.wins) for each in here.layers),
+        layers=tuple(LayerPart(layer.layer, layer.where, layer.value, layer.wins) for layer in here.layers),
         configz=ConfigzPart(shown.value, shown.agrees, shown.not_asked or None),
     )

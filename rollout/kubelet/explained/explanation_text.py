@@ -41,9 +41,9 @@ def on_node_lines(here: OnNode, shown: ConfigzAnswer) -> Iterator[str]:
             yield "  rollout does not read its value there"
         return
     yield f"  {'in the files' if here.late else 'in force'}: {_text(here.value)}"
-    for each in here.layers:
-        where = f" ({printable(each.where, 200)})" if each.where else ""
-        yield f"    {each.layer.value}: {_text(each.value)}{where}{', wins' if each.wins else ''}"
+    for layer in here.layers:
+        where = f" ({printable(layer.where, 200)})" if layer.where else ""
+        yield f"    {layer.layer.value}: {_text(layer.value)}{where}{', wins' if layer.wins else ''}"
     yield f"  /configz: {_shown(shown)}"
 
 

@@ -91,9 +91,9 @@ def _late_flags(here: FitNode, names: tuple[str, ...]) -> Iterator[str]:
 def _late(here: FitNode, path: str, home: str) -> Iterator[str]:
     if path:
         wanted = tuple(path.split("."))
-        for each in unloaded.of_kubelet(here):
-            if each.field[: len(wanted)] == wanted or wanted[: len(each.field)] == each.field:
-                yield each.told
+        for edit in unloaded.of_kubelet(here):
+            if edit.field[: len(wanted)] == wanted or wanted[: len(edit.field)] == edit.field:
+                yield edit.told
     elif home:
         for each in unloaded.of_runtime(here.snapshot, {entry.unit for entry in here.snapshot.stale} - {UNIT}):
             yield each.told

@@ -102,7 +102,7 @@ def of_kubelet(fit: FitNode) -> tuple[Unloaded, ...]:
     if not fit.snapshot.running:
         held = fit.snapshot.facts.get(LAST_KNOWN, "")
         edits = tuple(_differ(fit, json_text.parse(held), files, UNKNOWN)) if held else ()
-        told = {each.field for each in edits}
+        told = {edit.field for edit in edits}
         # What this kubelet would have in force with the same flags and files without a field; ``{}`` if it would not start.
         bare = {file.path: _BARE for file in files_of(fit.sources)}
         usual: tuple[Value, ...] = (

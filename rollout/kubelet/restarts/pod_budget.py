@@ -53,11 +53,11 @@ def pod_budget(pod: LeavingPod, minor: int | None, limit: float | None) -> PodBu
 
 def pod_budget_lines(budget: PodBudget) -> Iterator[str]:
     yield printable(f"pod {budget.pod.name}: terminationGracePeriodSeconds {budget.pod.grace}")
-    own = next(each for each in budget.ranges if each.own)
-    for each in budget.ranges:
-        change = "" if each.own else f"; {_change(own.end, each.end)}"
-        yield f"  kubelet {each.kubelets}: {_length(each.end)}{_against(each.end, budget)}{change}"
-        for seconds, rule in each.end.parts if each.own or each.end.parts != own.end.parts else ():
+    own = next(span for span in budget.ranges if span.own)
+    for span in budget.ranges:
+        change = "" if span.own else f"; {_change(own.end, span.end)}"
+        yield f"  kubelet {span.kubelets}: {_length(span.end)}{_against(span.end, budget)}{change}"
+        for seconds, rule in span.end.parts if span.own or span.end.parts != own.end.parts else ():
             yield f"    {seconds:4} s  {printable(rule)}"
     yield "  Not counted: unmounting and network teardown, until the pod leaves the API."
 
@@ -97,12 +97,12 @@ def pod_budget_document(budget: PodBudget) -> PodBudgetDocument:
         limit_seconds=budget.limit,
         budgets=tuple(
             RangePart(
-                kubelets=each.kubelets,
-                seconds=each.end.seconds,
-                within_limit=None if budget.limit is None else _within(each.end, budget.limit),
-                parts=tuple(BudgetPart(seconds, rule) for seconds, rule in each.end.parts),
+                kubelets=span.kubelets,
+                seconds=span.end.seconds,
+                within_limit=None if budget.limit is None else _within(span.end, budget.limit),
+                parts=tuple(BudgetPart(seconds, rule) for seconds, rule in span.end.parts),
             )
-            for each in budget.ranges
+            for span in budget.ranges
         ),
     )
 

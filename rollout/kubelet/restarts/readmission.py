@@ -93,7 +93,7 @@ def ports(asks: Iterable[ContainerRequest]) -> Iterable[tuple[str, str, int]]:
     """The node's ports that its containers (not its init containers) use: address, protocol, port."""
     for ask in asks:
         if not ask.init:
-            yield from ((each.address or ALL_ADDRESSES, each.protocol or "TCP", each.port) for each in ask.ports)
+            yield from ((port.address or ALL_ADDRESSES, port.protocol or "TCP", port.port) for port in ask.ports)
 
 
 def _larger(one: Amounts, other: Amounts) -> Amounts:
@@ -219,7 +219,7 @@ def selected(pod: PlacedPod, node: LiveNode) -> bool:
 def tolerated(pod: PlacedPod, node: LiveNode) -> bool:
     """Does the pod tolerate every ``NoExecute`` taint of the node?"""
     harsh = [taint.removesuffix(":NoExecute") for taint in node.taints if taint.endswith(":NoExecute")]
-    return all(any(_tolerates(each, taint) for each in pod.tolerations) for taint in harsh)
+    return all(any(_tolerates(toleration, taint) for toleration in pod.tolerations) for taint in harsh)
 
 
 def _holds(wanted: Requirement, node: LiveNode) -> bool:

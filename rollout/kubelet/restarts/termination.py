@@ -62,7 +62,7 @@ class Termination:
 def budget(pod: LeavingPod, minor: int) -> Termination:
     """The time that a pod's end may take on a kubelet of this minor; a granted period overrides the pod's own."""
     ends = [_end(pod, each, minor) for each in pod.containers or (ContainerEnd(""),)]
-    if minor >= ORDERED and any(each.sidecar for each in pod.containers):
+    if minor >= ORDERED and any(container.sidecar for container in pod.containers):
         ends.append(_last(pod))
     return max(ends, key=_length)
 
@@ -143,8 +143,8 @@ def _with_hook(container: ContainerEnd, minor: int, grace: int, hook: int, given
 def _last(pod: LeavingPod) -> Termination:
     """The end of the sidecars: they wait for the others until the grace period is over."""
     grace = _effective(_granted(pod), pod)
-    sidecars = [each for each in pod.containers if each.sidecar]
-    twice = 1 if any(each.hook and not each.hook_sleeps for each in sidecars) else 0
+    sidecars = [container for container in pod.containers if container.sidecar]
+    twice = 1 if any(sidecar.hook and not sidecar.hook_sleeps for sidecar in sidecars) else 0
     message = (
         f"sidecar {sidecars[0].name} waits for the others through the grace period of {grace} s and then has {FLOOR} s"
     )

@@ -189,7 +189,7 @@ def _swatch(name: str) -> Html:
 
 def _folds(axis: Axis, first: float, bottom: float) -> Html:
     """A band over each folded stretch, with its real length."""
-    return raw(*(_fold_mark(axis, each, first, bottom) for each in axis.idle))
+    return raw(*(_fold_mark(axis, stretch, first, bottom) for stretch in axis.idle))
 
 
 def _fold_mark(axis: Axis, idle: Idle, first: float, bottom: float) -> Html:

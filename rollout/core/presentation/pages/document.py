@@ -107,12 +107,12 @@ def report_document(story: Story, after: Afterwards) -> ReportDocument:
         ended=story.ended,
         seconds=story.ended - story.began,
         events=story.events,
-        moments=tuple(ReportMoment(story.began + each.at, each.kind, each.text) for each in moments(story)),
+        moments=tuple(ReportMoment(story.began + moment.at, moment.kind, moment.text) for moment in moments(story)),
         failures=tuple(_failures(story)),
         gates=tuple(_gates(story)),
         budgets=tuple(
-            ReportBudget(each.scope, each.name, each.wrong, each.limit, each.left, each.budget.causes)
-            for each in used_budgets(story)
+            ReportBudget(budget.scope, budget.name, budget.wrong, budget.limit, budget.left, budget.budget.causes)
+            for budget in used_budgets(story)
         ),
         next=tuple(NextStep(command, what) for command, what in next_steps(story.state, after)),
         since=since_then(summary, after),
@@ -157,9 +157,9 @@ def report_lines(story: Story, after: Afterwards = NOTHING_SINCE) -> Iterator[st
     if budgets:
         yield ""
         yield "Budgets, when it halted" if story.halted_in else "Budgets"
-    for each in budgets:
-        end = "used up" if not each.left else f"halts at {each.left} more"
-        yield f"  {each.short} ({'/'.join(sorted(each.budget.causes))}), {end}"
+    for budget in budgets:
+        end = "used up" if not budget.left else f"halts at {budget.left} more"
+        yield f"  {budget.short} ({'/'.join(sorted(budget.budget.causes))}), {end}"
     steps = list(next_steps(story.state, after))
     if steps:
         yield ""

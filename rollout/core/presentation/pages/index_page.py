@@ -40,8 +40,8 @@ Notes = Mapping[str, Sequence[tuple[float, str, str]]]
 def index_body(runs: Sequence[ListedRun], place: str, notes: Notes, plans: Sequence[WaitingPlan] = ()) -> str:
     """The rest of the document. ``plans``: those that wait for people."""
     clusters: dict[str, list[ListedRun]] = {}
-    for each in runs:
-        clusters.setdefault(each.cluster, []).append(each)
+    for run in runs:
+        clusters.setdefault(run.cluster, []).append(run)
     shown = [_cluster(name, found, notes.get(name, ())) for name, found in clusters.items()] or [_how_to_begin(place)]
     return raw(_waits(plans), *shown, END)
 
@@ -49,12 +49,12 @@ def index_body(runs: Sequence[ListedRun], place: str, notes: Notes, plans: Seque
 def _waits(plans: Sequence[WaitingPlan]) -> Html:
     if not plans:
         return Html("")
-    rows = [tag("li", tag("p", str(each)), tag("p", tag("code", each.command, class_="command"))) for each in plans]
+    rows = [tag("li", tag("p", str(plan)), tag("p", tag("code", plan.command, class_="command"))) for plan in plans]
     return tag("section", tag("h2", "Waits for you"), tag("ul", rows, class_="waits"))
 
 
 def _cluster(name: str, runs: Sequence[ListedRun], notes: Sequence[tuple[float, str, str]]) -> Html:
-    rows = [_run(each) for each in runs[:MOST]]
+    rows = [_run(run) for run in runs[:MOST]]
     more = len(runs) - MOST
     rest = tag("p", f"and {counted(more, 'earlier run')}: rollout runs --cluster {name}") if more > 0 else ""
     head = tag("h2", f"{name}: {counted(len(runs), 'run')}")
@@ -81,8 +81,12 @@ def _run(run: ListedRun) -> Html:
     what = "rollback" if run.goal == Goal.REVERT else "run"
     code = "" if run.exit_code is None else f", exit code {run.exit_code}"
     pending = tag("br") + tag("span", f"pending recovery: {printable(run.pending_recovery.nodes, 100)}")
-    back = "".join(tag("br") + tag("span", f"rolled back by {each.run} on {each.nodes}") for each in run.rolled_back)
-    back += "".join(tag("br") + tag("span", f"newer changes on top: {each.run} on {each.nodes}") for each in run.on_top)
+    back = "".join(
+        tag("br") + tag("span", f"rolled back by {rollback.run} on {rollback.nodes}") for rollback in run.rolled_back
+    )
+    back += "".join(
+        tag("br") + tag("span", f"newer changes on top: {newer.run} on {newer.nodes}") for newer in run.on_top
+    )
     bad = run.state in (RunStanding.HALTED, RunStanding.NO_CONTROLLER)
     return tag(
         "tr",

@@ -39,8 +39,8 @@ def _now(story: Story, after: Afterwards, now: float) -> Html:
     state = story.state
     waits = () if state.phase is Phase.ENDED else (waits_for(state, max(now, state.now)), *silences(state, now))
     before = "Waits for: " if state.paused is None else ""
-    waiting = [tag("p", _with_commands(f"{before}{each}"), class_="waiting") for each in waits[:1]]
-    quiet = [tag("p", _with_commands(each), class_="waiting") for each in waits[1:]]
+    waiting = [tag("p", _with_commands(f"{before}{wait}"), class_="waiting") for wait in waits[:1]]
+    quiet = [tag("p", _with_commands(wait), class_="waiting") for wait in waits[1:]]
     whole = tag("p", tag("a", "The whole plan", href=f"../runs/{state.order.run}/plan")) if story.past.plan else ""
     frozen = frozen_banner(state.order.cluster, after.frozen)
     banner = sections.banner(story, replace(after, controller=replace(after.controller, regions=())))
@@ -61,7 +61,7 @@ def _regions(regions: Sequence[RegionStanding]) -> Html:
     if not regions:
         return raw()
     titles = ("region", "workers", "calls in progress", "connected nodes", "round trip")
-    return raw(tag("h2", "Regions"), sections.table(titles, [_region(each) for each in regions]))
+    return raw(tag("h2", "Regions"), sections.table(titles, [_region(region) for region in regions]))
 
 
 def _region(each: RegionStanding) -> Html:
@@ -156,7 +156,7 @@ def _nodes() -> Html:
     """The frame of the map and of the table of nodes."""
     field = tag("input", type="search", id="search", autocomplete="off", spellcheck="false", aria_describedby="found")
     states = tag(
-        "select", tag("option", "any state", value=""), [tag("option", each) for each in NodeState], id="state"
+        "select", tag("option", "any state", value=""), [tag("option", state) for state in NodeState], id="state"
     )
     head = tag("tr", [tag("th", title, scope="col") for title in ("node", "rack", "wave", "state", "message")])
     rows = tag("table", tag("thead", head), tag("tbody", id="rows"), id="nodes", aria_label="Nodes")

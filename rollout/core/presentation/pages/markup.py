@@ -51,10 +51,10 @@ class Axis:
 
     @property
     def seconds(self) -> float:
-        return max(self.ended - self.began - sum(each.folded for each in self.idle), 1.0)
+        return max(self.ended - self.began - sum(stretch.folded for stretch in self.idle), 1.0)
 
     def x(self, at: float) -> float:
-        seconds = at - self.began - sum(each.before(at) for each in self.idle)
+        seconds = at - self.began - sum(stretch.before(at) for stretch in self.idle)
         share = min(max(seconds / self.seconds, 0.0), 1.0)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
@@ -62,7 +62,7 @@ class Axis:
         """A few round distances from the start, none inside a folded stretch."""
         every = next((step for step in _STEPS if self.seconds / step <= _MOST_TICKS), self.seconds / _MOST_TICKS)
         for number in range(int((self.ended - self.began) / every) + 1):
-            if not any(each.began < self.began + number * every < each.ended for each in self.idle):
+            if not any(stretch.began < self.began + number * every < stretch.ended for stretch in self.idle):
                 yield number * every
 
     def draw(self, top: float, bottom: float) -> Iterator[Html]:

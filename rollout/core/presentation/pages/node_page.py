@@ -63,13 +63,13 @@ def _steps(story: Story, answers: Sequence[Answered]) -> Html:
     rows = [
         tag(
             "tr",
-            tag("td", clock(each.at - story.began), class_="when"),
-            tag("td", each.verb.value),
-            tag("td", each.trigger.value.replace("-", " ")),
-            tag("td", seconds_text(each.seconds) if each.seconds else "–"),
-            tag("td", _evidence(each.message, each.reference) or "–"),
+            tag("td", clock(answer.at - story.began), class_="when"),
+            tag("td", answer.verb.value),
+            tag("td", answer.trigger.value.replace("-", " ")),
+            tag("td", seconds_text(answer.seconds) if answer.seconds else "–"),
+            tag("td", _evidence(answer.message, answer.reference) or "–"),
         )
-        for each in answers[-MOST_ANSWERS:]
+        for answer in answers[-MOST_ANSWERS:]
     ]
     if not rows:
         return tag("p", "It has not answered in this run.")

@@ -328,10 +328,10 @@ def used_budgets(story: Story) -> list[Distance]:
     state = story.halted_in or story.state
     budgets = list(distances(state.order, state.nodes, min(state.wave, len(state.order.waves) - 1)))
     best: dict[Scope, Distance] = {}
-    for each in budgets:
-        if each.scope not in best or each.left < best[each.scope].left:
-            best[each.scope] = each
-    shown = (each for each in budgets if each.wrong or best[each.scope] is each)
+    for budget in budgets:
+        if budget.scope not in best or budget.left < best[budget.scope].left:
+            best[budget.scope] = budget
+    shown = (budget for budget in budgets if budget.wrong or best[budget.scope] is budget)
     return sorted(shown, key=lambda each: (each.left, -each.wrong))[:MOST_ROWS]
 
 
@@ -343,7 +343,7 @@ def budgets(story: Story) -> Html:
     charged = sum(wrong(record) is not None for record in state.nodes.values())
     when = "when it halted" if story.halted_in else "so far" if story.state.ending is None else "at the end"
     words = f"{counted(charged, 'node')} charged {when}; a budget halts the run when it is used up."
-    rows = [_budget(each) for each in used_budgets(story)]
+    rows = [_budget(budget) for budget in used_budgets(story)]
     return raw(tag("p", words, class_="dim"), table(("where", "for", "failed", "halts at", "used"), rows))
 
 
