@@ -68,7 +68,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "kubeconfig": ("kubernetes/kubeconfig._text", lambda path: load_kubeconfig(str(path))),
     "client key": ("kubernetes/kubeconfig._Reading._content", kubeconfig_with("client-key: FILE")),
     "exec plugin": ("", kubeconfig_with(EXEC)),
-    "bearer token": ("endpoints.TokenFile._fresh", lambda path: TokenFile(path).read()),
+    "bearer token": ("endpoints.TokenFile.read", lambda path: TokenFile(path).read()),
     "authorities": ("endpoints.authorities", lambda path: authorities(str(path))),
     "notices": ("notice_addresses._private_text", lambda path: addresses({FILE_VARIABLE: str(path)})),
     "Dask certificates": (
@@ -87,7 +87,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
 NAMES = {"rollout.toml": "rollout.toml", "state folder": "journal.db", "Dask certificates": "key.pem"}
 
 OF_ANYBODY = {
-    "files.FolderFiles._bytes": "files of a project: reviewed as code, and named by the operator",
+    "files.FolderFiles.content": "files of a project: reviewed as code, and named by the operator",
     "diagnosis_files._opened": "logs and events that an operator hands over: evidence, read with limits",
     "approval_files._text": "signatures: each is checked against the file of signers",
 }
@@ -102,7 +102,7 @@ NO_SECRET = {
     "ssh/identities._public_blob": "public: chooses among the agent's keys",
     "ssh/known_hosts._append": "read by `_read` first, under its lock",
     "approval_files.keep_signature": "written anew, never over another file",
-    "new_files.write_new": "written anew, never over another file",
+    "files.write_new": "written anew, never over another file",
     "http.Http.__init__": "the system's authorities",
     "kubernetes/credentials.context_for": "the authority of the kubeconfig, in memory",
     "kubernetes/credentials._bear": "a folder of this process, 0700",
