@@ -20,7 +20,7 @@ from tests.sampling import DEPTH, Depth, sample, seed
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
-pytest_plugins = ("tests.bed.plugin",)
+pytest_plugins = ("tests.bed.plugin", "tests.times")
 
 for _depth in Depth:
     # These machines are shared: no deadline, because time proves nothing.
