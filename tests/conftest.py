@@ -75,6 +75,11 @@ def _says_what_it_needs(file: Path) -> bool:
     return any(re.search(r"\bmark\.(process|root)\b", text.read_text("utf-8")) for text in texts if text.exists())
 
 
+@cache
+def _is_counted(file: Path) -> bool:
+    return any(file.is_relative_to(Path(__file__).parent / counted) for counted in COUNTED)
+
+
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     """Resources of a test that are closed at its end."""
@@ -86,12 +91,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--outside", action="store_true", help="read no file that names neither the mark `process` nor `root`"
     )
+    parser.addoption("--counted", action="store_true", help="read only files whose tests are counted")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Each worker reads all files of tests, which takes 9 s of CPU; three of four have no test for ``make test-outside``."""
-    outside = config.getoption("outside") and collection_path.suffix == ".py"
-    return True if outside and not _says_what_it_needs(collection_path) else None
+    if collection_path.suffix != ".py":
+        return None
+    outside = config.getoption("outside") and not _says_what_it_needs(collection_path)
+    return True if outside or (config.getoption("counted") and not _is_counted(collection_path)) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,7 +113,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     To pause the count for a test is not safe in Python 3.11: a thread of an earlier test may just begin to be counted.
     """
-    if not any(item.path.is_relative_to(Path(__file__).parent / counted) for counted in COUNTED):
+    if not _is_counted(item.path):
         item.add_marker(pytest.mark.no_cover)
 
 
