@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint lint-types lint-rest declared demo clean test test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -30,7 +30,10 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 	@$(BIN)/pip check
 	@touch $@
 
-quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that needs no process, socket or root
+quick: setup ## the inner loop, under a minute: lint, types, and tests that need no process, socket or root; some of those that take long
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint-types lint-rest quick-tests
+
+quick-tests: setup
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
 lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
@@ -216,7 +219,7 @@ lowest: .cache/tools/.done ## the tests inside the interpreter, and the journal 
 	.cache/tools/bin/uv pip compile --quiet --no-config --generate-hashes --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	ROLLOUT_TESTS=quick .cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
+	.cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 	.cache/lowest/bin/pytest -q tests/adapters/journal/test_contract.py
 
 first-hour: .cache/tools/.done ## from an empty Debian with Python to a finished rollout on the lab, by the README's words; counted and timed (root)
