@@ -6,7 +6,16 @@ from enum import IntEnum
 
 from rollout.core.model.playbook import Cause
 from rollout.core.run.events import FENCES
-from rollout.core.run.state import NodeRecord, NodeState, Rehearsal
+from rollout.core.run.state import (
+    MAY_WAIT,
+    Drained,
+    Draining,
+    NodeRecord,
+    NodeState,
+    Pending,
+    Rehearsal,
+    Unknown,
+)
 
 IN_MOTION = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
 BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
@@ -48,30 +57,31 @@ def unavailable(record: NodeRecord, now: float) -> bool:
 
     A failed node that is pending recovery counts even if accepted: its guard may restart it at any time.
     """
-    if record.state in BROKEN:
-        may_restart = record.state is NodeState.FAILED and record.owed
+    if record.current.state in BROKEN:
+        may_restart = record.current.state is NodeState.FAILED and record.owed
         return record.cordoned or may_restart or not record.accepted
-    return record.cordoned or record.state in IN_MOTION or now < record.busy_until
+    return record.cordoned or record.current.state in IN_MOTION or now < record.busy_until
 
 
 def mending(record: NodeRecord, now: float) -> bool:
     """Whether it is unavailable and recovers without help: not broken, and no cordon that could not be lifted."""
     held = record.cordoned and not record.uncordons
-    return record.state not in BROKEN and (held or record.state in IN_MOTION or now < record.busy_until)
+    return record.current.state not in BROKEN and (held or record.current.state in IN_MOTION or now < record.busy_until)
 
 
 def wrong(record: NodeRecord) -> Cause | None:
     """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
     if record.accepted:
         return None
-    if record.state is _UNKNOWN:
-        return record.cause or (Cause.UNREACHABLE if record.reads else None)
+    at = record.current
+    if isinstance(at, Unknown):
+        return record.cause or (Cause.UNREACHABLE if at.reads else None)
     return record.cause
 
 
 def may_count(record: NodeRecord) -> bool:
     """Whether ``wrong`` can be other than ``None`` for it."""
-    return record.cause is not None or record.state is _UNKNOWN
+    return record.cause is not None or record.current.state is _UNKNOWN
 
 
 class Count(IntEnum):
@@ -173,12 +183,12 @@ def marks(record: NodeRecord, passes: int, now: float) -> int:
 
 def _of_work(record: NodeRecord, passes: int) -> int:
     """Its state, and what is to be done with it."""
-    found = _OF_STATE[record.state]
+    found = _OF_STATE[record.current.state]
     if record.asked is not None:
         found |= _ASKED
     else:
-        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.state, 0)
-    if record.state is _CONFIRMED:
+        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.current.state, 0)
+    if record.current.state is _CONFIRMED:
         found |= _SHORT * (record.passes < passes)
         if record.want_back:
             found |= _TO_RETURN if record.asked is None else _RETURNING
@@ -187,15 +197,16 @@ def _of_work(record: NodeRecord, passes: int) -> int:
 
 def is_to_be_claimed(record: NodeRecord) -> bool:
     """Whether the engine was away when the node was last asked, before anything was done to it."""
-    return record.state is NodeState.PENDING and record.away_at > 0
+    return isinstance(record.current, Pending) and record.current.away_since > 0
 
 
 def _of_waits(record: NodeRecord) -> int:
     """What keeps it from being changed or left."""
     found = _CORDONED * record.cordoned
-    if record.draining is not None:
+    at = record.current
+    if isinstance(at, Draining | Drained):
         found |= _DRAINING
-    if record.pulling is not None or record.unseen is not None:
+    if isinstance(at, MAY_WAIT) and at.postponed is not None:
         found |= _POSTPONED
     if record.rehearsal is _BACK:
         found |= _REHEARSING

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from rollout.core.model.playbook import Cause
 from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
 from rollout.core.run.events import ENDED_HERE, FENCES, Trigger
 from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
+from rollout.core.run.moving import first_open_wave, halt, is_taken_over
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
 from rollout.core.run.soak import begin_soak, has_lost_its_canaries, soaking
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
-from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
-from rollout.core.run.transitions import ANOTHER_MACHINE, ResolvedTrigger
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Unknown, Verb
+from rollout.core.run.state_builder import (
+    StateBuilder,
+    ask,
+    lift_silences,
+    open_wave,
+    patience,
+    transition,
+)
+from rollout.core.run.transitions import ANOTHER_MACHINE, Decision
 
 # What happens on ticks: nodes that did not answer are read again, and restarts start as pace and limits allow.
 
@@ -30,8 +36,8 @@ def retries(builder: StateBuilder) -> None:
     for name, record in _listed(builder, NodeList.TO_READ):
         if record.reference in FENCES and builder.state.phase is Phase.OPENING:
             continue  # it did answer: all are claimed again with a higher token, once all have answered
-        if record.state is NodeState.UNKNOWN and builder.now > record.since + patience(builder):
-            transition(builder, name, ResolvedTrigger.GIVEN_UP, record.reference, record.message)
+        if record.state is NodeState.UNKNOWN and builder.now > record.since + patience(builder.state.order):
+            transition(builder, name, Decision.GIVE_UP, record.reference, record.message)
         elif builder.now >= record.retry_at:
             ask(builder, name, Verb.READ)
 
@@ -68,7 +74,7 @@ def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
         candidates, capacity = nodes_to_revert(builder.nodes, healthy, builder.now, allowed)
     going = candidates[: min(capacity, allowed)]
     for name in going:
-        transition(builder, name, Trigger.TAKE_BACK)
+        transition(builder, name, Trigger.REVERT)
         ask(builder, name, Verb.REVERT)
     return len(going)
 
@@ -81,9 +87,7 @@ def _release_the_wave(builder: StateBuilder, allowed: int) -> None:
     wanted = in_turn(pending, nodes, builder.now)
     candidates, capacity = nodes_to_change(nodes, wanted, builder.now, allowed)
     for name in candidates[: min(capacity, allowed)]:
-        transition(
-            builder, name, ResolvedTrigger.TO_DRAIN if builder.state.order.nodes[name].drain else Trigger.RELEASED
-        )
+        transition(builder, name, Decision.DRAIN if builder.state.order.nodes[name].drain else Trigger.RELEASED)
 
 
 def is_to_open(builder: StateBuilder) -> bool:
@@ -154,7 +158,7 @@ def _goes_on_without(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -
     if apply or builder.state.claims < MOST_CLAIMS or is_taken_over(builder):
         return False
     for name, record in foreign.items():
-        transition(builder, name, ResolvedTrigger.LEFT_TO_OTHERS, record.reference, record.message)
+        transition(builder, name, Decision.LEAVE_TO_OTHERS, record.reference, record.message)
         builder.put(name, accepted=True)
     return True
 
@@ -208,10 +212,8 @@ def _accept_the_unreachable(builder: StateBuilder) -> None:
     """
     for name, record in tuple(builder.nodes.items()):
         on_its_way = record.owed and record.cause is None
-        if record.state is NodeState.UNKNOWN and record.reads and not on_its_way:
-            builder.put(
-                name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True, accepted=True, since=builder.now
-            )
+        if isinstance(record.current, Unknown) and record.current.reads and not on_its_way:
+            transition(builder, name, Decision.ACCEPT_UNREACHABLE)
 
 
 def _running(builder: StateBuilder) -> None:

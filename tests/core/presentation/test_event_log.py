@@ -53,7 +53,7 @@ def test_nodes_that_left_are_named_and_a_revert_without_a_fault_of_the_node_says
     record = play.state.nodes["a-1"]
     reverted = replace(record, state=NodeState.REVERTED)
     after = altered(play.state, {"nodes": {**play.state.nodes, "a-1": reverted}})
-    event = Answered(play.now, "a-1", 1, Verb.REVERT, Trigger.TAKEN_BACK_ASKED)
+    event = Answered(play.now, "a-1", 1, Verb.REVERT, Trigger.REVERTED_ON_REQUEST)
     (line,) = log.lines(event, play.state, after)
     assert "a-1 reverted: reverted with the run" in line.text
     charged = {**play.state.nodes, "a-1": replace(reverted, state=NodeState.FAILED, cause=Cause.FAILED)}

@@ -153,7 +153,7 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
         state=replace(base.state, nodes={**base.state.nodes, name: record}),
         wrongs=(replace(base.wrongs[0], message=evil, reference=evil), *base.wrongs),
     )
-    answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "sick", evil),)
+    answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.REVERTED_UNHEALTHY, "sick", evil),)
     listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, PendingNodes(evil), (), ())
     node = node_head(story.past.order, name) + node_body(story, name, answers)
     plan = story.past.plan

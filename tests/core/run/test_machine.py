@@ -151,7 +151,7 @@ def test_the_log_of_a_node_that_failed_is_kept_and_others_are_not_asked_for_thei
     play.run(until=lambda s: s.wave == 1)
     state, log = play.state, LastLog("code=exited, status=1/FAILURE", ("kubelet[7]: bad",))
     name, record = next((name, each) for name, each in state.nodes.items() if each.asked is Verb.APPLY)
-    unhealthy = Answered(state.now, name, record.serial, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "unhealthy", log=log)
+    unhealthy = Answered(state.now, name, record.serial, Verb.APPLY, Trigger.REVERTED_UNHEALTHY, "unhealthy", log=log)
     play.feed(unhealthy)
     assert play.state.nodes[name].log == log
     end = play.go_on()
@@ -506,7 +506,7 @@ def test_a_guard_that_fires_under_the_new_controller_is_the_nodes_fault() -> Non
     play.run(until=lambda s: s.phase is Phase.RUNNING)
     play.crash_and_resume()
     play.go_on(until=lambda s: s.nodes["a-3"].asked is Verb.APPLY)
-    for verb, trigger in ((Verb.APPLY, Trigger.LOST), (Verb.READ, Trigger.TAKEN_BACK_ALONE)):
+    for verb, trigger in ((Verb.APPLY, Trigger.LOST), (Verb.READ, Trigger.REVERTED_BY_GUARD)):
         play.lose_answers()
         play.feed(Answered(play.now, "a-3", play.state.nodes["a-3"].serial, verb, trigger))
     assert play.state.nodes["a-3"].state is NodeState.REVERTED
@@ -695,7 +695,7 @@ def test_a_stale_answer_changes_nothing() -> None:
     play = Play(make_order({"a": 1}))
     play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
     before = play.state.nodes
-    play.feed(Answered(play.now, "a-1", 1, Verb.READ, Trigger.TAKEN_BACK_SICK))
+    play.feed(Answered(play.now, "a-1", 1, Verb.READ, Trigger.REVERTED_UNHEALTHY))
     assert play.state.nodes == before
 
 
@@ -807,7 +807,7 @@ def test_a_rollback_reverts_a_transaction_made_between_the_read_and_the_claim() 
     record = game.state.nodes["a-1"]
     for name in ("a-1", "a-2"):
         serial = game.state.nodes[name].serial
-        answer = Answered(game.now, name, serial, Verb.READ, Trigger.TAKEN_BACK_ASKED, newer="r0-2")
+        answer = Answered(game.now, name, serial, Verb.READ, Trigger.REVERTED_ON_REQUEST, newer="r0-2")
         game.feed(answer)
     assert game.state.nodes["a-1"].asked is Verb.READ
     assert game.state.nodes["a-1"].serial == record.serial + 1
@@ -824,7 +824,7 @@ def test_a_node_that_always_names_another_transaction_is_asked_again_once() -> N
         record = game.state.nodes["a-1"]
         if record.asked is Verb.READ:
             game.feed(
-                Answered(game.now, "a-1", record.serial, Verb.READ, Trigger.TAKEN_BACK_ASKED, newer=f"r0-{number}")
+                Answered(game.now, "a-1", record.serial, Verb.READ, Trigger.REVERTED_ON_REQUEST, newer=f"r0-{number}")
             )
     assert game.state.nodes["a-1"].tx == "r0-2"
     assert game.state.nodes["a-1"].state is NodeState.REVERTED
