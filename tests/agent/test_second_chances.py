@@ -165,7 +165,9 @@ def test_a_kubelet_may_wait_for_its_runtime_after_a_boot_that_came_later(node: N
     armed(node)
     assert node.trigger("guard") == 0
     node.standin("unit", "active=activating sub=auto-restart\n")
-    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY, "in the same boot it does not start for the first time"
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY, (
+        "in the same boot it does not start for the first time"
+    )
     node.reboot()
     assert trigger_of(node.status("t1")) is Trigger.REVERTED_BY_GUARD
     node.standin("unit", "active=failed sub=failed\n")

@@ -1,14 +1,8 @@
 """The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
 
-Theory. The moves of a *node* are the table in ``transitions``. The moves of the *run* are the chain of phases below;
-after every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in the
-event.
-
-    opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes, last wave ──▶ closing ──▶ ended
-       │                                ▲  │  (the first: rehearsed)   │  │
-       │ preflight, foreign claim       └──┼──── next wave, no hold ───┘  │
-       ▼                                   ▼ budget spent, no room,       ▼ a gate did not pass, aborted
-    closing ◀──────────────────────────  halting: in-flight nodes finish, others are reverted ──▶ closing ──▶ ended
+Theory. The moves of a *node* are in ``transitions``, those of the *run* in ``moving``; ``docs/run-machine.md`` has both
+as diagrams. After every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in
+the event.
 
 A pause (requested, or a hold after a wave) is not a phase: nothing is released and no wave begins until it is lifted.
 Nodes in flight continue, and the gates of a wave that has passed are still checked. The same holds while the change
@@ -51,7 +45,7 @@ from rollout.core.run.events import (
     WindowOpened,
 )
 from rollout.core.run.facts import AT_REST
-from rollout.core.run.moving import first_open_wave, halt, held_by_another_run
+from rollout.core.run.moving import enter, first_open_wave, halt, held_by_another_run
 from rollout.core.run.phases import advance
 from rollout.core.run.soak import note_measured, wait_for_data
 from rollout.core.run.state import (
@@ -300,7 +294,7 @@ def _interrupt(builder: StateBuilder, _event: InterruptAsked) -> None:
         halt = Halt(
             Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", builder.now
         )
-        builder.set(halt=halt, phase=Phase.HALTING)
+        enter(builder, Phase.HALTING, halt=halt)
 
 
 def _resumed(builder: StateBuilder, event: Resumed) -> None:
@@ -313,8 +307,8 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     halt = builder.state.halt
     halted = halt is not None and halt.ending is Ending.HALTED
     accepted, halting = halted and builder.state.ending is not None, halted and builder.state.ending is None
-    builder.set(
-        counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
+    enter(
+        builder, Phase.OPENING, counter=event.counter, halt=halt if halting else None, ending=None, interrupted=False,
         gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
         started=(builder.now,) * burst(builder.state.order.limits),  # as if the last controller had just started as many as it may
     )  # fmt: skip
@@ -348,7 +342,7 @@ def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
 
 
 def _cordons_lifted(builder: StateBuilder, event: CordonsLifted) -> None:
-    """Not from a command: a run that continues lifts its cordons itself and learns it from the answers."""
+    """An operator lifted them after the run's end. A run that continues lifts its cordons itself."""
     if builder.state.phase is Phase.ENDED:
         for name in event.nodes:
             if name in builder.nodes:

@@ -1,16 +1,42 @@
-"""How a run halts, and which wave it works on.
+"""How a run moves from phase to phase, how it halts, and which wave it works on.
 
 A run halts by a budget, an operator, or another run that has its nodes. Nodes to revert are marked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rollout.core.model.playbook import RevertScope
 from rollout.core.run.facts import Count, NodeList
 from rollout.core.run.layout import place_of
 from rollout.core.run.state import Ending, Goal, Halt, NodeState, Phase, Rehearsal
 from rollout.core.run.state_builder import StateBuilder, transition
-from rollout.core.run.transitions import Decision, fenced
+from rollout.core.run.transitions import Decision, IllegalMoveError, fenced
+
+RUN_MOVES: Mapping[tuple[Phase, Phase], str] = {
+    (Phase.OPENING, Phase.RUNNING): "every node is claimed",
+    (Phase.OPENING, Phase.HALTING): "too many nodes are not claimed, an interrupt, or nodes to revert",
+    (Phase.RUNNING, Phase.SOAKING): "the nodes of the wave are at rest, those of the first one rehearsed",
+    (Phase.SOAKING, Phase.RUNNING): "the gates passed often enough: the next wave",
+    (Phase.RUNNING, Phase.HALTING): "a budget is spent, no room is left, no baseline, an interrupt or abort",
+    (Phase.SOAKING, Phase.HALTING): "a budget is spent, a gate did not pass, too little data, an interrupt or abort",
+    (Phase.RUNNING, Phase.CLOSING): "every wave has passed",
+    (Phase.HALTING, Phase.CLOSING): "no node is in flight, none is to be reverted",
+    (Phase.HALTING, Phase.HALTING): "another run has its nodes",
+    (Phase.CLOSING, Phase.HALTING): "another run has its nodes",
+    (Phase.CLOSING, Phase.ENDED): "nodes are cleaned up, silences and cordons lifted",
+    **{(phase, Phase.OPENING): "a new controller" for phase in Phase},
+}
+"""Each move of a run, and what leads to it."""
+
+
+def enter(builder: StateBuilder, phase: Phase, **changes: Any) -> None:
+    """The run is in this phase from now on. ``IllegalMoveError``: it cannot be, after the one before."""
+    if (builder.state.phase, phase) not in RUN_MOVES:
+        raise IllegalMoveError(f"a run that is {builder.state.phase} cannot be {phase} next")
+    builder.set(phase=phase, **changes)
 
 
 def halt(
@@ -22,7 +48,8 @@ def halt(
     """
     if builder.state.halt is not None and (ending is not Ending.CLAIMED or builder.state.halt.ending is Ending.CLAIMED):
         return
-    builder.set(halt=Halt(ending, reference, message, builder.now), phase=Phase.HALTING, paused=None, closed=None)
+    stop = Halt(ending, reference, message, builder.now)
+    enter(builder, Phase.HALTING, halt=stop, paused=None, closed=None)
     end_rehearsals(builder)
     if ending is Ending.HALTED and builder.state.order.goal is Goal.APPLY:
         _mark_for_return(builder, revert or builder.state.order.on_failure)
@@ -83,7 +110,7 @@ def following_wave(builder: StateBuilder) -> int:
 def next_wave(builder: StateBuilder) -> None:
     following = following_wave(builder)
     reached = max(builder.state.reached, following)
-    builder.set(wave=following, reached=reached, phase=Phase.RUNNING, round=0, gate_passes=0)
+    enter(builder, Phase.RUNNING, wave=following, reached=reached, round=0, gate_passes=0)
 
 
 def first_open_wave(builder: StateBuilder) -> None:

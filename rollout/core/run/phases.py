@@ -11,7 +11,7 @@ from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_all
 from rollout.core.run.events import ENDED_HERE, FENCES, Trigger
 from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import first_open_wave, halt, is_taken_over
+from rollout.core.run.moving import enter, first_open_wave, halt, is_taken_over
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
 from rollout.core.run.soak import begin_soak, has_lost_its_canaries, soaking
@@ -140,13 +140,13 @@ def _opening(builder: StateBuilder) -> None:
         return
     if builder.state.order.goal is Goal.REVERT:
         _accept_the_unreachable(builder)
-        builder.set(phase=Phase.HALTING)
+        enter(builder, Phase.HALTING)
     elif builder.state.halt is not None:
-        builder.set(phase=Phase.HALTING)
+        enter(builder, Phase.HALTING)
     elif _too_unhealthy(builder) or has_lost_its_canaries(builder):
         return
     else:
-        builder.set(phase=Phase.RUNNING)
+        enter(builder, Phase.RUNNING)
 
 
 def _goes_on_without(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> bool:
@@ -281,7 +281,7 @@ def _halting(builder: StateBuilder) -> None:
 
 def _close(builder: StateBuilder) -> None:
     drain_rounds.count_anew(builder)
-    builder.set(phase=Phase.CLOSING)
+    enter(builder, Phase.CLOSING)
 
 
 def _closing(builder: StateBuilder) -> None:
@@ -299,7 +299,7 @@ def _closing(builder: StateBuilder) -> None:
     if builder.state.silences:
         lift_silences(builder)
     elif not builder.is_asked():
-        builder.set(phase=Phase.ENDED)
+        enter(builder, Phase.ENDED)
 
 
 def is_out_of_reach(ending: Ending | None, record: NodeRecord) -> bool:

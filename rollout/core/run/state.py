@@ -13,9 +13,9 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 
-RULES = 12
+RULES = 13
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
-Raise it with every change of the table of moves, and with every change after which ``tests/core/run/recorded`` replays to
+Raise it with every change of a node's moves, and with every change after which ``tests/core/run/recorded`` replays to
 another state.
 """
 

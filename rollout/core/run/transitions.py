@@ -169,7 +169,7 @@ def _move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move | None:
         case Draining() as at:
             return _draining(node, at, heard, run)
         case Drained() as at:
-            return _drained(node, at, heard, run)
+            return _drained(at, heard, run)
         case Applying() as at:
             return _applying(node, at, heard, run)
         case Armed() as at:
@@ -245,17 +245,21 @@ def _draining(node: NodeRecord, at: Draining, heard: Heard, run: Circumstances) 
             return Move(Drained(), also={"drained_seconds": run.now - at.since})
         case Decision.STOP_DRAINING:
             return Move(Pending(), also={"want_back": False})
+        case On.PULLING | On.UNSEEN:
+            return None
     return _applying(node, Applying(), heard, run)
 
 
-def _drained(node: NodeRecord, at: Drained, heard: Heard, run: Circumstances) -> Move | None:
+def _drained(at: Drained, heard: Heard, run: Circumstances) -> Move | None:
     """Empty and cordoned: it is asked nothing before its restart."""
     match heard.on:
         case Decision.RESTART_EMPTY:  # from here on it is being changed
             return Move(Applying(drained=True, postponed=at.postponed), Next.APPLY, also={"since": run.now})
         case Decision.STOP_DRAINING:
             return Move(Pending(), also={"want_back": False})
-    return _applying(node, Applying(drained=True), heard, run)
+        case On.RESUMED:
+            return Move(Unknown(), Next.READ)
+    return None
 
 
 def _applying(node: NodeRecord, at: Applying, heard: Heard, run: Circumstances) -> Move | None:

@@ -20,10 +20,10 @@ from rollout.core.run.events import AWAY, Answered, ContinueAsked, InterruptAske
 from rollout.core.run.machine import opening, step
 from rollout.core.run.phases import MOST_CLAIMS
 from rollout.core.run.state import Ending, Goal, NodeState, Order, Phase, RunState, Verb
-from rollout.core.run.transitions import IllegalMoveError, move
+from rollout.core.run.transitions import Circumstances, Heard, IllegalMoveError, move
 from rollout.simulator.fleet import CONNECT_SECONDS, Sender, Spell
 from rollout.simulator.machine import FOREIGN, NEW
-from tests.orders import make_order
+from tests.orders import CURRENT, in_state, make_order
 from tests.plays import ANOTHER_RUN, EVER, SICK_WITH_BOTH, Play, confirmed_before, leave
 from tests.sampling import examples
 
@@ -646,7 +646,7 @@ def test_a_late_answer_of_a_node_that_was_given_up_changes_nothing() -> None:
     play = Play(make_order({"a": 3}))
     play.run(until=lambda s: s.nodes["a-1"].state is NodeState.APPLYING)
     record = play.state.nodes["a-1"]
-    given_up = replace(record, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE)
+    given_up = replace(record, current=CURRENT[NodeState.UNREACHABLE], cause=Cause.UNREACHABLE)
     state = replace(play.state, nodes={**play.state.nodes, "a-1": given_up})
     after, _ = step(state, Answered(play.now, "a-1", record.serial, Verb.APPLY, Trigger.CONFIRMED))
     assert after.nodes["a-1"].state is NodeState.UNREACHABLE
@@ -701,7 +701,7 @@ def test_a_stale_answer_changes_nothing() -> None:
 
 def test_an_impossible_move_is_a_bug_and_raises() -> None:
     with pytest.raises(IllegalMoveError):
-        move(NodeState.SKIPPED, Trigger.ARMED)
+        move(in_state(NodeState.SKIPPED), Heard(Trigger.ARMED), Circumstances(0.0, Goal.APPLY, 180.0))
 
 
 FEW = {"a": 6, "b": 5, "c": 2}
