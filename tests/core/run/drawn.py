@@ -1,4 +1,4 @@
-"""The diagrams of the run machine, drawn from the code: ``python -m tests.core.run.drawn`` writes them into ``docs/run-machine.md``.
+"""The diagrams of the run machine, drawn from the code: ``make declared`` writes them into ``docs/run-machine.md``.
 
 A node's moves are found by trying: each state hears everything that can be heard, in all circumstances that a move may
 depend on.

@@ -18,7 +18,7 @@ from tests.places import ROOT
 def test_the_page_has_the_diagrams_of_the_code() -> None:
     text = PAGE.read_text()
     assert all(f"<!-- drawn: {name} -->" in text for name in DRAWN)
-    assert text == drawn(text), "python -m tests.core.run.drawn draws them anew"
+    assert text == drawn(text), "make declared draws them anew"
 
 
 def test_what_a_state_can_hear_depends_on_nothing_else() -> None:
