@@ -65,7 +65,7 @@ def records(draw: st.DrawFn) -> NodeRecord:
     under_way = state is not NodeState.PENDING
     return in_state(
         state, asked=ASKED[state], serial=9, touched=under_way, orphaned=draw(st.booleans()),
-        owed=under_way and draw(st.booleans()), want_back=under_way and draw(st.booleans()),
+        owed=under_way and draw(st.booleans()), to_revert=under_way and draw(st.booleans()),
         cause=draw(st.sampled_from([None, Cause.UNREACHABLE])) if under_way else None,
     )  # fmt: skip
 

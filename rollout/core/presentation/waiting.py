@@ -194,7 +194,7 @@ def _round(state: RunState, now: float) -> str:
 
 
 def _halting(state: RunState, _now: float) -> str:
-    waiting = [record for record in state.nodes.values() if record.want_back and record.state is NodeState.CONFIRMED]
+    waiting = [record for record in state.nodes.values() if record.to_revert and record.state is NodeState.CONFIRMED]
     parts = [_moving(state), f"{counted(len(waiting), 'node')} still to be reverted" if waiting else ""]
     what = "reverting" if state.order.goal is Goal.REVERT else "halting"
     return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes to finish'}"

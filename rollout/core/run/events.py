@@ -227,7 +227,7 @@ class Approved:
     signature: str
 
 
-Asked = PauseAsked | ContinueAsked | AbortAsked
+OperatorRequest = PauseAsked | ContinueAsked | AbortAsked
 Window = WindowClosed | WindowOpened
 Event = (
     Ticked
@@ -237,7 +237,7 @@ Event = (
     | SilencesLifted
     | CordonsLifted
     | InterruptAsked
-    | Asked
+    | OperatorRequest
     | Resumed
     | FleetRead
     | Window
@@ -270,7 +270,7 @@ def is_known(request: Request) -> bool:
     return request.word in set(RequestWord) and request.revert in {"", *RevertScope}
 
 
-def asked(request: Request, at: float) -> Asked:
+def request_event(request: Request, at: float) -> OperatorRequest:
     """The event for a request. An unknown request raises ``ValueError``."""
     word = RequestWord(request.word)
     if word is RequestWord.PAUSE:

@@ -63,7 +63,7 @@ def unavailable(record: NodeRecord, now: float) -> bool:
     return record.cordoned or record.current.state in IN_MOTION or now < record.busy_until
 
 
-def mending(record: NodeRecord, now: float) -> bool:
+def recovering(record: NodeRecord, now: float) -> bool:
     """Whether it is unavailable and recovers without help: not broken, and no cordon that could not be lifted."""
     held = record.cordoned and not record.uncordons
     return record.current.state not in BROKEN and (held or record.current.state in IN_MOTION or now < record.busy_until)
@@ -95,10 +95,10 @@ class Count(IntEnum):
     ASKED = 5
     BUSY = 6  # in motion or asked
     SHORT = 7  # confirmed, and its gates have not passed often enough in the soak
-    RETURNING = 8  # confirmed, and to be reverted
+    MARKED = 8  # confirmed, and to be reverted
     FENCED = 9  # it reports that another run has it
     UNAVAILABLE = 10
-    MENDING = 11
+    RECOVERING = 11
     CHARGED_UNREACHABLE = 12
     CHARGED_FAILED = 13
     CHARGED_UNHEALTHY = 14
@@ -111,7 +111,7 @@ class NodeList(IntEnum):
     TO_RELEASE = 0  # pending and not asked
     TO_READ = 1  # unknown, or pending and not claimed because the engine is away; and not asked
     TO_REVERT = 2  # reverting and not asked
-    TO_RETURN = 3  # confirmed, to be reverted, and not asked
+    MARKED = 3  # confirmed, to be reverted, and not asked
     CORDONED = 4
     DRAINING = 5
     POSTPONED = 6  # waits for its pulls or its baseline
@@ -162,8 +162,8 @@ _NOT_ASKED = {
 _UNASKED = {state: _bits(listed) for state, listed in _NOT_ASKED.items()}
 _TO_READ = _bits(NodeList.TO_READ)
 _ASKED, _SHORT = _bits(Count.ASKED, Count.BUSY), _bits(Count.SHORT)
-_RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, NodeList.TO_RETURN)
-_UNAVAILABLE, _MENDING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.MENDING), _bits(Count.FENCED)
+_MARKED, _MARKED_UNASKED = _bits(Count.MARKED), _bits(Count.MARKED, NodeList.MARKED)
+_UNAVAILABLE, _RECOVERING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.RECOVERING), _bits(Count.FENCED)
 _CORDONED, _DRAINING, _POSTPONED = _bits(NodeList.CORDONED), _bits(NodeList.DRAINING), _bits(NodeList.POSTPONED)
 _SETTLING, _SUSPECT, _REHEARSING = _bits(NodeList.SETTLING), _bits(NodeList.SUSPECT), _bits(NodeList.REHEARSING)
 
@@ -174,7 +174,7 @@ def marks(record: NodeRecord, passes: int, now: float) -> int:
     if now < record.busy_until:
         found |= _SETTLING
     if unavailable(record, now):
-        found |= _UNAVAILABLE | _MENDING * mending(record, now)
+        found |= _UNAVAILABLE | _RECOVERING * recovering(record, now)
     if may_count(record):
         charged = wrong(record)
         found |= _SUSPECT | (_OF_CHARGE[charged] if charged is not None else 0)
@@ -190,8 +190,8 @@ def _of_work(record: NodeRecord, passes: int) -> int:
         found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.current.state, 0)
     if record.current.state is _CONFIRMED:
         found |= _SHORT * (record.passes < passes)
-        if record.want_back:
-            found |= _TO_RETURN if record.asked is None else _RETURNING
+        if record.to_revert:
+            found |= _MARKED_UNASKED if record.asked is None else _MARKED
     return found
 
 

@@ -127,7 +127,7 @@ def _rack_budget(state: RunState) -> Iterator[str]:
 
 def _stuck_on_its_way(record: NodeRecord) -> bool:
     """Its revert could not complete: it was reverted with others, or was charged before."""
-    return record.state is NodeState.FAILED and record.owed and record.want_back
+    return record.state is NodeState.FAILED and record.owed and record.to_revert
 
 
 def _nothing_after_halt(state: RunState) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _waves_in_order(state: RunState) -> Iterator[str]:
             state.order.nodes[name].wave > state.wave
             and record.state in _MOVING
             and not record.orphaned
-            and not record.want_back
+            and not record.to_revert
         ):
             yield f"waves: {name} of wave {state.order.nodes[name].wave} is in flight during wave {state.wave}"
 

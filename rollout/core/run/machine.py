@@ -1,6 +1,6 @@
 """The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
 
-Theory. The moves of a *node* are in ``transitions``, those of the *run* in ``moving``; ``docs/run-machine.md`` has both
+Theory. The moves of a *node* are in ``transitions``, those of the *run* in ``run_moves``; ``docs/run-machine.md`` has both
 as diagrams. After every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in
 the event.
 
@@ -28,12 +28,12 @@ from rollout.core.run.events import (
     AbortAsked,
     Answered,
     Approved,
-    Asked,
     ContinueAsked,
     CordonsLifted,
     Event,
     FleetRead,
     InterruptAsked,
+    OperatorRequest,
     PauseAsked,
     Resumed,
     SilencesLifted,
@@ -45,8 +45,8 @@ from rollout.core.run.events import (
     WindowOpened,
 )
 from rollout.core.run.facts import AT_REST
-from rollout.core.run.moving import enter, first_open_wave, halt, held_by_another_run
 from rollout.core.run.phases import advance
+from rollout.core.run.run_moves import enter, first_open_wave, halt, held_by_another_run
 from rollout.core.run.soak import note_measured, wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
@@ -225,7 +225,7 @@ def _wave_judged(builder: StateBuilder, event: WaveJudged) -> None:
         halt(builder, Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
 
 
-def _asked(builder: StateBuilder, event: Asked) -> None:
+def _requested(builder: StateBuilder, event: OperatorRequest) -> None:
     """Another terminal's request, each once. A request to a run that has ended or is halting changes nothing."""
     if event.request <= builder.state.heard:
         return
@@ -361,9 +361,9 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     SilencesLifted: _lifted,
     CordonsLifted: _cordons_lifted,
     InterruptAsked: _interrupt,
-    PauseAsked: _asked,
-    ContinueAsked: _asked,
-    AbortAsked: _asked,
+    PauseAsked: _requested,
+    ContinueAsked: _requested,
+    AbortAsked: _requested,
     Resumed: _resumed,
     FleetRead: _fleet_read,
     Approved: _approved,

@@ -11,9 +11,9 @@ from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_all
 from rollout.core.run.events import ENDED_HERE, FENCES, Trigger
 from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import enter, first_open_wave, halt, is_taken_over
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
+from rollout.core.run.run_moves import enter, first_open_wave, halt, is_taken_over
 from rollout.core.run.soak import begin_soak, has_lost_its_canaries, soaking
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Unknown, Verb
 from rollout.core.run.state_builder import (
@@ -55,18 +55,18 @@ def releases(builder: StateBuilder) -> None:
     for name in unhealthy:
         ask(builder, name, Verb.REVERT)
     allowed -= len(unhealthy)
-    allowed -= _return_the_healthy(builder, allowed)
+    allowed -= _revert_the_healthy(builder, allowed)
     if drains.may_go_on(builder.state):
         allowed -= drain_rounds.change_the_empty(builder, allowed)
         if allowed > 0:
             _release_the_wave(builder, allowed)
 
 
-def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
+def _revert_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
     if allowed <= 0 or builder.state.waits or _is_interrupted(builder):
         return 0
-    healthy = builder.nodes.listed(NodeList.TO_RETURN)
+    healthy = builder.nodes.listed(NodeList.MARKED)
     rehearsing = healthy & builder.nodes.listed(NodeList.REHEARSING)
     if rehearsing:
         candidates, capacity = nodes_to_change(builder.nodes, (rehearsing,), builder.now, allowed)
@@ -249,7 +249,7 @@ def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:
     waiting = [name for name in confirmed if builder.record(name).rehearsal is not Rehearsal.DONE]
     for name in waiting:
         if builder.record(name).rehearsal is Rehearsal.NONE and not builder.state.waits:
-            builder.put(name, rehearsal=Rehearsal.BACK, want_back=True)
+            builder.put(name, rehearsal=Rehearsal.BACK, to_revert=True)
     return waiting
 
 
@@ -274,7 +274,7 @@ def _check_for_room(builder: StateBuilder, waiting: Nodes) -> None:
 
 def _halting(builder: StateBuilder) -> None:
     ending = builder.state.halt.ending if builder.state.halt else Ending.DONE
-    waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.RETURNING) and not _is_interrupted(builder))
+    waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.MARKED) and not _is_interrupted(builder))
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not waits:
         _close(builder)
 

@@ -9,7 +9,7 @@ from rollout.core.run import drains, postponed
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import enter, following_wave, halt, next_wave
+from rollout.core.run.run_moves import enter, following_wave, halt, next_wave
 from rollout.core.run.soak_data import gathered
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave

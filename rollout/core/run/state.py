@@ -309,7 +309,7 @@ class NodeRecord:
     * ``cause``: what the node is charged for (``None``: nothing, it may have been reverted with others).
       ``accepted``: an operator resumed after the halt that this node led to.
     * ``owed``: it is pending recovery.
-    * ``want_back``: the change must be reverted as soon as limits allow.
+    * ``to_revert``: the change must be reverted as soon as limits allow.
     * ``cordoned``: it may have a cordon of ours, from before the first request until it is known to have none.
       ``uncordons`` counts failed attempts in a row to lift it. From the first one on the cordon takes no room from
       nodes that must be reverted. A cordon of a node that was broken begins with one.
@@ -344,7 +344,7 @@ class NodeRecord:
     cause: Cause | None = None
     accepted: bool = False
     owed: bool = False
-    want_back: bool = False
+    to_revert: bool = False
     cordoned: bool = False
     uncordons: int = 0
     rehearsal: Rehearsal = Rehearsal.NONE

@@ -40,7 +40,7 @@ class StateBuilder:
         self._touched: set[str] = set()  # in this step
         self._changed = False  # a record was, since ``state``
         self._asked: list[str] = []  # nodes that were asked, the last one last; some have answered since
-        self._stays = False  # for more than one step
+        self._serves_steps = False  # for more than one step
         self._nodes = Records.of(state.order, state.nodes, state.now, state.fewer)
         self.commands: list[Command] = []
 
@@ -70,10 +70,10 @@ class StateBuilder:
         return found
 
     def next_step(self, now: float) -> None:
-        """Begin the next step. A builder that stays knows the records it has read; ``finish`` freezes those it has changed."""
+        """Begin the next step. A builder that serves many steps knows the records it has read; ``finish`` freezes those it has changed."""
         self.state = altered(self.state, {"now": now})
-        if self._touched and not self._stays:
-            self._stays = True
+        if self._touched and not self._serves_steps:
+            self._serves_steps = True
             self._asked = [name for name, record in self.nodes.items() if record.asked is not None]
         self.now = now
         self._began = (self.state.phase, self.state.wave)

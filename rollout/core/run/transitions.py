@@ -244,7 +244,7 @@ def _draining(node: NodeRecord, at: Draining, heard: Heard, run: Circumstances) 
         case On.DRAINED:
             return Move(Drained(), also={"drained_seconds": run.now - at.since})
         case Decision.STOP_DRAINING:
-            return Move(Pending(), also={"want_back": False})
+            return Move(Pending(), also={"to_revert": False})
         case On.PULLING | On.UNSEEN:
             return None
     return _applying(node, Applying(), heard, run)
@@ -256,7 +256,7 @@ def _drained(at: Drained, heard: Heard, run: Circumstances) -> Move | None:
         case Decision.RESTART_EMPTY:  # from here on it is being changed
             return Move(Applying(drained=True, postponed=at.postponed), Next.APPLY, also={"since": run.now})
         case Decision.STOP_DRAINING:
-            return Move(Pending(), also={"want_back": False})
+            return Move(Pending(), also={"to_revert": False})
         case On.RESUMED:
             return Move(Unknown(), Next.READ)
     return None
@@ -265,7 +265,7 @@ def _drained(at: Drained, heard: Heard, run: Circumstances) -> Move | None:
 def _applying(node: NodeRecord, at: Applying, heard: Heard, run: Circumstances) -> Move | None:
     """The apply was sent."""
     match heard.on:
-        case On.ARMED if node.want_back:
+        case On.ARMED if node.to_revert:
             return Move(Reverting(), Next.REVERT)
         case On.ARMED:
             return Move(Armed(run.now), Next.MEASURE)
@@ -273,13 +273,13 @@ def _applying(node: NodeRecord, at: Applying, heard: Heard, run: Circumstances) 
             wait = postponed.again(at.postponed, PostponedFor.PULLS, run.now, heard.images)
             if postponed.is_left_alone(wait, run.pulls, run.now):
                 why = (postponed.PULLS_IN_FLIGHT, postponed.pulls_words(heard.images))
-                return Move(Refused(wait), why=why, also={"want_back": False})
-            return Move(Drained(wait) if at.drained else Pending(wait), also={"want_back": False})
+                return Move(Refused(wait), why=why, also={"to_revert": False})
+            return Move(Drained(wait) if at.drained else Pending(wait), also={"to_revert": False})
         case On.UNSEEN:
             wait = postponed.again(at.postponed, PostponedFor.BASELINE, run.now)
             if postponed.baseline_is_over(wait, run.now):
-                return Move(Refused(wait), why=(heard.reference, heard.message), also={"want_back": False})
-            return Move(Drained(wait) if at.drained else Pending(wait), also={"want_back": False})
+                return Move(Refused(wait), why=(heard.reference, heard.message), also={"to_revert": False})
+            return Move(Drained(wait) if at.drained else Pending(wait), also={"to_revert": False})
         case On.REFUSED if heard.reference == FROZEN:  # not its fault, and it keeps its files
             return Move(Refused())
         case On.REFUSED if heard.reference == ANOTHER_MACHINE:
@@ -310,7 +310,7 @@ def _applying(node: NodeRecord, at: Applying, heard: Heard, run: Circumstances) 
 def _armed(node: NodeRecord, at: Armed, heard: Heard, run: Circumstances) -> Move | None:
     """The change is in force and its guard is armed: the node gates, then the confirm."""
     match heard.on:
-        case On.ARMED | On.GATES_PASSED if node.want_back:
+        case On.ARMED | On.GATES_PASSED if node.to_revert:
             return Move(Reverting(), Next.REVERT)
         case On.GATES_PASSED:
             return Move(at, Next.CONFIRM)
@@ -352,7 +352,7 @@ def _confirmed(node: NodeRecord, at: Confirmed, heard: Heard, run: Circumstances
             return Move(Unknown(armed_since=at.armed_since), Next.READ)
         case On.REVERT:
             return Move(Reverting(), Next.REVERT)
-        case On.ARMED if node.want_back:
+        case On.ARMED if node.to_revert:
             return Move(Reverting(), Next.REVERT)
         case On.ARMED:
             return Move(Armed(run.now), Next.MEASURE)
@@ -362,7 +362,7 @@ def _confirmed(node: NodeRecord, at: Confirmed, heard: Heard, run: Circumstances
             return Move(Failed(), charge=Cause.FAILED, why=_RECEIPT_GONE)
         case On.BUSY | On.REFUSED | On.UNREACHED | On.LOST | On.AWAY:
             return Move(_silent(heard, run, at.armed_since), Next.READ_LATER)
-        case On.REVERTED_ON_REQUEST if run.goal is Goal.APPLY and not node.want_back:
+        case On.REVERTED_ON_REQUEST if run.goal is Goal.APPLY and not node.to_revert:
             return Move(Reverted(), charge=Cause.FAILED, why=_BY_OTHERS)
         case On.REVERTED_UNHEALTHY | On.REVERTED_BY_GUARD | On.REVERTED_ON_REQUEST:
             return Move(Reverted())
@@ -423,7 +423,7 @@ def _unknown(node: NodeRecord, at: Unknown, heard: Heard, run: Circumstances) ->
             return Move(Unknown(at.reads + failed, at.armed_since, since), Next.READ_LATER)
         case On.ARMED | On.CONFIRMED if _reverts_again_and_again(node, run):
             return _still_armed(node, heard)
-        case On.ARMED if node.want_back:
+        case On.ARMED if node.to_revert:
             return Move(Reverting(), Next.REVERT, owed=True)
         case On.ARMED if at.armed_since and run.now > at.armed_since + run.patience:
             return _still_armed(node, heard)
@@ -431,7 +431,7 @@ def _unknown(node: NodeRecord, at: Unknown, heard: Heard, run: Circumstances) ->
             return Move(Armed(at.armed_since or run.now), Next.MEASURE)
         case On.CONFIRMED:
             return Move(Confirmed(at.armed_since))
-        case On.BUSY if node.want_back:  # its controller died in the revert: a read has the node's lock
+        case On.BUSY if node.to_revert:  # its controller died in the revert: a read has the node's lock
             if node.owed and run.now > node.since + run.patience:
                 return Move(Unreachable(), charge=Cause.UNREACHABLE, owed=True)
             return Move(Reverting(), Next.REVERT, owed=True)
@@ -451,7 +451,7 @@ def _unknown(node: NodeRecord, at: Unknown, heard: Heard, run: Circumstances) ->
             return Move(Reverted(), charge=Cause.UNREACHABLE)
         case On.REVERTED_ON_REQUEST if node.rehearsal is Rehearsal.BACK:
             return Move(Pending(), Next.RETRY, also={"rehearsal": Rehearsal.DONE})
-        case On.REVERTED_ON_REQUEST if run.goal is Goal.APPLY and not node.want_back:
+        case On.REVERTED_ON_REQUEST if run.goal is Goal.APPLY and not node.to_revert:
             return Move(Reverted(), charge=Cause.FAILED, why=_BY_OTHERS)
         case On.REVERTED_ON_REQUEST:
             return Move(Reverted())
@@ -484,12 +484,12 @@ def _still_armed(node: NodeRecord, heard: Heard) -> Move:
 
 def _reverts_again_and_again(node: NodeRecord, run: Circumstances) -> bool:
     """Whether each revert was lost. One may last longer than a short guard, so there is time for more than one."""
-    return node.want_back and node.owed and run.now > node.since + MOST_ATTEMPTS * run.patience
+    return node.to_revert and node.owed and run.now > node.since + MOST_ATTEMPTS * run.patience
 
 
 def _is_orphan(node: NodeRecord) -> bool:
     """Left armed by a controller that died: the missing confirm is not the node's fault."""
-    return node.orphaned and node.cause is None and not node.want_back
+    return node.orphaned and node.cause is None and not node.to_revert
 
 
 _WAS_AWAY = {"cause": Cause.UNREACHABLE, "accepted": True}
@@ -539,7 +539,7 @@ def _charge(node: NodeRecord, found: Move) -> Cause | None:
 
 def _is_open(node: NodeRecord, to: NodeState, run: Circumstances) -> bool:
     """Whether something pending is still so: its revert, or its cordon."""
-    if to is NodeState.CONFIRMED and node.want_back and _is_to_be_reverted(node, run):
+    if to is NodeState.CONFIRMED and node.to_revert and _is_to_be_reverted(node, run):
         return True
     return to not in _NOTHING_PENDING or bool(drains.left_behind(node))
 
@@ -573,15 +573,15 @@ def _entering(node: NodeRecord, to: NodeState, run: Circumstances) -> dict[str, 
         case NodeState.APPLYING:  # from here on this controller is responsible for it
             return {"orphaned": False, "accepted": False}
         case NodeState.REVERTING:
-            return {"want_back": True}
+            return {"to_revert": True}
         case NodeState.CONFIRMED:
             return {
                 "orphaned": False,
                 "passes": 0,
-                "want_back": node.want_back and _is_to_be_reverted(node, run),
+                "to_revert": node.to_revert and _is_to_be_reverted(node, run),
             }
         case NodeState.GONE:
-            return {"want_back": False, "rehearsal": not_begun(node.rehearsal)}
+            return {"to_revert": False, "rehearsal": not_begun(node.rehearsal)}
     return {}
 
 
@@ -607,7 +607,7 @@ def _retried(node: NodeRecord) -> NodeRecord:
     tried = node.attempt - (node.rehearsal is Rehearsal.DONE)
     if tried >= MOST_ATTEMPTS and not node.orphaned:
         return altered(node, {"current": Unreachable(), "cause": Cause.UNREACHABLE, "owed": True})
-    again: dict[str, Any] = {"attempt": node.attempt + 1, "want_back": False, "orphaned": False, "owed": False}
+    again: dict[str, Any] = {"attempt": node.attempt + 1, "to_revert": False, "orphaned": False, "owed": False}
     return altered(node, again | {"rehearsal": not_begun(node.rehearsal)})
 
 
@@ -640,7 +640,7 @@ _NOTHING_PENDING = _UNCHANGED | {NodeState.CONFIRMED, NodeState.REVERTED}
 def first(goal: Goal, at: float) -> NodeRecord:
     """A node when its run begins: a rollback reads first what it is to revert."""
     if goal is Goal.REVERT:
-        return NodeRecord(Unknown(), want_back=True, since=at)
+        return NodeRecord(Unknown(), to_revert=True, since=at)
     return NodeRecord(since=at)
 
 
@@ -671,11 +671,11 @@ def resumed(node: NodeRecord, run: Circumstances, *, again: bool, accepted: bool
         "accepted": node.accepted or (accepted and bool(node.cause)),
     }
     if again and node.state is NodeState.REVERTED and node.cause is None:
-        changes |= {"current": Pending(), "attempt": node.attempt + 1, "want_back": False}
+        changes |= {"current": Pending(), "attempt": node.attempt + 1, "to_revert": False}
     elif again and node.state is NodeState.CONFIRMED:
-        changes |= {"want_back": False, "rehearsal": not_begun(node.rehearsal)}
+        changes |= {"to_revert": False, "rehearsal": not_begun(node.rehearsal)}
     elif again and resume_tries_again(node):
-        changes |= {"current": Pending(), "reference": "", "message": "", "want_back": False}
+        changes |= {"current": Pending(), "reference": "", "message": "", "to_revert": False}
     elif isinstance(node.current, Pending):
         changes |= {"current": Pending()}
     if changes.get("reference", node.reference) in FENCES:

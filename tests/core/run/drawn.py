@@ -16,7 +16,7 @@ from rollout.core.model.approvals import USED
 from rollout.core.model.freeze import FROZEN
 from rollout.core.model.playbook import Cause, PullsInFlight
 from rollout.core.run.events import Trigger
-from rollout.core.run.moving import RUN_MOVES
+from rollout.core.run.run_moves import RUN_MOVES
 from rollout.core.run.state import (
     Applying,
     Armed,
@@ -72,10 +72,10 @@ Case = tuple[NodeRecord, Heard, Circumstances]
 
 def _records(at: State) -> Iterator[NodeRecord]:
     """A node in this state, with everything outside the state that a move may depend on."""
-    for want_back, owed, orphaned, touched in product((False, True), repeat=4):
+    for to_revert, owed, orphaned, touched in product((False, True), repeat=4):
         for rehearsal, cause in product((Rehearsal.NONE, Rehearsal.BACK), (None, Cause.UNHEALTHY)):
             yield NodeRecord(
-                at, cause, owed=owed, want_back=want_back, rehearsal=rehearsal, orphaned=orphaned, touched=touched
+                at, cause, owed=owed, to_revert=to_revert, rehearsal=rehearsal, orphaned=orphaned, touched=touched
             )
 
 

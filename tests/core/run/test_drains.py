@@ -215,7 +215,7 @@ def test_a_drain_ends_without_a_change_when_releases_stop(word: str, when: str) 
     game.feed(told[word])
     game.go_on(until=lambda s: not any(record.cordoned for record in s.nodes.values()))
     record = game.state.nodes["b-1"]
-    assert (record.state, record.want_back, record.reference) == (S.PENDING, False, "")
+    assert (record.state, record.to_revert, record.reference) == (S.PENDING, False, "")
     assert not game.nodes["b-1"].cordoned
     if word == "pause":
         game.feed(ContinueAsked(game.now, "me", "", 2))
@@ -312,7 +312,7 @@ def test_a_node_with_new_pods_since_the_plan_is_left_alone_uncharged_and_frees_i
         Answered(game.now, "a-1", asked.serial, Verb.APPLY, Trigger.NOT_DRAINED, "not-drained", "pods came to it")
     )
     record = game.state.nodes["a-1"]
-    assert (record.state, record.reference, record.cause, record.want_back) == (S.REFUSED, "not-drained", None, False)
+    assert (record.state, record.reference, record.cause, record.to_revert) == (S.REFUSED, "not-drained", None, False)
     assert len(game.state.started) == began - 1
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from rollout.core.run.events import Trigger
-from rollout.core.run.moving import RUN_MOVES
+from rollout.core.run.run_moves import RUN_MOVES
 from rollout.core.run.state import Phase
 from rollout.core.run.transitions import Heard
 from tests.core.run.drawn import CIRCUMSTANCES, DRAWN, PAGE, STATES, drawn, moves

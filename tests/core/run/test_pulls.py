@@ -222,7 +222,7 @@ def test_a_node_that_reports_pulls_after_the_run_was_ended_is_not_asked_again() 
     game.run(until=lambda s: s.nodes["a-3"].state is NodeState.APPLYING)
     game.feed(AbortAsked(game.now, "me", "", 1))
     end = game.go_on()
-    assert (end.nodes["a-3"].state, end.nodes["a-3"].want_back) == (NodeState.PENDING, False)
+    assert (end.nodes["a-3"].state, end.nodes["a-3"].to_revert) == (NodeState.PENDING, False)
     assert len(applies(game, "a-3")) == 1
 
 

@@ -211,9 +211,9 @@ def _change(before: NodeRecord, after: NodeRecord) -> Iterator[str]:
         yield "accepted" if after.accepted else "no longer accepted"
     if before.owed != after.owed:
         yield "pending recovery" if after.owed else "no longer pending recovery"
-    if not before.want_back and after.want_back and after.state != "reverting":
+    if not before.to_revert and after.to_revert and after.state != "reverting":
         yield "to be reverted"
-    if before.want_back and not after.want_back and after.state == before.state:
+    if before.to_revert and not after.to_revert and after.state == before.state:
         yield "no longer to be reverted"
     if before.attempt != after.attempt:
         yield f"attempt {after.attempt}"

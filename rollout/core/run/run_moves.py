@@ -52,7 +52,7 @@ def halt(
     enter(builder, Phase.HALTING, halt=stop, paused=None, closed=None)
     end_rehearsals(builder)
     if ending is Ending.HALTED and builder.state.order.goal is Goal.APPLY:
-        _mark_for_return(builder, revert or builder.state.order.on_failure)
+        _mark_for_revert(builder, revert or builder.state.order.on_failure)
 
 
 def end_rehearsals(builder: StateBuilder) -> None:
@@ -61,16 +61,16 @@ def end_rehearsals(builder: StateBuilder) -> None:
     """
     for name, record in builder.nodes.those(builder.nodes.listed(NodeList.REHEARSING)):
         stays = record.state is NodeState.CONFIRMED
-        builder.put(name, rehearsal=Rehearsal.NONE, want_back=record.want_back and not stays)
+        builder.put(name, rehearsal=Rehearsal.NONE, to_revert=record.to_revert and not stays)
 
 
-def _mark_for_return(builder: StateBuilder, scope: RevertScope) -> None:
+def _mark_for_revert(builder: StateBuilder, scope: RevertScope) -> None:
     if scope is RevertScope.NODE:
         return
     for name, record in tuple(builder.nodes.items()):
         here = builder.state.order.nodes[name].wave == builder.state.wave or scope is RevertScope.RUN
         if here and record.state in _TOUCHED:
-            builder.put(name, want_back=True, reference="taken-back-with-others", message="the run halted")
+            builder.put(name, to_revert=True, reference="taken-back-with-others", message="the run halted")
 
 
 def held_by_another_run(builder: StateBuilder, name: str, reference: str, message: str) -> None:
