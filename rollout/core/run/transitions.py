@@ -84,7 +84,7 @@ ENGINE_PATIENCE = 60.0
 
 
 class Decision(StrEnum):
-    """What the run decides about a node, besides the decisions in ``Trigger``. Never in a journal."""
+    """More decisions of the run about a node than those in ``Trigger``. Never in a journal."""
 
     DRAIN = "drain"  # released, and to be drained first
     RESTART_EMPTY = "restart-empty"  # drained, and now changed
@@ -107,7 +107,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a move may depend on besides the node. Times in seconds.
+    """What a move may depend on outside the node. Times in seconds.
 
     * ``patience``: how long a node may take that does not answer or cannot be reverted.
     * ``settle``, ``drain``: of the node, as in its order.
@@ -163,22 +163,23 @@ def move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move:
 
 
 def _move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move | None:
-    match node.current:
-        case Pending() as at:
+    at = node.current
+    match at:
+        case Pending():
             return _pending(at, heard, run)
-        case Draining() as at:
+        case Draining():
             return _draining(node, at, heard, run)
-        case Drained() as at:
+        case Drained():
             return _drained(at, heard, run)
-        case Applying() as at:
+        case Applying():
             return _applying(node, at, heard, run)
-        case Armed() as at:
+        case Armed():
             return _armed(node, at, heard, run)
-        case Confirmed() as at:
+        case Confirmed():
             return _confirmed(node, at, heard, run)
         case Reverting():
             return _reverting(node, heard, run)
-        case Unknown() as at:
+        case Unknown():
             return _unknown(node, at, heard, run)
         case Unreachable():
             return Move(Unknown(), Next.READ) if heard.on is On.RESUMED else _at_rest(node, heard)
@@ -190,7 +191,7 @@ def _move(node: NodeRecord, heard: Heard, run: Circumstances) -> Move | None:
         case Reverted() | Refused() | Untouched():
             return _at_rest(node, heard)
         case _:
-            assert_never(node.current)
+            assert_never(at)
 
 
 def _at_rest(node: NodeRecord, heard: Heard) -> Move | None:
@@ -522,7 +523,7 @@ def moved(node: NodeRecord, heard: Heard, run: Circumstances) -> tuple[NodeRecor
         changes["shown"] = to is NodeState.CONFIRMED
     if _counts_anew(node, heard, to):
         changes["since"] = run.now
-    after = altered(node, changes | found.also if found.also else changes)
+    after = altered(node, {**changes, **found.also})
     if run.claimed:
         return after, Next.NOTHING
     if found.then is Next.READ_LATER:
