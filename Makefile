@@ -49,11 +49,12 @@ lint-rest: setup ## of these all but the types
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
-declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire
+declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire, the diagrams of the run machine
 	$(BIN)/python -m tests.command_table
 	@set -e; for what in documents inventory playbook sequence; do \
 	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
+	$(BIN)/python -m tests.core.run.drawn
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh

@@ -153,7 +153,7 @@ class Session:
         """The same, but it waits for an engine that is away as long as a run does that is under way."""
         if self.engine is None:
             return self
-        from rollout.core.run.moving import ENGINE_PATIENCE
+        from rollout.core.run.transitions import ENGINE_PATIENCE
 
         return replace(self, engine=replace(self.engine, patience=ENGINE_PATIENCE))
 

@@ -15,7 +15,7 @@ from rollout.app.reading import access_to
 from rollout.composition import dask_engine
 from rollout.composition.dask_engine import DaskEngine
 from rollout.core.reading.inventory_file import load_inventory
-from rollout.core.run.moving import ENGINE_PATIENCE
+from rollout.core.run.transitions import ENGINE_PATIENCE
 from rollout.errors import UsageError
 from tests.adapters.regions.test_region_nodes import NODE, Fabric
 from tests.app.agents import Agents

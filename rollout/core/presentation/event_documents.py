@@ -305,7 +305,9 @@ def _silences(said: Iterable[str]) -> tuple[SilenceSet, ...]:
     return tuple(SilenceSet(identity, url) for identity, _, url in parts)
 
 
-def _asked(step: Step, event: events.Asked) -> PauseAskedDocument | ContinueAskedDocument | AbortAskedDocument:
+def _asked(
+    step: Step, event: events.OperatorRequest
+) -> PauseAskedDocument | ContinueAskedDocument | AbortAskedDocument:
     asked = Asked(event.who, event.reason, event.request)
     match event:
         case events.PauseAsked():

@@ -59,7 +59,7 @@ def notices_of(event: Event, before: RunState, after: RunState) -> Iterator[Noti
         yield _notice(NoticeKind.WAITS, after, "waits", waits_for(after, after.now), command)
     if after.halt is not None and before.halt is None:
         yield _notice(NoticeKind.HALTED, after, "halted", f"{after.halt.message} [{after.halt.reference}]")
-        back = sum(record.want_back for record in after.nodes.values())
+        back = sum(record.to_revert for record in after.nodes.values())
         if back and after.phase is not Phase.ENDED:
             yield _notice(NoticeKind.REVERTS, after, "reverts", f"{counted(back, 'node')} to be reverted")
     if after.phase is Phase.ENDED and before.phase is not Phase.ENDED:

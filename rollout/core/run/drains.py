@@ -18,8 +18,6 @@ from rollout.core.model.freeze import FROZEN
 from rollout.core.run import postponed
 from rollout.core.run.facts import IN_MOTION
 from rollout.core.run.state import (
-    Draining,
-    NodeOrder,
     NodeRecord,
     NodeState,
     Order,
@@ -28,10 +26,15 @@ from rollout.core.run.state import (
     RunState,
     Verb,
 )
-from rollout.core.run.transitions import ResolvedTrigger
 
 REFERENCE = "not-drained"
 RECEIPT_GONE = "no-transaction"
+REVERTED_BY_OTHERS = "taken-back-by-others"
+"""Reference: another run has reverted the change of this one."""
+
+SOONEST = 0.5
+"""The least seconds between two rounds, whatever an answer asks for."""
+
 AGAIN_EVERY = 15.0
 """Seconds between two attempts to lift a cordon."""
 
@@ -41,13 +44,9 @@ MOST_TRIES = 9
 _LEFT = "its cordon could not be lifted"
 
 
-def begun(now: float) -> Draining:
-    return Draining(now, now)
-
-
-def left(order: NodeOrder, record: NodeRecord, now: float) -> float:
-    """Seconds that its pods still have; ``0``: their time is over."""
-    return max(0.0, record.draining.since + order.drain - now) if record.draining else order.drain
+def left(drain: float, since: float, now: float) -> float:
+    """Seconds that its pods still have; ``0``: their time is over. ``since``: when it was first asked."""
+    return max(0.0, since + drain - now)
 
 
 def was_skipped(record: NodeRecord) -> bool:
@@ -122,7 +121,7 @@ def has_shown(order: Order, name: str, record: NodeRecord) -> bool:
 
 def was_reverted_by_others(record: NodeRecord) -> bool:
     """Whether another run has reverted the change of this one: no effect of it can be seen there any more."""
-    return record.state is NodeState.REVERTED and record.reference == ResolvedTrigger.TAKEN_BACK_BY_OTHERS
+    return record.state is NodeState.REVERTED and record.reference == REVERTED_BY_OTHERS
 
 
 def shows_no_more(record: NodeRecord) -> bool:

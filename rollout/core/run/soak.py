@@ -9,7 +9,7 @@ from rollout.core.run import drains, postponed
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import following_wave, halt, next_wave
+from rollout.core.run.run_moves import enter, following_wave, halt, next_wave
 from rollout.core.run.soak_data import gathered
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
@@ -30,7 +30,7 @@ def begin_soak(builder: StateBuilder) -> None:
     """The first round comes after ``soak / K`` seconds; the time for its data begins now."""
     order, now = builder.state.order, builder.now
     wave = order.waves[builder.state.wave]
-    builder.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=now + wave.soak / order.passes)
+    enter(builder, Phase.SOAKING, round=0, gate_passes=0, round_at=now + wave.soak / order.passes)
     wait_for_data(builder)
 
 
