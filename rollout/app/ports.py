@@ -319,12 +319,6 @@ class Journal(PastRuns, Protocol):
         ...
 
 
-class Postman(Protocol):
-    """Delivers a notice, in a time of its own. ``RemoteError``: it was not delivered, or not everywhere."""
-
-    def send(self, title: str, body: str) -> None: ...
-
-
 class Observer(Protocol):
     """Receives every journaled event and the state after it. Must not raise."""
 

@@ -32,7 +32,7 @@ COMMANDS = {
     "rollback": Listed("cli.rollback:rollback", "Revert a run, or all nodes in an emergency.", needs_output=False),
     "runs": Listed("cli.run_list:list_runs", "List runs: when, who, how they ended, what rolled them back."),
     "schema": Listed("cli.schema:schema", "Print a JSON Schema of files or of documents."),
-    "serve": Listed("cli.serve:serve", "Show runs in a browser, live, from the journal alone."),
+    "serve": Listed("features.serve.command:serve", "Show runs in a browser, live, from the journal alone."),
     "simulate": Listed("cli.simulate:simulate", "Rehearse a plan offline on model nodes."),
     "ssh": Listed("features.exec.command:ssh", "Open a shell on a node."),
     "status": Listed("cli.status:status", "Show the state of a run from its journal."),
@@ -40,5 +40,5 @@ COMMANDS = {
     "unlock": Listed("cli.upkeep:unlock", "Release a cluster from a run without a controller.", needs_output=False, goes_on_when_repeated=True),
     "verify": Listed("cli.upkeep:verify", "Compare nodes with what was last confirmed on them."),
     "watch": Listed("cli.watch:watch", "Follow a run as its own terminal shows it."),
-    "watch-late": Listed("cli.watch_late:watch_late", "Ask the gates of a run again after its end.", needs_output=False, goes_on_when_repeated=True),
+    "watch-late": Listed("features.late_watch.command:watch_late", "Ask the gates of a run again after its end.", needs_output=False, goes_on_when_repeated=True),
 }

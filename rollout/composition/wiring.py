@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
-    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.regions import RegionStanding
     from rollout.core.plans.fleet_comparison import Jumps
+    from rollout.features.notices.asking import NoticeSender
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024

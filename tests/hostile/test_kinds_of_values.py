@@ -20,9 +20,9 @@ from rollout.adapters.journal import reads
 from rollout.adapters.journal.heads import FOLDER, Heads
 from rollout.app import wave_gates
 from rollout.cli import budget
-from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.journal_codec import decode_events
 from rollout.core.text import json_text
+from rollout.features.sequence.written import load_sequence
 from rollout.kubelet import node_baseline
 from rollout.lab import launch, serve
 from rollout.lab import spec as lab_spec

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.apprise_postman import ApprisePostman
 from rollout.adapters.endpoints import HttpEndpoint, TokenFile, authorities
 from rollout.adapters.journal.postgres import verifying
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.node_sources import InventoryScripts
-from rollout.adapters.notice_addresses import FILE_VARIABLE, addresses
 from rollout.adapters.owners import others_hold
 from rollout.adapters.private_files import private_state, read_password
 from rollout.adapters.project import project_at
@@ -31,6 +29,8 @@ from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.errors import RolloutError
+from rollout.features.notices.client.addresses import FILE_VARIABLE, addresses
+from rollout.features.notices.client.postman import ApprisePostman
 from tests.places import ROOT
 
 SOMEBODY = 12345

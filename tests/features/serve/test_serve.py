@@ -27,6 +27,6 @@ def test_without_its_extra_it_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rollout.cli.serve.find_spec", lambda _name: None)
+    monkeypatch.setattr("rollout.features.serve.command.find_spec", lambda _name: None)
     assert run(["serve"]) == 2
     assert "pip install 'kubelet-rollout[page]') [page-not-installed]" in capsys.readouterr().err

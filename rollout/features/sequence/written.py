@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rollout.core.model.sequence import DEFAULT_BUDGET, DEFAULT_SOAK, ClusterSequence, ClusterStage, StagedCluster
 from rollout.core.reading.validation import Mistakes, Written, locate, read_document, validate
 from rollout.core.reading.value_types import Duration, Name, ShareText, between
 from rollout.core.text.yaml_source import Item
+from rollout.features.sequence.rules import DEFAULT_BUDGET, DEFAULT_SOAK, ClusterSequence, ClusterStage, StagedCluster
 
 _MONTH = 30 * 86_400.0
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rollout.core.model.sequence import ClusterSequence
 from rollout.core.presentation.past_run import PendingNodes
-from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, failed_limit
 from rollout.core.text.documents import Moment
 from rollout.core.text.nodesets import expand
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
+from rollout.features.sequence.rules import (
+    ClusterProgress,
+    ClusterSequence,
+    HaltRemedy,
+    NextTurn,
+    SequencedCluster,
+    Turn,
+    failed_limit,
+)
 
 
 @dataclass(frozen=True, slots=True)

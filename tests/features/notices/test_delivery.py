@@ -12,14 +12,14 @@ from threading import Event, Thread
 
 import pytest
 
-from rollout.adapters.apprise_postman import ApprisePostman
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.notice_addresses import addresses
-from rollout.adapters.notices import MOST_WAITING, NoticeSender
 from rollout.app.runs import start_apply
 from rollout.core.run.events import Ticked
 from rollout.core.run.state import Ending, Phase, RunState, altered
 from rollout.errors import UsageError
+from rollout.features.notices.asking import MOST_WAITING, NoticeSender
+from rollout.features.notices.client.addresses import addresses
+from rollout.features.notices.client.postman import ApprisePostman
 from tests.app.site import ACCESS, SMALL, Site
 
 pytestmark = pytest.mark.process

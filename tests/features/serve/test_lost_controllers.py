@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from rollout.adapters.journal import SqlJournal
-from rollout.app.lost_controllers import tell_of_lost, watch_controllers
 from rollout.app.ports import Journal
 from rollout.core.presentation.notices import Notice, NoticeKind
 from rollout.core.run.state import RunState
 from rollout.errors import StateError
+from rollout.features.serve.asking import tell_of_lost, watch_controllers
 from tests.core.presentation import journals
 from tests.web.serving import keep
 

@@ -14,7 +14,6 @@ from rollout.adapters.clock import SystemClock
 from rollout.adapters.local import LocalCommands
 from rollout.adapters.zones import SystemZones
 from rollout.app.following import late_findings, late_of, replay
-from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
 from rollout.app.rollbacks import rollback_order
@@ -29,13 +28,15 @@ from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.playbook import OnLateHarm
 from rollout.core.model.verdict import Verdict
 from rollout.core.plans.required_back_ends import needs_of
-from rollout.core.presentation.notices import Notice, late_harm, late_unknown
+from rollout.core.presentation.notices import Notice
 from rollout.core.presentation.summary_text import late_lines
 from rollout.core.run.late_watch import LateStatus, late_passed
 from rollout.core.text import documents, durations
 from rollout.core.text.documents import Inline
 from rollout.core.text.terminal import printable
 from rollout.errors import StateError, UsageError
+from rollout.features.late_watch.asking import LateRound, LateWatcher, watched_run, watching
+from rollout.features.late_watch.words import late_harm, late_unknown
 
 LEAST, MOST = 10.0, 3600.0
 """Seconds between two rounds."""

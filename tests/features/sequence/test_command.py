@@ -14,9 +14,7 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.regions.worker import RegionStation
 from rollout.app.ports import Journal, Nodes, RunHeader
-from rollout.cli import sequence
 from rollout.cli.main import run
-from rollout.cli.sequence import PlanRuns, apply_sequence
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
@@ -32,6 +30,8 @@ from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.features.sequence import command
+from rollout.features.sequence.command import PlanRuns, apply_sequence
 from tests.adapters.regions.test_region_nodes import Fabric
 from tests.app.agents import Agents
 from tests.app.site import held_by_another_process
@@ -83,9 +83,13 @@ class Soaking:
     def resume(self, _session: Session, _journal: Journal, _state: RunState) -> int:
         raise AssertionError("no run has begun")
 
+    def late_pass(self, _session: Session, _journal: Journal, _run: str) -> bool:
+        raise AssertionError("no run has late gates")
+
     def go(self, folder: Path, engine: DaskEngine | None = None) -> int:
         session = Session(folder / ".rollout", None, accept_new=False, output="text", folder=folder, engine=engine)
-        return apply_sequence(session, Path("both.yaml"), PlanRuns(self.approvals, self.apply, self.resume), yes=True)
+        runs = PlanRuns(self.approvals, self.apply, self.resume, self.late_pass)
+        return apply_sequence(session, Path("both.yaml"), runs, yes=True)
 
 
 @pytest.fixture
@@ -168,8 +172,8 @@ def test_a_sequence_that_was_interrupted_while_it_asked_late_gates_asks_them_aga
         return True
 
     asked: list[str] = []
-    monkeypatch.setattr(sequence, "ask_once", ask)
-    monkeypatch.setattr(sequence, "typed_confirmation", lambda _name, what, **_: asked.append(what))
+    monkeypatch.setattr(Soaking, "late_pass", ask)
+    monkeypatch.setattr(command, "typed_confirmation", lambda _name, what, **_: asked.append(what))
     assert soaking.go(both) == (0 if passes else 3)
     assert soaking.applied == (["other"] if passes else [])
     assert asked == ["3 nodes of 1 cluster will be changed"], "the first cluster is done"

@@ -14,15 +14,22 @@ from rollout.app.following import AWAY_SECONDS
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Note
 from rollout.app.runs import resumable, resume, start_apply
-from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.core.model.plan import ExcludedNode, Plan, Standing, Wave
 from rollout.core.model.playbook import ALL_CAUSES, Budget, LateWatch, RevertScope, Scope, Share
-from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
-from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
 from rollout.core.run.late_watch import LateNote, LateWord
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn
 from rollout.core.run.state import NodeState, Verb
 from rollout.errors import Place, RolloutError, StateError
+from rollout.features.sequence.asking import SequenceTools, carry_out, cluster_states
+from rollout.features.sequence.rules import (
+    ClusterProgress,
+    ClusterSequence,
+    ClusterStage,
+    NextTurn,
+    SequencedCluster,
+    StagedCluster,
+    Turn,
+)
+from rollout.features.sequence.words import sequence_document, sequence_exit, sequence_lines
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, SMALL, KilledError, Site, held_by_another_process
 

@@ -12,14 +12,14 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.backends import Backends
 from rollout.app.following import late_findings, replay
-from rollout.app.late_watch import watching
 from rollout.app.ports import Ran
 from rollout.app.runs import start_apply
-from rollout.cli.watch_late import ask_once
 from rollout.composition.wiring import Session
 from rollout.core.model.gates import Gate, GateScope
 from rollout.core.model.playbook import LateWatch
 from rollout.core.run.state import Ending
+from rollout.features.late_watch.asking import watching
+from rollout.features.late_watch.command import ask_once
 from rollout.gates import table
 from rollout.gates.command.query import CommandQuery
 from tests.app.site import ACCESS, SMALL, Site

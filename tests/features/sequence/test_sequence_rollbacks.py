@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from rollout.app.runs import resumable, resume, start_apply, with_pending_recovery
-from rollout.core.presentation.sequence_text import sequence_document, sequence_exit, sequence_lines
-from rollout.core.run.sequencing import ClusterProgress, Turn
 from rollout.core.run.state import Verb
+from rollout.features.sequence.rules import ClusterProgress, Turn
+from rollout.features.sequence.words import sequence_document, sequence_exit, sequence_lines
 from tests.app.agents import SILENT
 from tests.app.site import ACCESS, SMALL, at_work
-from tests.app.test_sequences import FIRST, SEQUENCE, Both, both, dies, hint
+from tests.features.sequence.test_sequences import FIRST, SEQUENCE, Both, both, dies, hint
 
 __all__ = ["both"]
 

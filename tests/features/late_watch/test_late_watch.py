@@ -13,7 +13,6 @@ from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
 from rollout.app.backends import Absent, Backends
 from rollout.app.following import NOT_LATE, late_of, replay
-from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.runs import start_apply
 from rollout.app.wave_gates import WaveGates
@@ -28,6 +27,7 @@ from rollout.core.presentation.summary_text import afterwards_lines
 from rollout.core.run.late_watch import LateWord
 from rollout.core.run.state import Ending
 from rollout.errors import RemoteError, StateError
+from rollout.features.late_watch.asking import LateRound, LateWatcher, watched_run, watching
 from rollout.gates.api_checks.query import ApiCheck
 from rollout.gates.prometheus.judging import Samples
 from rollout.gates.table import DEFAULT_GATES

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from rollout.core.model.playbook import RevertScope
 from rollout.core.model.verdict import Verdict
-from rollout.core.presentation.notices import Notice, NoticeKind, late_harm, late_unknown, lost, notices_of
+from rollout.core.presentation.notices import Notice, NoticeKind, lost
 from rollout.core.run.events import PauseAsked, WindowClosed
 from rollout.core.run.state import Goal, NodeState
+from rollout.features.late_watch.words import late_harm, late_unknown
+from rollout.features.notices.rules import notices_of
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
 

@@ -11,9 +11,9 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import RunHeader
 from rollout.core.presentation.summary import RunSummary
-from rollout.core.run.sequencing import Turn
+from rollout.features.sequence.rules import Turn
 from tests.app.site import NAMES, KilledError
-from tests.app.test_sequences import FIRST, SECOND, Both
+from tests.features.sequence.test_sequences import FIRST, SECOND, Both
 
 pytestmark = pytest.mark.drawn(8)
 

@@ -7,12 +7,21 @@ from collections import deque
 from contextlib import suppress
 from queue import Full, Queue
 from threading import Thread
+from typing import Protocol
 
-from rollout.app.ports import Journal, Note, Postman
-from rollout.core.presentation.notices import Notice, lost, notices_of
+from rollout.app.ports import Journal, Note
+from rollout.core.presentation.notices import Notice, lost
 from rollout.core.run.events import Event
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import RolloutError, StateError
+from rollout.features.notices.rules import notices_of
+
+
+class Postman(Protocol):
+    """Delivers a notice, in a time of its own. ``RemoteError``: it was not delivered, or not everywhere."""
+
+    def send(self, title: str, body: str) -> None: ...
+
 
 MOST_WAITING = 64
 FAREWELL = 10.0

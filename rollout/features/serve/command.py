@@ -13,7 +13,6 @@ from threading import Event, Lock, Thread
 import click
 
 from rollout.adapters.no_journal import NoJournal
-from rollout.app.lost_controllers import watch_controllers
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
@@ -22,6 +21,7 @@ from rollout.composition.operators import operator
 from rollout.composition.waiting_plans import waiting_plans
 from rollout.composition.wiring import Session
 from rollout.errors import UsageError
+from rollout.features.serve.asking import watch_controllers
 
 PORT = 8765
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rollout.core.model.playbook import Share
-from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
-from rollout.core.reading.sequence_file import load_sequence
 from rollout.errors import InputError, Place
+from rollout.features.sequence.rules import ClusterSequence, ClusterStage, StagedCluster
+from rollout.features.sequence.written import load_sequence
 
 TEXT = """\
 name: image-pulls

@@ -17,32 +17,37 @@ from rollout.adapters.interrupts import Interrupts
 from rollout.app.plan_file import check_preflight
 from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
-from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
-from rollout.cli.registry import Kinds
-from rollout.cli.watch_late import ask_once, late_documents
 from rollout.composition.back_ends import check_backends
 from rollout.composition.plan_files import plan_in, preflight_text
 from rollout.composition.wiring import SecondInterruptError, Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
-from rollout.core.model.sequence import ClusterSequence, StagedCluster
 from rollout.core.plans.required_back_ends import needs_of
-from rollout.core.presentation.sequence_text import (
+from rollout.core.run.state import RunState
+from rollout.core.text import documents
+from rollout.core.text.terminal import LONGEST_PATH, counted, printable
+from rollout.errors import InputError, Problem, RolloutError
+from rollout.features.sequence.asking import SequenceTools, carry_out, cluster_states
+from rollout.features.sequence.rules import (
+    ClusterProgress,
+    ClusterSequence,
+    NextTurn,
+    SequencedCluster,
+    StagedCluster,
+    Turn,
+    next_turn,
+)
+from rollout.features.sequence.words import (
     SequenceDocument,
     sequence_document,
     sequence_exit,
     sequence_lines,
     turn_line,
 )
-from rollout.core.reading.sequence_file import load_sequence
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
-from rollout.core.run.state import RunState
-from rollout.core.text import documents
-from rollout.core.text.terminal import LONGEST_PATH, counted, printable
-from rollout.errors import InputError, Problem, RolloutError
+from rollout.features.sequence.written import load_sequence
 
 JOIN_SECONDS = 0.2
 """How long the main thread waits at a time: only between waits does it take an interrupt."""
@@ -50,19 +55,15 @@ JOIN_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PlanRuns:
-    """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``.
+    """How one cluster's plan is applied, its run resumed, and its late gates asked: the commands ``apply``, ``resume`` and ``watch-late``.
 
-    ``approvals``: those of a plan from its file, or the error that it may not be applied.
+    ``approvals``: those of a plan from its file, or the error that it may not be applied. ``late_pass``: whether the gates of a run pass.
     """
 
     approvals: Callable[[Session, Plan, Inventory, Path], tuple[Approval, ...]]
     apply: Callable[[Session, Nodes, Plan, Inventory, tuple[Approval, ...]], int]
     resume: Callable[[Session, Journal, RunState], int]
-
-
-def sequence_documents() -> Kinds:
-    """What a sequence prints apart from the runs of its clusters."""
-    return (SequenceDocument, *late_documents())
+    late_pass: Callable[[Session, Journal, str], bool]
 
 
 def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -> int:
@@ -182,7 +183,7 @@ class _SequenceRun:
             self.applied[cluster] = self.clock.now()
 
     def _late_pass(self, cluster: str) -> bool:
-        return ask_once(self._own(cluster), self.journal, self._run_of(cluster))
+        return self.runs.late_pass(self._own(cluster), self.journal, self._run_of(cluster))
 
     def _own(self, cluster: str) -> Session:
         return replace(self.session, label=cluster, interrupts=self.interrupts, reason=self._reason())

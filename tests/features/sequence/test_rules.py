@@ -7,9 +7,17 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.playbook import Share
-from rollout.core.model.sequence import ClusterSequence, ClusterStage, StagedCluster
-from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.errors import Place
+from rollout.features.sequence.rules import (
+    ClusterProgress,
+    ClusterSequence,
+    ClusterStage,
+    NextTurn,
+    SequencedCluster,
+    StagedCluster,
+    Turn,
+    next_turn,
+)
 
 SOAK = 600.0
 NOW = 10_000.0

@@ -13,7 +13,6 @@ from rollout.app.journal_away import AWAY
 from rollout.app.ports import Clock, Journal
 from rollout.app.run_list import listed_runs
 from rollout.core.model.plan import Plan
-from rollout.core.model.sequence import ClusterSequence
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
@@ -21,10 +20,18 @@ from rollout.core.run.facts import MAY_HOLD
 from rollout.core.run.journal_codec import transactions_in
 from rollout.core.run.late_watch import LateFindings, late_passed
 from rollout.core.run.order import left_out
-from rollout.core.run.sequencing import ClusterProgress, HaltRemedy, NextTurn, SequencedCluster, Turn, next_turn
 from rollout.core.run.state import Goal, NodeState, RunState
 from rollout.core.text.terminal import counted
 from rollout.errors import RolloutError, StateError
+from rollout.features.sequence.rules import (
+    ClusterProgress,
+    ClusterSequence,
+    HaltRemedy,
+    NextTurn,
+    SequencedCluster,
+    Turn,
+    next_turn,
+)
 
 LOOK_AGAIN = 30.0
 """Seconds between two looks into the journals during a soak."""
