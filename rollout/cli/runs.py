@@ -10,11 +10,8 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.approval_files import signatures_beside
-from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
-from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.following import plan_of, replay
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
@@ -71,6 +68,9 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
+from rollout.features.approvals.asking import Approvals, check_not_used, journaled, rules_for
+from rollout.features.approvals.client.files import signatures_beside
+from rollout.features.approvals.client.signatures import SshSignatures
 
 # A plan file that is named on the command line.
 

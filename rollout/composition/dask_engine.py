@@ -12,8 +12,8 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 
 if TYPE_CHECKING:
-    from rollout.adapters.regions.workers import Scheduler
     from rollout.app.node_worker import NodeAccess
+    from rollout.features.regions.client.workers import Scheduler
 
 
 Answer = TypeVar("Answer")
@@ -56,21 +56,21 @@ class DaskEngine:
 
     def _connected(self) -> Scheduler:
         if self.is_away:
-            from rollout.adapters.regions.workers import NoScheduler
+            from rollout.features.regions.client.workers import NoScheduler
 
             return NoScheduler()
         try:
-            from rollout.adapters.regions.scheduler import DaskScheduler
+            from rollout.features.regions.client.scheduler import DaskScheduler
         except ModuleNotFoundError:
             hint = "pip install 'kubelet-rollout[dask]'"
             raise UsageError("no-dask", "--engine dask needs the extra `dask`", hint=hint) from None
-        from rollout.adapters.regions.certificates import CertificateFiles
+        from rollout.features.regions.client.certificates import CertificateFiles
 
         return DaskScheduler(self.scheduler, CertificateFiles(self.certificates) if self.certificates else None)
 
     def _checked(self, scheduler: Scheduler, access: NodeAccess) -> tuple[str, ...]:
-        from rollout.adapters.regions.workers import RegionWorkers, served_zones
         from rollout.core.reading.inventory_file import NO_RACK
+        from rollout.features.regions.client.workers import RegionWorkers, served_zones
 
         workers = RegionWorkers(scheduler).connected()
         zones = served_zones(workers, sorted({target.zone for target in access.targets.values()}))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from rollout.adapters.node_sources import kubernetes_cluster
+from rollout.adapters.node_sources import cluster_state
 from rollout.app.cluster_diagnosis import (
     FromApi,
     Symptoms,
@@ -20,9 +18,6 @@ from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.diagnosis.node_journals import NodeJournal
-
-if TYPE_CHECKING:
-    from rollout.adapters.kubernetes.cluster import KubernetesCluster
 
 
 def symptoms(session: Session, inventory: Inventory, selection: Sequence[str], seconds: float, pod: str) -> Symptoms:
@@ -49,18 +44,6 @@ def journals_of(
         return read_journals(session.access(inventory, names), nodes, seconds, session.traces.keep, until)
     finally:
         nodes.close()
-
-
-@contextmanager
-def cluster_state(inventory: Inventory, kubeconfig: str) -> Iterator[KubernetesCluster | None]:
-    """``None``: no kubeconfig is set."""
-    endpoints = inventory.endpoints
-    if not kubeconfig and not endpoints.kubeconfig:
-        yield None
-        return
-    which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
-    with kubernetes_cluster(*which) as cluster:
-        yield cluster
 
 
 def verified(session: Session, run: str, seconds: float) -> Verified:

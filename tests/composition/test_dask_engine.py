@@ -7,9 +7,6 @@ from dataclasses import replace
 import pytest
 
 from rollout import __version__
-from rollout.adapters.regions import worker as remote
-from rollout.adapters.regions.messages import decode_identity
-from rollout.adapters.regions.worker import RegionStation
 from rollout.app.node_worker import NodeAccess
 from rollout.app.reading import access_to
 from rollout.composition import dask_engine
@@ -17,8 +14,11 @@ from rollout.composition.dask_engine import DaskEngine
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.run.moving import ENGINE_PATIENCE
 from rollout.errors import UsageError
-from tests.adapters.regions.test_region_nodes import NODE, Fabric
+from rollout.features.regions.client import worker as remote
+from rollout.features.regions.client.messages import decode_identity
+from rollout.features.regions.client.worker import RegionStation
 from tests.app.agents import Agents
+from tests.features.regions.client.test_region_nodes import NODE, Fabric
 
 ENGINE = DaskEngine("tcp://127.0.0.1:8786", None)
 TARGETS = {zone: replace(NODE, name=zone, zone=zone) for zone in ("eu-a", "us")}
@@ -60,7 +60,7 @@ def test_a_resume_waits_for_a_scheduler_and_workers_that_are_away(monkeypatch: p
 
     monkeypatch.setattr(dask_engine, "monotonic", lambda: now[0])
     monkeypatch.setattr(dask_engine, "sleep", passes)
-    monkeypatch.setattr("rollout.adapters.regions.scheduler.DaskScheduler", made)
+    monkeypatch.setattr("rollout.features.regions.client.scheduler.DaskScheduler", made)
     with pytest.raises(UsageError, match="scheduler-unusable"):
         ENGINE.connected()
     assert now == [0.0]

@@ -19,9 +19,9 @@ from rollout.adapters import node_sources
 from rollout.adapters.journal import reads
 from rollout.adapters.journal.heads import FOLDER, Heads
 from rollout.app import wave_gates
-from rollout.cli import budget
 from rollout.core.run.journal_codec import decode_events
 from rollout.core.text import json_text
+from rollout.features.budget import command
 from rollout.features.sequence.written import load_sequence
 from rollout.kubelet import node_baseline
 from rollout.lab import launch, serve
@@ -135,7 +135,7 @@ def _manifest(folder: Path) -> None:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        budget._pod("pod.yaml")  # noqa: SLF001
+        command._pod("pod.yaml")  # noqa: SLF001
     finally:
         os.chdir(before)
 

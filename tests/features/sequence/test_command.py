@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.journal import SqlJournal
-from rollout.adapters.regions.worker import RegionStation
 from rollout.app.ports import Journal, Nodes, RunHeader
 from rollout.cli.main import run
 from rollout.composition.dask_engine import DaskEngine
@@ -30,12 +29,13 @@ from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.features.regions.client.worker import RegionStation
 from rollout.features.sequence import command
 from rollout.features.sequence.command import PlanRuns, apply_sequence
-from tests.adapters.regions.test_region_nodes import Fabric
 from tests.app.agents import Agents
 from tests.app.site import held_by_another_process
 from tests.cli.test_plan import INVENTORY, site
+from tests.features.regions.client.test_region_nodes import Fabric
 from tests.kubelet.nodes import kubeadm
 
 __all__ = ["site"]
