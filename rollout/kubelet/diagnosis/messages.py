@@ -110,7 +110,7 @@ _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
     """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
-    if found := _special(message):
+    if found := next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None):
         yield from found(message, keys or {})
     elif keys is not None:
         yield from _keyed(message, keys)
@@ -166,10 +166,6 @@ def _pods(text: str) -> list[str]:
 
 
 # Messages that are more than a form with values.
-
-
-def _special(message: str) -> Callable[[str, Fields], Iterator[BareFact]] | None:
-    return next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None)
 
 
 def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
