@@ -214,7 +214,7 @@ _READ = {"loads", "load", "safe_load", "raw_decode", "read_yaml", "JsonStream", 
 _PARSE = {"json_text"}
 NOT_DOCUMENTS_OF_OTHERS = {
     "app/check.py:_try": "calls a reader of `targets`",
-    "app/remedy_verification.py:_shown": "a value of a plan that was decoded",
+    "features/diagnose/asking/remedy_verification.py:_shown": "a value of a plan that was decoded",
     "features/export/rules.py:": "what the kubelet's configuration was rendered to",
     "core/plans/plan_codec.py:selection_in": "two lines of a plan that was decoded before its run began",
     "core/reading/project_file.py:": "TOML; tests/core/reading/test_project_file.py",

@@ -15,7 +15,7 @@ SAFE = {
     ("adapters/http.py", "_DEADLINE"): "a threading.local",
     ("adapters/ssh/watchdog.py", "box"): "one thread writes, and its caller reads after its end",
     ("features/doctor/asking.py", "ways"): "each thread writes the key of its own node",
-    ("app/prepulls.py", "so_far"): "results are heard in one thread",
+    ("features/diagnose/asking/prepulls.py", "so_far"): "results are heard in one thread",
     (
         "cli/registry.py",
         "REGISTERED",

@@ -863,28 +863,32 @@ MUTANTS = (
     ),
     Mutant(
         "certain-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "    if any(fact.of_others for fact in facts):\n",
         "    if False:\n",
         "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "hidden-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "*_hidden_by_others(findings, without)",
         "",
         "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
     ),
     Mutant(
         "an-end-is-believed",
-        "rollout/kubelet/diagnosis/others_text.py",
+        "rollout/features/diagnose/rules/others_text.py",
         "        if may_open and (most := _may_print(here.text)):\n",
         '        if b" start failed in pod " in line:\n            self._left = 0\n'
         "        if may_open and (most := _may_print(here.text)):\n",
         "the author of a pod writes the end of a message ahead of lines that a diagnosis then calls certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "memory-of-one-node",
@@ -1066,11 +1070,11 @@ MUTANTS = (
     ),
     Mutant(
         "quoted-messages-count",
-        "rollout/kubelet/diagnosis/log_lines.py",
+        "rollout/features/diagnose/rules/log_lines.py",
         "        if klog := _KLOG.match(rest):\n",
         "        if klog := _KLOG.search(rest):\n",
         "the author of a pod writes the diagnosis of a node",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
     ),
     Mutant(
         "absence-asked-once",
