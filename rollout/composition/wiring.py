@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
-from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.operators import notice_sender, operator
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError, UsageError
+from rollout.features.regions.client.dask_engine import DaskEngine
 
 if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles

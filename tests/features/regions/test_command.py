@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 
 from rollout.cli.main import run
-from rollout.composition.dask_engine import DaskEngine
 from rollout.features.regions.client import certificates, scheduler
+from rollout.features.regions.client.dask_engine import DaskEngine
 from rollout.features.regions.client.worker import RegionStation
 from tests.app.agents import Agents
 from tests.features.regions.client.test_region_nodes import Fabric

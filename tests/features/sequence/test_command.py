@@ -14,7 +14,6 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.app.ports import Journal, Nodes, RunHeader
 from rollout.cli.main import run
-from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
@@ -29,6 +28,7 @@ from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.order import apply_order
 from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
+from rollout.features.regions.client.dask_engine import DaskEngine
 from rollout.features.regions.client.worker import RegionStation
 from rollout.features.sequence import command
 from rollout.features.sequence.command import PlanRuns, apply_sequence

@@ -9,12 +9,12 @@ import pytest
 from rollout import __version__
 from rollout.app.node_worker import NodeAccess
 from rollout.app.reading import access_to
-from rollout.composition import dask_engine
-from rollout.composition.dask_engine import DaskEngine
 from rollout.core.reading.inventory_file import load_inventory
 from rollout.core.run.moving import ENGINE_PATIENCE
 from rollout.errors import UsageError
+from rollout.features.regions.client import dask_engine
 from rollout.features.regions.client import worker as remote
+from rollout.features.regions.client.dask_engine import DaskEngine
 from rollout.features.regions.client.messages import decode_identity
 from rollout.features.regions.client.worker import RegionStation
 from tests.app.agents import Agents
