@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.new_files import write_new
 from rollout.errors import InputError
+from rollout.features.init.client import write_new
 
 
 def test_all_are_written_with_their_folders(tmp_path: Path) -> None:
