@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.regions.exchanges import LONGEST_PAUSE
-from rollout.adapters.regions.messages import (
+from rollout.features.regions.client.exchanges import LONGEST_PAUSE
+from rollout.features.regions.client.messages import (
     CallAnswer,
     Exchange,
     VerbCall,

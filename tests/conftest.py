@@ -30,7 +30,7 @@ for _depth in Depth:
     hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
 hypothesis.settings.load_profile(DEPTH.name)
 
-COUNTED = ("core", "kubelet", "gates", "app", "features", "cli", "simulator/test_rehearsal.py")
+COUNTED = ("core", "kubelet", "gates", "app", "features", "cli")
 """The tests by which ``make test-inside`` counts the branches of the first four packages."""
 QUICK_SECONDS = 0.5
 """CPU seconds of each file in `make quick`, as they were measured in full depth: some tests of a file that takes longer are drawn."""

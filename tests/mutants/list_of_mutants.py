@@ -619,19 +619,19 @@ MUTANTS = (
     ),
     Mutant(
         "pickles-of-peers-are-run",
-        "rollout/adapters/regions/scheduler.py",
+        "rollout/features/regions/client/scheduler.py",
         "        _check_address(address, certificates)\n        read_plain_data_only()\n",
         "        _check_address(address, certificates)\n",
         "a worker runs code in the controller's process",
-        ("tests/adapters/regions/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
+        ("tests/features/regions/client/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
     ),
     Mutant(
         "a-workers-clock-is-believed",
-        "rollout/adapters/regions/exchanges.py",
+        "rollout/features/regions/client/exchanges.py",
         "replace(call, expires=call.expires + ahead)",
         "call",
         "a worker with a wrong clock carries calls out long after they were given up",
-        ("tests/adapters/regions/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
+        ("tests/features/regions/client/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
     ),
     Mutant(
         "measured-once-for-ever",
@@ -743,12 +743,12 @@ MUTANTS = (
     ),
     Mutant(
         "approval-for-ever",
-        "rollout/core/plans/approving.py",
+        "rollout/features/approvals/rules.py",
         '    if end < at:\n        return "approval-expired", f"it was good until {not_after}"\n',
         "",
         "a plan that people approved long ago is applied today",
         (
-            "tests/adapters/test_ssh_signatures.py::test_an_approval_is_good_until_its_end_and_a_run_that_began_with_it_goes_on",
+            "tests/features/approvals/test_signatures.py::test_an_approval_is_good_until_its_end_and_a_run_that_began_with_it_goes_on",
         ),
     ),
     Mutant(
@@ -768,7 +768,7 @@ MUTANTS = (
         "",
         "a node that did not answer before is changed, although another run has changed it since people approved",
         (
-            "tests/app/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
+            "tests/features/approvals/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
         ),
     ),
     Mutant(
@@ -793,19 +793,19 @@ MUTANTS = (
     ),
     Mutant(
         "approval-of-unread-nodes",
-        "rollout/app/approvals.py",
+        "rollout/features/approvals/asking.py",
         "    known = _later_in(journal, plan, unread | uncertain)\n",
         "    known = _later_in(journal, plan, uncertain)\n",
         "a plan is applied by a used approval while the nodes that would show it do not answer",
-        ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
+        ("tests/features/approvals/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
     ),
     Mutant(
         "two-certificates-two-people",
-        "rollout/core/plans/approving.py",
+        "rollout/features/approvals/rules.py",
         "_fingerprint(plain), names",
         "_fingerprint(key), names",
         "one person approves twice with two certificates",
-        ("tests/adapters/test_ssh_signatures.py::test_one_key_with_two_certificates_is_one_person",),
+        ("tests/features/approvals/test_signatures.py::test_one_key_with_two_certificates_is_one_person",),
     ),
     Mutant(
         "lost-events-as-somebody-elses",
@@ -863,28 +863,32 @@ MUTANTS = (
     ),
     Mutant(
         "certain-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "    if any(fact.of_others for fact in facts):\n",
         "    if False:\n",
         "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "hidden-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "*_hidden_by_others(findings, without)",
         "",
         "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
     ),
     Mutant(
         "an-end-is-believed",
-        "rollout/kubelet/diagnosis/others_text.py",
+        "rollout/features/diagnose/rules/others_text.py",
         "        if may_open and (most := _may_print(here.text)):\n",
         '        if b" start failed in pod " in line:\n            self._left = 0\n'
         "        if may_open and (most := _may_print(here.text)):\n",
         "the author of a pod writes the end of a message ahead of lines that a diagnosis then calls certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "memory-of-one-node",
@@ -1066,11 +1070,11 @@ MUTANTS = (
     ),
     Mutant(
         "quoted-messages-count",
-        "rollout/kubelet/diagnosis/log_lines.py",
+        "rollout/features/diagnose/rules/log_lines.py",
         "        if klog := _KLOG.match(rest):\n",
         "        if klog := _KLOG.search(rest):\n",
         "the author of a pod writes the diagnosis of a node",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
     ),
     Mutant(
         "absence-asked-once",
@@ -1232,11 +1236,11 @@ MUTANTS = (
     ),
     Mutant(
         "one-liar-ends-a-plan",
-        "rollout/app/approvals.py",
+        "rollout/features/approvals/asking.py",
         "    uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()\n",
         "    uncertain: set[str] = set()\n",
         "one node with a false receipt keeps an approved plan from the whole fleet",
-        ("tests/app/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
+        ("tests/features/approvals/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
     ),
     Mutant(
         "canary-not-approved-counts",
