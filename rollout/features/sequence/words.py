@@ -94,7 +94,8 @@ def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> C
     elif turn.turn is Turn.HALT and cluster in turn.clusters:
         hint = f"see `rollout report {state.run}`; if the cluster is healthy, {_REMOVE}"
     elif state.remedy is HaltRemedy.RECOVER and state.pending:
-        hint = _recovery(state)
+        answers = "answers" if len(expand(state.pending)) == 1 else "answer"
+        hint = f"once {printable(state.pending, 300)} {answers}: `rollout recover {state.run}`"
     return ClusterLine(
         cluster, plan, state.progress, state.run or None, state.nodes, state.failed, state.left, state.ended or None,
         state.why if halted else None, hint, PendingNodes(state.pending),
@@ -121,11 +122,6 @@ def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str:
         if act
         else "correct this; then repeat the sequence"
     )
-
-
-def _recovery(state: SequencedCluster) -> str:
-    answers = "answers" if len(expand(state.pending)) == 1 else "answer"
-    return f"once {printable(state.pending, 300)} {answers}: `rollout recover {state.run}`"
 
 
 _EXIT = {Turn.HALT: 3, Turn.STOP: 5}
