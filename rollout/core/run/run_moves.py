@@ -16,17 +16,17 @@ from rollout.core.run.state_builder import StateBuilder, transition
 from rollout.core.run.transitions import Decision, IllegalMoveError, fenced
 
 RUN_MOVES: Mapping[tuple[Phase, Phase], str] = {
-    (Phase.OPENING, Phase.RUNNING): "every node is claimed",
+    (Phase.OPENING, Phase.RUNNING): "the nodes have taken the claim",
     (Phase.OPENING, Phase.HALTING): "too many nodes are not claimed, an interrupt, or nodes to revert",
     (Phase.RUNNING, Phase.SOAKING): "the nodes of the wave are at rest, those of the first one rehearsed",
     (Phase.SOAKING, Phase.RUNNING): "the gates passed often enough: the next wave",
     (Phase.RUNNING, Phase.HALTING): "a budget is spent, no room is left, no baseline, an interrupt or abort",
     (Phase.SOAKING, Phase.HALTING): "a budget is spent, a gate did not pass, too little data, an interrupt or abort",
     (Phase.RUNNING, Phase.CLOSING): "every wave has passed",
-    (Phase.HALTING, Phase.CLOSING): "no node is in flight, none is to be reverted",
+    (Phase.HALTING, Phase.CLOSING): "what is in flight has finished, and so have the reverts",
     (Phase.HALTING, Phase.HALTING): "another run has its nodes",
     (Phase.CLOSING, Phase.HALTING): "another run has its nodes",
-    (Phase.CLOSING, Phase.ENDED): "nodes are cleaned up, silences and cordons lifted",
+    (Phase.CLOSING, Phase.ENDED): "the clean-up of nodes, silences and cordons has ended",
     **{(phase, Phase.OPENING): "a new controller" for phase in Phase},
 }
 """Each move of a run, and what leads to it."""

@@ -13,7 +13,7 @@ from rollout.core.run.budgets import charged, spent
 from rollout.core.run.capacity import pace_allows
 from rollout.core.run.facts import wrong
 from rollout.core.run.records import Records
-from rollout.core.run.state import NodeRecord, NodeState
+from rollout.core.run.state import NodeRecord, NodeState, Unknown
 from tests.orders import in_state, make_order, to_change, to_revert
 
 S = NodeState
@@ -156,8 +156,14 @@ def test_causes_with_their_own_budget_are_counted_apart() -> None:
 
 def test_an_unknown_node_is_charged_once_a_read_of_it_failed() -> None:
     assert wrong(at(S.UNKNOWN)) is None
-    assert wrong(at(S.UNKNOWN, reads=1)) is Cause.UNREACHABLE
-    assert charged([at(S.UNKNOWN, reads=1, accepted=True)], Budget(Scope.RACK, frozenset(Cause), Share(count=1))) == 0
+    assert wrong(at(S.UNKNOWN, current=Unknown(reads=1))) is Cause.UNREACHABLE
+    assert (
+        charged(
+            [at(S.UNKNOWN, current=Unknown(reads=1), accepted=True)],
+            Budget(Scope.RACK, frozenset(Cause), Share(count=1)),
+        )
+        == 0
+    )
 
 
 def test_a_wave_that_does_not_exist_has_no_budget() -> None:

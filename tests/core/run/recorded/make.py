@@ -32,6 +32,8 @@ def told(state: RunState | tuple[tuple[Case, Move], ...]) -> str:
 
 def values(kept: Any) -> Any:
     """A value as JSON; of a dataclass the values of its fields, in their order."""
+    if isinstance(kept, Move):
+        return [values(each) for each in (kept.to, kept.then, kept.charge, kept.owed, kept.why, *kept.also.values())]
     if is_dataclass(kept):
         kind = [kept.state] if isinstance(kept, State) else []  # the states of a node may have no fields
         return [*kind, *(values(getattr(kept, each.name)) for each in fields(kept))]
