@@ -33,7 +33,7 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 quick: setup ## the inner loop, under a minute: lint, types, and tests that need no process, socket or root; some of those that take long
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint-types lint-rest quick-tests
 
-quick-tests: setup
+quick-tests: setup ## of quick only the tests
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
 lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
@@ -70,11 +70,12 @@ test: setup image ## what CI runs, at most 10 minutes on 2 quiet cores: all that
 test-inside: setup ## the half without processes: core, kubelet, gates and app are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
 
-test-counted: setup # one process: each reads all tests, which takes as long as some thousand of them
+# one process: each reads all tests, which takes as long as some thousand of them
+test-counted: setup ## of test-inside the tests whose branches are counted
 	$(ASIDE) $(BIN)/pytest -q --counted -m '$(INSIDE) and not no_cover' --cov --cov-report=
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
-test-uncounted: setup
+test-uncounted: setup ## of test-inside the others
 	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
 
 test-outside: setup image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes

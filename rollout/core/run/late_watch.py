@@ -14,7 +14,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Cause, LateWatch, OnLateHarm
 from rollout.core.model.verdict import Judged, Reading, Verdict
 from rollout.core.run.budgets import distances
-from rollout.core.run.state import Ending, NodeRecord, NodeState, Order, Phase, RunState, altered
+from rollout.core.run.state import Confirmed, Ending, Failed, NodeRecord, NodeState, Order, Phase, RunState, altered
 from rollout.core.text.documents import Moment, instant
 from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
@@ -168,7 +168,7 @@ def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeR
         name: altered(
             record,
             {
-                "state": NodeState.FAILED if name in sick else NodeState.CONFIRMED,
+                "current": Failed() if name in sick else Confirmed(),
                 "cause": Cause.UNHEALTHY if name in sick else None,
                 "accepted": False,
             },
