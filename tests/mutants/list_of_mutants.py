@@ -1110,7 +1110,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-leaver-shows-its-kind-unrehearsed",
-        "rollout/core/run/drains.py",
+        "rollout/core/run/shown.py",
         " or (has_left(record) and record.shown and rehearsed)",
         " or (has_left(record) and record.shown)",
         "a kind is changed everywhere although no revert of it was rehearsed",
@@ -1244,7 +1244,7 @@ MUTANTS = (
     ),
     Mutant(
         "canary-not-approved-counts",
-        "rollout/core/run/drains.py",
+        "rollout/core/run/shown.py",
         "postponed.skipped_without_baseline, has_left, was_not_approved, was_frozen,",
         "postponed.skipped_without_baseline, has_left, was_frozen,",
         "what another journal rolled back after its canary is applied to the fleet without a canary",
@@ -1294,7 +1294,7 @@ MUTANTS = (
     ),
     Mutant(
         "frozen-canary-counts",
-        "rollout/core/run/drains.py",
+        "rollout/core/run/shown.py",
         "has_left, was_not_approved, was_frozen,",
         "has_left, was_not_approved,",
         "a freeze of minutes during the canary's apply skips the only test of the change: the fleet gets it without a canary",
@@ -1304,7 +1304,7 @@ MUTANTS = (
     ),
     Mutant(
         "canary-without-receipt-counts",
-        "rollout/core/run/drains.py",
+        "rollout/core/run/shown.py",
         "    return was_reverted_by_others(record) or has_lost_its_receipt(record)\n",
         "    return was_reverted_by_others(record)\n",
         "the fleet is changed although nothing proves any more that a canary has the change",

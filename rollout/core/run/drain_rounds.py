@@ -1,4 +1,4 @@
-"""What nodes being drained are asked on ticks, and what their answers change. The rules are in ``drains``."""
+"""What nodes that are drained or have a cordon of ours are asked on ticks. The rules are in ``drains``."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from rollout.core.model.approvals import USED
 from rollout.core.model.freeze import FROZEN
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Cause, PullsInFlight
-from rollout.core.run import drains, postponed
+from rollout.core.run import drains, postponed, shown
 from rollout.core.run.events import FENCES, NOT_REVERTED_YET
 from rollout.core.run.events import Trigger as On
 from rollout.core.run.facts import BROKEN
@@ -494,8 +494,8 @@ def _is_orphan(node: NodeRecord) -> bool:
 
 
 _WAS_AWAY = {"cause": Cause.UNREACHABLE, "accepted": True}
-_RECEIPT_GONE = (drains.RECEIPT_GONE, "the node no longer has the receipt of its confirmed change")
-_BY_OTHERS = (drains.REVERTED_BY_OTHERS, "the change was reverted, but not by this run")
+_RECEIPT_GONE = (shown.RECEIPT_GONE, "the node no longer has the receipt of its confirmed change")
+_BY_OTHERS = (shown.REVERTED_BY_OTHERS, "the change was reverted, but not by this run")
 
 
 # What every move entails.

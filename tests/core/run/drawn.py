@@ -93,12 +93,12 @@ def moves() -> tuple[tuple[Case, Move], ...]:
 
 
 def node_lines() -> Iterator[str]:
-    """Of each two states what leads from one to the other. What a state does not change is left out."""
+    """Of each two states what leads from one to the other, by its name in the code or the reference of a refusal."""
     arrows: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for (node, heard, _), found in moves():
         before, after = type(node.current).__name__, type(found.to).__name__
         if before != after:
-            arrows[before, after][heard.reference or heard.on.value] = None
+            arrows[before, after][heard.reference or heard.on.name.lower().replace("_", "-")] = None
     yield "stateDiagram-v2"
     yield "    [*] --> Pending: apply"
     yield "    [*] --> Unknown: rollback"
