@@ -63,10 +63,10 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: setup image ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
+test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
 	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
-test-inside: setup ## the half without processes: the kernel, kubelet, gates, app and features are each covered to 95 % of their branches
+test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
 
 test-counted: setup # one process: each reads all tests, which takes as long as some thousand of them
