@@ -138,7 +138,7 @@ def test_an_answer_without_a_date_does_not_count_as_old(stack: ExitStack) -> Non
 
 def test_a_control_group_that_may_be_partial_is_not_compared(stack: ExitStack) -> None:
     touched, control = vector(1.0, 1.0), vector(1.0, warnings=("a store did not answer",))
-    verdict, said = judged(stack, touched, control, of=replace(WORSE, timeout=5.0))
+    verdict, said = judged(stack, touched, control, of=replace(WORSE, timeout=1.0))
     assert (verdict, "the control group's answer: it may be partial" in said) == (UNKNOWN, True)
 
 
