@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test compiled test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -64,22 +64,26 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: setup image ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
+test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
 	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
-test-inside: setup ## the half without processes: core, kubelet, gates and app are each covered to 95 % of their branches
+# What cannot be read is reported by the tests.
+compiled: setup ## compile the tests once, before seven processes do it at the same time
+	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || :
+
+test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
 
-# one process: each reads all tests, which takes as long as some thousand of them
-test-counted: setup ## of test-inside the tests whose branches are counted
+# One process: each reads all tests, which takes as long as some thousand of them.
+test-counted: compiled ## of test-inside: the tests whose branches are counted
 	$(ASIDE) $(BIN)/pytest -q --counted -m '$(INSIDE) and not no_cover' --cov --cov-report=
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
-test-uncounted: setup ## of test-inside the others
+test-uncounted: compiled ## of test-inside: the others
 	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
 
-test-outside: setup image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 6 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'
+test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
+	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'
 
 image: setup ## build what the real systemd nodes of the tests boot from, if it is not there (root; `test-outside` and `real` do it)
 	@$(BIN)/python -m tests.bed

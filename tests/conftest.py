@@ -30,8 +30,31 @@ for _depth in Depth:
     hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
 hypothesis.settings.load_profile(DEPTH.name)
 
-COUNTED = ("core", "kubelet", "gates", "app", "features", "cli")
-"""The tests by which ``make test-inside`` counts the branches of the first four packages."""
+COUNTED = ("core/", "kubelet/", "gates/", "app/", "features/", "cli/", "simulator/test_rehearsal.py")
+"""The tests by which ``make test-inside`` counts the branches of the first five packages."""
+NOT_COUNTED = frozenset(
+    [
+        "app/test_killed_sequences.py",
+        "app/test_stubborn_nodes.py",
+        "cli/test_leavers.py",
+        "cli/test_odd_text.py",
+        "cli/test_proposed_options.py",
+        "cli/test_report.py",
+        "cli/test_watch.py",
+        "core/model/test_transactions.py",
+        "core/presentation/test_page.py",
+        "core/presentation/test_story.py",
+        "core/reading/test_rendering.py",
+        "core/run/test_engine_away.py",
+        "core/run/test_machine.py",
+        "core/run/test_records.py",
+        "core/text/test_json_text.py",
+        "core/text/test_name_pattern.py",
+        "kubelet/explained/test_references.py",
+        "kubelet/node/test_layout.py",
+    ]
+)
+"""Of these the ones that take long, and in which nearly no line is reached that no other counted test reaches."""
 QUICK_SECONDS = 0.5
 """CPU seconds of each file in `make quick`, as they were measured in full depth: some tests of a file that takes longer are drawn."""
 PROCESS_EVENTS = frozenset(
@@ -82,7 +105,8 @@ def _says_what_it_needs(file: Path) -> bool:
 
 @cache
 def _is_counted(file: Path) -> bool:
-    return any(file.is_relative_to(Path(__file__).parent / counted) for counted in COUNTED)
+    path = str(file.relative_to(Path(__file__).parent)) if file.is_relative_to(Path(__file__).parent) else ""
+    return path.startswith(COUNTED) and path not in NOT_COUNTED
 
 
 @pytest.fixture
