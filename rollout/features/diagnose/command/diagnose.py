@@ -29,10 +29,10 @@ from rollout.features.diagnose.client import STANDARD_INPUT, DiagnosisFiles
 from rollout.features.diagnose.command.prepull import probe
 from rollout.features.diagnose.command.readings import symptoms, verified
 from rollout.features.diagnose.rules.diagnosis import Diagnosis
-from rollout.features.diagnose.rules.diagnosis_page import diagnosis_page
-from rollout.features.diagnose.rules.diagnosis_text import DiagnosisDocument, diagnosis_document, diagnosis_lines
 from rollout.features.diagnose.rules.finding import ProposalTarget
 from rollout.features.diagnose.rules.remedies import Effect, remedy_lines
+from rollout.features.diagnose.words.diagnosis_page import diagnosis_page
+from rollout.features.diagnose.words.diagnosis_text import DiagnosisDocument, diagnosis_document, diagnosis_lines
 from rollout.kubelet import versions
 
 LONGEST = 7 * 24 * 3600.0
