@@ -98,13 +98,35 @@ withdraw() { # remove what finished transactions have outside $S
   forget_guards
 }
 
+flush_removed() { # every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
+  set -- "$SYSTEM" "${WANTED%/*}" "$S/tx" "$S" "${S%/*}"
+  for name in $all_tx; do
+    here "$name"
+    set -- "$@" "$T" "$T/next"
+    n=1 paths=''
+    while [ -e "$T/file.$n" ]; do
+      load_file "$n" && near "$n" && set -- "$@" "$R${near%/*}" && paths="$paths $R$f_path"
+      n=$((n + 1))
+    done
+    folders
+    # shellcheck disable=SC2086 # a list of paths
+    set -- "$@" $dirs
+  done
+  for entry in "$@"; do
+    shift
+    case " $* " in *" $entry "*) ;; *) [ ! -d "$entry" ] || set -- "$@" "$entry" ;; esac
+  done
+  flush "$@"
+}
+
 cleanup_locked() {
   fence
   withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
   drop "$S/touched.new"
-  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi
+  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi # only a durable token refuses what was void
   list_left
+  flush_removed || left "what was removed, after a power cut: $undurable"
 }
 
 verb_cleanup() {
@@ -128,17 +150,14 @@ forget_locked() { # one rename removes the whole state: a concurrent verb finds 
   list_left
   [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
   [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
-  for name in $all_tx; do
-    here "$name"
-    flush_near
-  done
-  flush "$SYSTEM" "${WANTED%/*}" # else a power cut restores a boot unit without its program
+  flush_removed || refuse not-durable "the disk did not take what was removed: $undurable" # else a power cut restores a boot unit without its program
   mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
-  flush "${S%/*}"
+  flush "${S%/*}" || refuse not-durable "the disk did not take the removal of the state: $undurable" # a part of it could come back
 }
 
 erase() { # remove what a forget has put aside; nothing uses it
   rm -rf "$FORGOTTEN"
+  flush "${S%/*}" || say "left what was removed, after a power cut: $undurable"
   for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
 }
 
