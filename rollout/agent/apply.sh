@@ -107,7 +107,6 @@ apply_locked() {
 }
 
 verb_apply() {
-  need tx run counter
   allow 60
   [ "$guard" -ge 60 ] || allow "$guard" # to arm: the controller waits for the guard's time and a margin, in which all is removed again
   asked_at=$now

@@ -130,7 +130,6 @@ cleanup_locked() {
 }
 
 verb_cleanup() {
-  need run counter
   allow 60
   lock
   cleanup_locked 9>&-
@@ -162,7 +161,6 @@ erase() { # remove what a forget has put aside; nothing uses it
 }
 
 verb_forget() {
-  need run counter
   force=0
   allow 60
   if [ -d "$S" ]; then

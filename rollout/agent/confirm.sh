@@ -80,7 +80,6 @@ settle() { # a confirmed transaction needs no guard, and no copy outside its fol
 }
 
 verb_confirm() {
-  need tx run counter
   allow 150
   lock
   confirm_locked 9>&-

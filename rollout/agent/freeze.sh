@@ -38,7 +38,6 @@ freeze_locked() { # STATE: in force by one rename
 }
 
 freeze() { # STATE
-  need run counter
   allow 60
   lock
   freeze_locked "$1" 9>&-

@@ -10,12 +10,9 @@ main() { # VERB ARGUMENT…
       "verb_$verb"
       exit
       ;;
-    snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget)
-      arguments "$@"
-      "verb_$verb"
-      ;;
-    *) refuse bad-argument "no such verb" ;;
   esac
+  take_order "$@"
+  "verb_$verb"
   finish
 }
 

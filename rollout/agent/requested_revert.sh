@@ -49,7 +49,6 @@ revert_locked() {
 }
 
 verb_revert() {
-  need tx run counter
   allow 200
   lock
   unwatched=0

@@ -106,36 +106,6 @@ milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `sp
 is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
 is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
 
-arguments() { # KEY=VALUE…
-  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 pulls=''
-  for word in "$@"; do
-    case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
-    value=${word#*=}
-    case $word in
-      tx=*) tx=$value ;;
-      run=*) run=$value ;;
-      counter=*) counter=$value ;;
-      machine=*) machine=$value ;;
-      guard=*) guard=$value ;;
-      keep=*) keep=$value ;;
-      unit=*) unit=$value ;;
-      healthz=*) healthz=$value ;;
-      force=*) force=$value ;;
-      claim=*) claim=$value ;;
-      measure=*) measure=$value ;;
-      unread=*) unread=$value ;;
-      evidence=*) evidence=$value ;;
-      void=*) void=$value ;;
-      strays=*) strays=$value ;;
-      pulls=*) pulls=$value ;;
-      *) refuse bad-argument "$word" ;;
-    esac
-  done
-  if ! { is_name "$unit" && is_number "$guard" && is_number "$keep" && is_number "$healthz"; }; then
-    refuse bad-argument "unit, guard, keep or healthz"
-  fi
-}
-
 need() { # NAME…: these arguments must be present and well formed
   for name in "$@"; do
     case $name in
