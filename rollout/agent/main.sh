@@ -1,4 +1,5 @@
 main() { # VERB ARGUMENT…
+  local self
   verb=${1-}
   read -r self _ </proc/self/stat # in a subshell, $$ is another process
   [ "$#" -eq 0 ] || shift

@@ -46,7 +46,7 @@ def test_a_confirm_reads_each_note_once_and_the_receipt_three_times(tmp_path: Pa
 
 def test_no_long_text_is_cut_at_its_beginning() -> None:
     """That costs the square of its length, 12 ms of a node's CPU for 2,850 characters: its lines are walked, or its end is cut."""
-    assert not re.findall(r"\$\{(?:blocks|rest|facts|stat|reads|notes|receipts?|spoken|PAYLOAD)##?\*.*", PROGRAM)
+    assert not re.findall(r"\$\{(?:u_blocks|rest|c_facts|stat|n_reads|f_notes|r_text|spoken|PAYLOAD)##?\*.*", PROGRAM)
 
 
 SET_AGAIN = {

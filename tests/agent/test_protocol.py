@@ -57,7 +57,7 @@ def test_every_verb_has_its_function_and_its_words_are_in_the_tables() -> None:
 
 
 def test_the_references_are_those_of_the_table() -> None:
-    refused = set(re.findall(r'\brefuse ([a-z-]+)|\bsay "refused ([a-z-]+)|\breference=([a-z-]+)', CODE))
+    refused = set(re.findall(r'\brefuse ([a-z-]+)|\bsay "refused ([a-z-]+)|\bs_reference=([a-z-]+)', CODE))
     refused |= set(re.findall(r"()()\brefused ([a-z-]+-[a-z-]+)", BOOT))
     assert {word for found in refused for word in found if word} == set(REFUSED)
     assert set(re.findall(r"\bstick ([a-z-]+)", CODE)) == FAILED.keys()
