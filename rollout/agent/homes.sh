@@ -105,71 +105,8 @@ note_runtimes() { # the configuration of the container runtimes that are there
     n_words=''
     if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
     note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
-    case $served in
-      containerd.service:*) note_containerd ;;
-      crio.service:*) note_crio ;;
-      docker.service:*)
-        option ' --config-file '
-        note_read docker.service "${n_value:-/etc/docker/daemon.json}"
-        ;;
-    esac
+    note_runtime "${served%:*}"
   done
-}
-
-note_crio() {
-  local n_value
-  option ' --config -c '
-  note_read crio.service "${n_value:-/etc/crio/crio.conf}"
-  option ' --config-dir -d '
-  n_value=${n_value:-/etc/crio/crio.conf.d}
-  note_path "$n_value" "$n_value/99-rollout.conf"
-  note_matching crio-conf "$n_value/*"
-  # shellcheck disable=SC2086 # a list of paths
-  note_read crio.service $n_matched
-}
-
-note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
-  local n_value base n_imports round to_read path folder seen
-  option ' --config -c -config '
-  n_value=${n_value:-/etc/containerd/config.toml}
-  note_path "$n_value"
-  base=${n_value%/*} n_hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' n_imports=$n_value round=0
-  note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
-  n_imports="$n_imports$n_matched"
-  while [ -n "$n_imports" ] && [ "$round" -lt 4 ]; do
-    round=$((round + 1)) to_read=''
-    for path in $n_imports; do
-      case $seen in *" $path "*) continue ;; esac
-      seen="$seen$path "
-      [ ! -f "$R$path" ] || to_read="$to_read $R$path"
-    done
-    n_imports=''
-    [ -z "$to_read" ] || read_containerd
-  done
-  # shellcheck disable=SC2086 # a list of paths
-  note_read containerd.service $seen
-  for folder in $n_hosts; do
-    note_path "$folder"
-    note_matching hosts "$folder/*/hosts.toml"
-    note_matching host-folders "$folder/*"
-  done
-}
-
-read_containerd() { # `to_read`: what these files import, into `m_list` and `n_imports`; the folders of their config_path into `n_hosts`
-  local line lines
-  # shellcheck disable=SC2086 # a list of paths
-  lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
-    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $to_read 2>/dev/null)
-  IFS=$NL
-  for line in $lines; do
-    quoted "$line"
-    case $line in
-      *config_path*) note_hosts "$n_quotes" ;;
-      *) note_imports "$n_quotes" ;;
-    esac
-    IFS=$NL
-  done
-  unset IFS
 }
 
 quoted() { # LINE: its quoted strings, into `n_quotes`
@@ -182,28 +119,4 @@ quoted() { # LINE: its quoted strings, into `n_quotes`
     n_quotes="$n_quotes $2"
     shift 2
   done
-}
-
-note_hosts() { # PATHS, as in $PATH, into `n_hosts`
-  local path
-  IFS=': '
-  # shellcheck disable=SC2086 # split into paths
-  set -- $1
-  unset IFS
-  for path in "$@"; do
-    case $path in [!/]* | *[!A-Za-z0-9_./@%+=,-]*) continue ;; esac
-    case " $n_hosts " in *" $path "*) ;; *) n_hosts="$n_hosts $path" ;; esac
-  done
-}
-
-note_imports() { # PATTERNS, relative to the main file unless absolute
-  local pattern
-  # shellcheck disable=SC2086 # split into patterns
-  set -- $1
-  for pattern in "$@"; do
-    shift
-    case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
-  done
-  note_matching containerd-imports "$@"
-  n_imports="$n_imports$n_matched"
 }
