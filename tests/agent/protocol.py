@@ -105,7 +105,7 @@ def _reference() -> Iterator[str]:
             for verb, form in VERBS.items()
         ),
     )
-    yield "All answers may have `refused` and `say`, and have `end`. `works`: the longest that the agent works, to which an apply adds nothing for its guard."
+    yield "All answers may have `refused` and `say`, and have `end`. `works`: the longest that the agent works."
     yield ""
     yield "## Arguments"
     yield ""

@@ -292,14 +292,14 @@ VERBS: Final[Mapping[str, VerbForm]] = MappingProxyType(
             ("tx", "run", "counter"),
             ("machine", "guard", "keep", "unit", "healthz", "unread", "pulls", "measure"),
             ("file", "unit", "hangup", "argument", "path"),
-            ("token", *_REVERTED, *_MEASURED, "took"),
+            ("token", "fact", *_REVERTED, *_MEASURED, "took"),
             "stage, arm, replace the files, restart, check. Repeated, it only reports the receipt",
         ),
         "confirm": VerbForm(
             ("tx", "run", "counter"),
             ("keep",),
             (),
-            _REVERTED,
+            ("receipt", "healthy"),
             "the change stays: receipt first, then the guard. Too late, it reverts. It prunes older transactions",
         ),
         "revert": VerbForm(
@@ -331,7 +331,7 @@ VERBS: Final[Mapping[str, VerbForm]] = MappingProxyType(
             "end the claim, and remove what finished transactions left outside the state; durable when answered",
         ),
         "forget": VerbForm(
-            ("run", "counter"), (), (), ("left",), "remove all of the state; refused while anything needs it"
+            ("run", "counter"), (), (), ("fact", "left"), "remove all of the state; refused while anything needs it"
         ),
     }
 )
