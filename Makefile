@@ -55,6 +55,7 @@ declared: setup ## write anew what is made from declarations in the code: the ta
 	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
 	$(BIN)/python -m tests.core.run.drawn
+	$(BIN)/python -m tests.agent.protocol
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh
