@@ -40,10 +40,3 @@ class SystemZones:
             hint = did_you_mean(name, sorted(known)) or ("" if known else "install the zone data, for example tzdata")
             message = f"the zone data of this machine has no readable zone `{printable(name, 60)}`"
             raise InputError((Problem("unknown-zone", message, hint=hint),)) from exc
-
-
-def steady() -> float:
-    """Seconds since this machine's boot. No operator and no time service sets it, and it counts while a machine sleeps.
-    Calls to workers expire by it: two machines' readings differ by an offset that is measured with each exchange.
-    """
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

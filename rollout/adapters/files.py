@@ -1,10 +1,9 @@
-"""The real file system: small regular UTF-8 files under one folder, new files, and files that every user may read."""
+"""The real file system: small regular UTF-8 files under one folder, and files that every user may read."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -68,26 +67,6 @@ class FolderFiles:
 
 def _problem(reference: str, path: str, message: str) -> InputError:
     return InputError((Problem(reference, f"{printable(path)}: {printable(message)}"),))
-
-
-def write_new(folder: Path, texts: Mapping[str, str]) -> None:
-    """Writes each text to its path below ``folder``. If one cannot be made, those before it are removed again."""
-    paths: list[Path] = []
-    try:
-        for name, text in texts.items():
-            path = folder / name
-            if not path.parent.exists():
-                path.parent.mkdir()
-                paths.append(path.parent)
-            with path.open("x", encoding="utf-8") as file:
-                paths.append(path)
-                file.write(text)
-    except OSError as error:
-        for path in reversed(paths):
-            with suppress(OSError):
-                path.rmdir() if path.is_dir() else path.unlink()
-        message = f"nothing was written: {printable(str(error.filename or folder))}: {error.strerror}"
-        raise InputError((Problem("file-not-writable", message),)) from None
 
 
 def write_for_all(path: Path, text: str) -> None:

@@ -12,7 +12,6 @@ from functools import partial
 from random import Random
 
 from rollout.app.ports import Observer, Zones
-from rollout.app.simulate import Forecast, ForecastMoment, Span, foresee
 from rollout.core.model.plan import Plan
 from rollout.core.plans.estimate import back_seconds, forth_seconds
 from rollout.core.run.capacity import burst
@@ -23,6 +22,7 @@ from rollout.errors import StateError
 from rollout.simulator.controller import EPOCH, Controller, Surroundings
 from rollout.simulator.faults import World, set_up
 from rollout.simulator.fleet import ModelFleet, ModelLink
+from rollout.simulator.forecast import Forecast, ForecastMoment, Span, foresee
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode

@@ -27,8 +27,8 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.facts import AT_REST, IN_MOTION
-from rollout.core.run.moving import GRACE
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb, WaveOrder
+from rollout.core.run.transitions import GRACE
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text

@@ -57,7 +57,7 @@ def _goes_back(state: RunState, record: NodeRecord) -> bool:
     waits = record.state is NodeState.CONFIRMED or (
         record.state is NodeState.UNKNOWN and state.order.goal is Goal.REVERT
     )
-    return waits and record.want_back
+    return waits and record.to_revert
 
 
 def _of_wave(state: RunState, index: int) -> float:

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from rollout.core.reading.inventory_schema import ElsewhereInventory, FoldedInventory, ListedInventory
 from rollout.core.reading.playbook_schema import Playbook
-from rollout.core.reading.sequence_file import SequenceFile
 from rollout.core.text import durations
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -39,15 +38,12 @@ def inventory_schema() -> dict[str, Any]:
 
 def playbook_schema() -> dict[str, Any]:
     """A playbook file."""
-    return {"$schema": _DIALECT, **_schema(Playbook), "title": "A playbook of rollout"}
+    return file_schema(Playbook, "A playbook of rollout")
 
 
-def sequence_schema() -> dict[str, Any]:
-    """A sequence file."""
-    return {"$schema": _DIALECT, **_schema(SequenceFile), "title": "A sequence of rollout"}
-
-
-SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema, "sequence": sequence_schema}
+def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """A file that one model reads."""
+    return {"$schema": _DIALECT, **_schema(model), "title": title}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def parse(text: str | bytes) -> Any:
 # The name of a field in journals, plans and snapshots, if its name in code differs.
 #
 # A field is written under its own name. A renamed field keeps the name that older versions wrote:
-# ``reverts: bool = field(default=False, metadata=on_disk("want_back"))``.
+# ``reverts: bool = field(default=False, metadata=on_disk("to_revert"))``.
 
 
 _KEY = "on disk"
