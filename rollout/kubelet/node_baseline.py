@@ -86,7 +86,7 @@ def baseline_of(sight: Sight) -> str:
         "lease": lease,
         "at": sight.pods_at,
         "ended": sorted(short(pod.uid) for pod in sight.pods if pod.phase in ENDED),
-        "pods": {short(pod.uid): [_said(container, lease) for container in pod.containers] for pod in going},
+        "pods": {short(pod.uid): [_entry(container, lease) for container in pod.containers] for pod in going},
     }
     return json.dumps(baseline, separators=(",", ":"), sort_keys=True)
 
@@ -118,7 +118,7 @@ def seconds_between(earlier: str, later: str) -> float | None:
         return None
 
 
-def _said(container: Container, now: str) -> str:
+def _entry(container: Container, now: str) -> str:
     marks = "" if _steady(container, now) else "!"
     marks += "~" if container.reason in PULL_FAILURES else ""
     return f"{container.name} {short(container.id) or '-'} {container.restarts}{marks}"

@@ -135,7 +135,7 @@ def await_banner(wire: Carrier, deadline: Deadline) -> None:
             raise RemoteError("no-banner", f"the server is not SSH: {_start(seen)}")
         left = deadline.left()
         if not left:
-            raise RemoteError("no-banner", f"no SSH banner in time{_said(seen)}")
+            raise RemoteError("no-banner", f"no SSH banner in time{_sent_by_peer(seen)}")
         wire.settimeout(left)
         try:
             data = wire.recv(BANNER_LIMIT)
@@ -144,12 +144,12 @@ def await_banner(wire: Carrier, deadline: Deadline) -> None:
         except OSError as error:
             raise DroppedError("no-banner", f"the connection broke before the SSH banner: {error.strerror}") from None
         if not data:
-            raise DroppedError("no-banner", f"the connection was closed before the SSH banner{_said(seen)}")
+            raise DroppedError("no-banner", f"the connection was closed before the SSH banner{_sent_by_peer(seen)}")
         seen += data
     wire.ahead = seen + wire.ahead
 
 
-def _said(seen: bytes) -> str:
+def _sent_by_peer(seen: bytes) -> str:
     return f"; it sent: {_start(seen)}" if seen else ""
 
 

@@ -28,7 +28,7 @@ def remaining(state: RunState) -> float | None:
     if state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return None
     if state.phase is Phase.HALTING:
-        going = [name for name, record in state.nodes.items() if _goes_back(state, record)]
+        going = [name for name, record in state.nodes.items() if _is_to_revert(state, record)]
         if not going:
             return 0.0
         settle = max(state.order.nodes[name].settle for name in going)
@@ -51,7 +51,7 @@ def _median(times: Iterable[float]) -> float:
     return median(measured) if measured else NODE_SECONDS
 
 
-def _goes_back(state: RunState, record: NodeRecord) -> bool:
+def _is_to_revert(state: RunState, record: NodeRecord) -> bool:
     if record.state is NodeState.REVERTING:
         return True
     waits = record.state is NodeState.CONFIRMED or (

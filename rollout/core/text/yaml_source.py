@@ -123,7 +123,7 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
         problem = f"a quote is opened here and not closed in its line; the next one, in line {mark.line + 1}, closes it"
         return Problem("yaml-syntax", problem, Place(file, quote.line + 1, quote.column + 1))
     here = lines[mark.line][mark.column : mark.column + 1] if mark.line < len(lines) else ""
-    return Problem("yaml-syntax", _said(problem, here), Place(file, mark.line + 1, mark.column + 1))
+    return Problem("yaml-syntax", _clearer(problem, here), Place(file, mark.line + 1, mark.column + 1))
 
 
 def _quote_before(lines: list[str], mark: Any) -> Any:
@@ -156,7 +156,7 @@ def _quoted_key(error: yaml.MarkedYAMLError, lines: list[str]) -> Any:
     return began if quoted else None
 
 
-def _said(message: str, here: str) -> str:
+def _clearer(message: str, here: str) -> str:
     if "cannot start any token" in message:
         return (
             _CLEARER["found a tab character that violates indentation"]

@@ -279,15 +279,17 @@ def _key(snapshot: Snapshot) -> Hashable:
         frozenset(snapshot.runtimes.items()),
         frozenset(snapshot.files.values()),
         frozenset(_facts(snapshot).items()),
-        _said(measured.unit),
-        _words(measured.process),
-        frozenset((name, _said(each.unit), _words(each.process)) for name, each in measured.services.items()),
+        _unit_properties(measured.unit),
+        _command_line(measured.process),
+        frozenset(
+            (name, _unit_properties(each.unit), _command_line(each.process)) for name, each in measured.services.items()
+        ),
         _edits(snapshot),
         snapshot.running,
     )
 
 
-def _words(process: Process | None) -> tuple[str, ...] | None:
+def _command_line(process: Process | None) -> tuple[str, ...] | None:
     return process.command_line if process else None
 
 
@@ -296,7 +298,7 @@ def _edits(snapshot: Snapshot) -> tuple[Stale, ...]:
     return tuple(replace(entry, seconds=0) for entry in snapshot.stale)
 
 
-def _said(unit: UnitState | None) -> tuple[str | None, ...] | None:
+def _unit_properties(unit: UnitState | None) -> tuple[str | None, ...] | None:
     return tuple(unit.properties.get(name) for name in _UNIT) if unit else None
 
 

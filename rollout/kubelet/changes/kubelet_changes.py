@@ -215,7 +215,7 @@ def _attempt(
     notes += templated_config.by_others(fit.outcome, asked, moved.fields)
     pending = (
         *flag_changes.pending(fit.layout, by_flag.flags),
-        *(edit.told for edit in unloaded.of_kubelet(fit) if unloaded.says(asked, edit.field)),
+        *(edit.told for edit in unloaded.of_kubelet(fit) if unloaded.sets(asked, edit.field)),
     )
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
 
@@ -315,7 +315,7 @@ def anchor(fit: FitNode) -> FileChange | None:
 def _foreign(fit: FitNode, by_kubelet: KubeletChange, by_runtime: RuntimeChange) -> Iterator[Unloaded]:
     if by_kubelet.restarts:
         asked = by_kubelet.fields
-        yield from (edit for edit in unloaded.of_kubelet(fit) if not unloaded.says(asked, edit.field))
+        yield from (edit for edit in unloaded.of_kubelet(fit) if not unloaded.sets(asked, edit.field))
     yield from unloaded.of_runtime(fit.snapshot, (*by_runtime.units, *by_runtime.hangups))
 
 

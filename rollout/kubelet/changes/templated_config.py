@@ -58,7 +58,7 @@ def check_accepted(
     A value that a setting sets for this node (``wanted``, and the fields' paths ``by_flag``), or that a flag sets, does
     not change by the file, so nobody needs to accept it.
     """
-    intended = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
+    intended = {path for path in DEFAULTS if _sets(wanted, path)} | set(by_flag)
     # The four, and every other field that no setting sets: nothing may change unnoticed.
     tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
     others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
@@ -79,7 +79,7 @@ def check_accepted(
     )
 
 
-def _says(wanted: Mapping[str, Value], path: str) -> bool:
+def _sets(wanted: Mapping[str, Value], path: str) -> bool:
     """Whether a setting sets this exact value, not only its neighbours in the same field."""
     value: Value = dict(wanted)
     for key in path.split("."):

@@ -57,7 +57,7 @@ class Where:
 def wrong_type(value: Json, kind: FieldType, where: Where, minor: int) -> str:
     """The kubelet's error for ``value`` where a ``kind`` is expected."""
     if minor >= STANDARD_SINCE:
-        return f"json: cannot unmarshal {_said(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind)}"
+        return f"json: cannot unmarshal {_json_type(value, kind)} into Go struct field {where.owner}.{where.path} of type {go_name(kind)}"
     if kind.form is Form.DURATION:
         return (
             f"v1beta1.{where.owner}.{where.path}: json: cannot unmarshal {_kind_of(value)} into Go value of type string"
@@ -84,9 +84,9 @@ def _kind_of(value: Json) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _said(value: Json, kind: FieldType) -> str:
-    said = _kind_of(value)
-    return f"number {value}" if said == "number" and kind.form in _NUMBERS else said
+def _json_type(value: Json, kind: FieldType) -> str:
+    type_name = _kind_of(value)
+    return f"number {value}" if type_name == "number" and kind.form in _NUMBERS else type_name
 
 
 def _iterator(value: Json, kind: FieldType) -> str:

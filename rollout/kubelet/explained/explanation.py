@@ -179,7 +179,7 @@ def explain(
         explanation,
         here=_here(explanation, minor),
         defaults=_defaults(explanation.defaults, minor),
-        homes=tuple(row for row in explanation.homes if _speaks_of(row, runtime, version)),
+        homes=tuple(row for row in explanation.homes if _is_for(row, runtime, version)),
         home_traps=tuple(trap for trap in explanation.home_traps if runtime is None or trap[0] == runtime.value),
     )
 
@@ -190,7 +190,7 @@ def every_name() -> tuple[str, ...]:
     return (*intents.INTENTS, *aliases, *fields.every_name(), *_inner())
 
 
-def _speaks_of(row: Row, runtime: Runtime | None, version: RuntimeVersion | None) -> bool:
+def _is_for(row: Row, runtime: Runtime | None, version: RuntimeVersion | None) -> bool:
     if runtime is not None and row.runtime is not runtime:
         return False
     return version is None or row.since <= version.number < row.before

@@ -204,7 +204,7 @@ def _log(snapshot: Snapshot) -> Refusal | None:
     return LOG_UNREADABLE, text
 
 
-def _told(snapshot: Snapshot) -> Refusal | None:
+def _odd_names(snapshot: Snapshot) -> Refusal | None:
     """Files that the agent cannot name are not in the snapshot, and could contain anything."""
     names = snapshot.facts.get("odd-names", "")
     if not names:
@@ -234,7 +234,7 @@ _BEFORE: tuple[Callable[[Snapshot], Refusal | None], ...] = (managers.refusal, _
 _AFTER: tuple[Callable[[Snapshot], Refusal | None], ...] = (
     _unit,
     _systemd,
-    _told,
+    _odd_names,
     _transaction,
     _state,
     _alive,

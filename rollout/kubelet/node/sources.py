@@ -101,10 +101,12 @@ def _walked(path: str) -> tuple[str, ...]:
 def outcome_of(version: Version, sources: Sources) -> KubeletOutcome:
     """The kubelet's outcome for these sources. Cached: a fleet has few distinct files, flags and versions."""
     environment = tuple(sorted(sources.environment.items()))
-    return _outcome(version, sources.config, sources.drop_ins, _alike(sources.flags), environment, sources.cgroup_v1)
+    return _outcome(
+        version, sources.config, sources.drop_ins, _common_words(sources.flags), environment, sources.cgroup_v1
+    )
 
 
-def _alike(words: tuple[str, ...]) -> tuple[str, ...]:
+def _common_words(words: tuple[str, ...]) -> tuple[str, ...]:
     """The command line without what distinguishes one node from another."""
     own = {at for flag in arguments.given(words) if flag.name in NODES_OWN for at in range(flag.start, flag.end)}
     return tuple(word for at, word in enumerate(words) if at not in own) if own else words

@@ -170,7 +170,7 @@ def with_files(given: Sources, held: Mapping[str, bytes]) -> Sources:
     return replace(given, config=config, drop_ins=drop_ins)
 
 
-def says(wanted: Mapping[str, Value], path: Path) -> bool:
+def sets(wanted: Mapping[str, Value], path: Path) -> bool:
     """Whether ``wanted`` sets the value at ``path``, or everything around it."""
     value: Value = dict(wanted)
     for key in path:

@@ -73,7 +73,7 @@ def taken(pod: PlacedPod, minor: int) -> Amounts:
             most = _larger(most, staying)
         else:
             most = _larger(most, plus(staying, asked))
-    return plus(_said(_larger(plus(running, staying), most), pod.requests), amounts(pod.overhead))
+    return plus(_with_whole_pod(_larger(plus(running, staying), most), pod.requests), amounts(pod.overhead))
 
 
 @lru_cache(maxsize=4096)
@@ -100,7 +100,7 @@ def _larger(one: Amounts, other: Amounts) -> Amounts:
     return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
 
 
-def _said(added: Amounts, whole_pod: Pairs) -> Amounts:
+def _with_whole_pod(added: Amounts, whole_pod: Pairs) -> Amounts:
     whole, names = amounts(whole_pod), dict(whole_pod)
     first, second, third = (whole[at] if name in names else added[at] for at, name in enumerate(RESOURCES))
     return first, second, third

@@ -183,7 +183,7 @@ class StoryFold:
             return
         self.at = max(self.at, event.at)
         self._moved(event, before)
-        self._heard(event, before)
+        self._record(event, before)
         if isinstance(event, Answered) and event.trigger is Trigger.DRAINING:
             self._extended(event.node)
         kind = _kind(before)
@@ -223,7 +223,7 @@ class StoryFold:
     def _sampled(self) -> WaveSample:
         return WaveSample(self.at, tuple(dict(counts) for counts in self.counts))
 
-    def _heard(self, event: Event, before: RunState) -> None:
+    def _record(self, event: Event, before: RunState) -> None:
         match event:
             case Answered(verb=Verb.MEASURE):
                 if event.trigger in _VERDICTS:
