@@ -66,7 +66,7 @@ test: setup ## what CI runs, at most 15 minutes on 2 cores: all that a change ca
 
 test-inside: setup ## the first half of make test: no process; core, kubelet, gates and app are each covered to 95 % of their branches
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and not no_cover' --cov --cov-report=
-	@for package in core kubelet gates app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
+	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and no_cover'
 
 test-outside: setup image ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes

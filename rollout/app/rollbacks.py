@@ -81,7 +81,7 @@ def since_run(journal: PastRuns, run: str, elsewhere: Elsewhere = NOWHERE) -> Si
 
 
 def _elsewhere(run: str, elsewhere: Elsewhere, told: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """Run of another journal → the nodes where nothing of ``run`` is in force any more, without those in ``told``."""
+    """The run of another journal that claimed a node last → the nodes where nothing of ``run`` is in force any more, without ``told``."""
     found: dict[str, tuple[str, ...]] = {}
     for name, transactions in elsewhere.nodes.items():
         mine = next((each for each in transactions if each.tx == run), None)
@@ -89,7 +89,9 @@ def _elsewhere(run: str, elsewhere: Elsewhere, told: Collection[str]) -> Mapping
             continue
         ended = mine.reverted_at or undone_at(transactions).get(run, 0)
         is_last = ended == max(max(each.applied_at, each.reverted_at) for each in transactions)
-        by = elsewhere.by[name] if is_last else ANOTHER_RUN  # the last run to claim a node did what came last
+        by = (
+            elsewhere.by[name] if is_last else ANOTHER_RUN
+        )  # the node does not record which run reverted it: the last to claim it may only have claimed it
         found[by] = (*found.get(by, ()), name)
     return found
 

@@ -44,7 +44,8 @@ def test_a_rollback_of_a_killed_run_claims_no_revert_that_an_emergency_of_anothe
     typed.state = "state"
     before = {name: dict(node.files) for name, node in typed.outside.nodes.nodes.items()}
     out = typed.type("rollback", killed, "--yes")
-    assert f"already reverted by run {emergency} (another journal)" in out
+    assert "already reverted by a run of another journal on" in out
+    assert f"; run {emergency} claimed it last" in out
     assert "proof: 0 of 0 nodes reverted" in out
     assert before == {name: node.files for name, node in typed.outside.nodes.nodes.items()}
     typed.apply("B", NAMES)

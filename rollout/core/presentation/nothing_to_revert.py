@@ -11,20 +11,21 @@ from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
 ANOTHER_RUN = ""
-"""In place of a run of another journal: more was done to the node since, and it does not record which run reverted its change."""
+"""In place of the run of another journal that claimed a node last: the journal has that run, or more was done to the node since."""
 
 
 def not_reverted_lines(
     back: Mapping[str, tuple[str, ...]], elsewhere: Mapping[str, tuple[str, ...]], left_out: Sequence[LeftOut]
 ) -> Iterator[str]:
-    """``back``: rollback → nodes that it has already reverted; ``elsewhere``: the same of runs of another journal, as the
-    nodes record it. ``left_out``: nodes that the rollback does not touch.
+    """``back``: rollback → nodes that it has already reverted; ``elsewhere``: the nodes with a receipt that is reverted
+    though no run of the journal did it, by the run that claimed them last. A node does not record which run reverted its change.
+    ``left_out``: nodes that the rollback does not touch.
     """
     for run, names in back.items():
         yield f"already rolled back by run {run} on {counted(len(names), 'node')}: {printable(fold(names), 300)}"
     for run, names in elsewhere.items():
-        by = "a run of another journal" if run == ANOTHER_RUN else f"run {printable(run, 80)} (another journal)"
-        yield f"already reverted by {by} on {counted(len(names), 'node')}: {printable(fold(names), 300)}"
+        last = "" if run == ANOTHER_RUN else f"; run {printable(run, 80)} claimed it last"
+        yield f"already reverted by a run of another journal on {counted(len(names), 'node')}: {printable(fold(names), 300)}{last}"
     for each in left_out:
         yield f"not reverted, {each.what}: {counted(each.count, 'node')} {printable(each.nodes, 300)}: {printable(each.reason, 300)}"
 
@@ -33,7 +34,7 @@ def not_reverted_lines(
 class NothingToRevertDocument:
     """The only line of a rollback that touches no node. ``rolled_back``: the rollbacks that have already reverted the run.
 
-    ``elsewhere``: runs of another journal that have, as the nodes record it.
+    ``elsewhere``: the nodes that a run of another journal has reverted, by the run that claimed them last, as the nodes record it.
     """
 
     run: str

@@ -74,6 +74,7 @@ def read_yaml(text: str, file: str) -> Document:
         return Document(
             file, None, (Problem("yaml-too-large", "the file has more than 32 Mi characters", Place(file, 1, 1)),)
         )
+    text = text.removeprefix("\ufeff")  # parsers count no column for it
     hidden = tuple(_hidden(text, file))
     if hidden:
         return Document(file, None, hidden)
@@ -89,7 +90,7 @@ def read_yaml(text: str, file: str) -> Document:
 
 def _hidden(text: str, file: str) -> Iterator[Problem]:
     """Finds characters that are invisible or move the cursor, before any parser reads them."""
-    for found in CONTROL.finditer(text.removeprefix("\ufeff").replace("\r\n", " \n")):
+    for found in CONTROL.finditer(text.replace("\r\n", " \n")):
         before = found.string[: found.start()]
         place = Place(file, before.count("\n") + 1, found.start() - before.rfind("\n"))
         yield Problem("control-character", f"control or invisible character U+{ord(found.group()):04X}", place)

@@ -13,7 +13,7 @@ def test_each_node_that_is_not_reverted_is_told_with_its_reason() -> None:
     elsewhere = {"r8": ("n6",), ANOTHER_RUN: ("n7", "n8")}
     assert list(not_reverted_lines(BACK, elsewhere, (BELOW,))) == [
         "already rolled back by run r2 on 2 nodes: n[1-2]",
-        "already reverted by run r8 (another journal) on 1 node: n6",
+        "already reverted by a run of another journal on 1 node: n6; run r8 claimed it last",
         "already reverted by a run of another journal on 2 nodes: n[7-8]",
         f"not reverted, below a newer run: 3 nodes n[3-5]: {BELOW.reason}",
     ]

@@ -196,6 +196,7 @@ def test_an_empty_file_is_not_a_yaml_mistake(text: str) -> None:
 
 def test_windows_line_ends_and_a_byte_order_mark_do_not_matter() -> None:
     assert plain("\ufeffa: b\r\nc: d\r\n") == {"a": "b", "c": "d"}
+    assert complaints("\ufeffa: `b") == complaints("a: `b")
 
 
 def test_a_scalar_has_no_entries() -> None:
