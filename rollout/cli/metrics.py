@@ -23,7 +23,7 @@ from rollout.core.presentation.metrics import metrics_text
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="Write them to this file, whole at any instant; its name ends in .prom for node_exporter.",
+    help="Write them to this file, which is replaced at once; its name ends in .prom for node_exporter.",
 )
 @session_options
 def metrics(session: Session, file: Path | None) -> int:

@@ -85,7 +85,9 @@ class UnlockDocument:
 @click.command()
 @cluster_option
 @limit_option
-@click.option("--force", is_flag=True, help="Also if the controller may still be alive elsewhere: it is fenced.")
+@click.option(
+    "--force", is_flag=True, help="Also if the controller may still be alive elsewhere: the nodes then refuse it."
+)
 @yes_option
 @reason_option
 @session_options

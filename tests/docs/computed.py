@@ -1,4 +1,4 @@
-"""Computed tables of the documentation: ``python -m tests.docs.computed`` writes them into the pages.
+"""Computed tables of the documentation and of results: ``python -m tests.docs.computed`` writes them into the pages.
 
 A table is below a comment with its name, ``<!-- computed: ends -->``, up to the next blank line.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
-from tests.docs.pages import PAGES
+from tests.docs.pages import PAGES, RECORDS
 from tests.kubelet.newer_kubelets.test_newer_kubelets import KNOWN, lines
 from tests.kubelet.newer_kubelets.test_newer_kubelets import RECORDED as NEWER
 from tests.kubelet.real_kubelet.recording import recorded
@@ -77,7 +77,7 @@ def _rows(table: Table) -> Iterator[str]:
 
 
 def main() -> None:
-    for page in PAGES:
+    for page in [*PAGES, *RECORDS]:
         _write(page)
 
 

@@ -168,7 +168,7 @@ def homes() -> Iterator[str]:
     yield from (
         "# Homes of intents",
         "",
-        "Where rollout writes a setting whose home depends on the node's runtime.",
+        "Where rollout writes a setting with a home that depends on the node's runtime.",
         "",
     )
     for intent, rows in groupby(ROWS, key=lambda row: row.intent):

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.docs.computed import TABLES, written
-from tests.docs.pages import PAGES
+from tests.docs.pages import PAGES, RECORDS
 
 NAMED = re.compile(r"<!-- computed: (\S+) -->")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *RECORDS], ids=lambda page: page.name)
 def test_computed_tables_are_up_to_date(page: Path) -> None:
     text = page.read_text()
     assert written(text) == text, "`python -m tests.docs.computed` writes them anew"
 
 
 def test_every_table_is_on_a_page() -> None:
-    assert sorted(name for page in PAGES for name in NAMED.findall(page.read_text())) == sorted(TABLES)
+    assert sorted(name for page in [*PAGES, *RECORDS] for name in NAMED.findall(page.read_text())) == sorted(TABLES)
 
 
 def test_a_table_that_is_out_of_date_is_found() -> None:

@@ -88,6 +88,24 @@ def test_there_is_a_recipe_for_what_is_added_most() -> None:
             assert any(path.startswith("tests/") for path in paths(recipe))
 
 
+_QUESTION = re.compile(r"^\| [^|]*\? \| `(rollout/[\w/]+/)`(?:, with `(tests/[\w/]+/)`)? \| `(\w+)` \|$", re.MULTILINE)
+
+
+def homes_of(name: str) -> set[str]:
+    """The folders of ``rollout/`` in which a function, class or constant of this name is defined at the top."""
+    defined = re.compile(rf"^(?:def {name}\(|class {name}\b|{name}\b.* = |{name}\(\) \{{)", re.MULTILINE)
+    files = [path for path in (ROOT / "rollout").rglob("*") if path.suffix in (".py", ".sh")]
+    return {f"{path.parent.relative_to(ROOT)}/" for path in files if defined.search(path.read_text())}
+
+
+def test_ten_questions_are_answered_by_a_folder() -> None:
+    questions = _QUESTION.findall(CONTRIBUTING.read_text())
+    assert len(questions) == 10
+    for folder, tests, name in questions:
+        assert homes_of(name) == {folder}, name
+        assert not tests or (ROOT / tests).is_dir(), tests
+
+
 def test_the_changelog_names_every_command() -> None:
     text = CHANGELOG.read_text()
     assert "\n## [Unreleased]\n" in text

@@ -270,7 +270,7 @@ def late_lines(late: LateStatus | None, run: str, now: float) -> Iterator[str]:
     if late.verdict is not None and late.since is not None and not late.ended:
         yield f"  late gates: {late.verdict} since {instant(late.since)}: {printable(late.evidence, 300)}"
     elif late.verdict is None and not late.ended:
-        yield f"  late gates: not asked yet: `rollout watch-late {run}`"
+        yield f"  late gates: not measured yet: `rollout watch-late {run}`"
     if late.gaps:
         more = f" and {counted(len(late.gaps) - 1, 'earlier gap')}" if len(late.gaps) > 1 else ""
         yield f"  late gates: {printable(late.gaps[-1], 300)}{more}"

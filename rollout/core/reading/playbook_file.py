@@ -91,7 +91,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     gates = tuple(_gates(written.gates, root, mistakes))
     if written.watch_for and not any(gate.scope is GateScope.WAVE or gate.asks.asks_api for gate in gates):
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
-        mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
+        mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be measured after the run", hint)
     if not any(gate.asks.asks_api for gate in gates):
         # Pod starts are read with the gates of the API server. Without one of them they would never be known.
         places: list[tuple[tuple[int | str, ...], WrittenData | None]] = [(("mustHaveData",), written.must_have_data)]
@@ -99,7 +99,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         for place in (place for place, data in places if data is not None and data.pod_starts):
             hint = "add a node gate of the API server such as podsKept"
             mistakes.add(
-                _at(root, *place), "data-unknown", "no gate asks the API server, so no pod start is known", hint
+                _at(root, *place), "data-unknown", "no gate reads the API server, so pod starts are unknown", hint
             )
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals

@@ -55,7 +55,7 @@ class ApprovalDocument:
     type=click.IntRange(1, int(LONGEST // 86_400)),
     default=7,
     show_default=True,
-    help="A run may begin with it for so many days.",
+    help="Days for which a run may begin with it.",
 )
 @yes_option
 @session_options

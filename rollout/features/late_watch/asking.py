@@ -111,7 +111,7 @@ class LateWatcher:
         if found.harm is not None:  # a process before this one found it and stopped
             return LateRound(Verdict.FAIL, found.harm.said, harm=found.harm.said)
         if not is_watched(state):
-            return LateRound(Verdict.UNKNOWN, "the run goes on: its gates are asked by its controller")
+            return LateRound(Verdict.UNKNOWN, "the run is in progress: its controller measures its gates")
         if missed := gap(found, state.now, self.zones.wall_seconds()):
             self._note(LateWord.GAP, missed)
         verdict, said = self._judged(state)

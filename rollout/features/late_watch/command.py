@@ -63,14 +63,14 @@ def late_documents() -> Kinds:
 )
 @click.command("watch-late")
 @click.argument("run", required=False, default="")
-@click.option("--once", is_flag=True, help="Ask once and leave: for a timer.")
+@click.option("--once", is_flag=True, help="Measure once and exit, for a timer.")
 @click.option("--every", default="5m", metavar="TIME", help="The time between two rounds (default: 5m).")
 @reason_option
 @session_options
 def watch_late(session: Session, run: str, once: bool, every: str) -> int:  # noqa: FBT001 - click's flag
-    """Ask the gates of a run again after its end, until the time `watchFor` of its playbook is over.
+    """Measure the gates of a run again after its end, until the time `watchFor` of its playbook is over.
 
-    Without RUN: the newest run. So many failures in a row as a soak needs passes are late harm: people are told, and
+    Without RUN: the newest run. As many failures in a row as `passes` of the playbook are late harm: people are told, and
     with `onLateHarm: rollback` the run is rolled back.
 
     Example: `rollout watch-late --once`

@@ -33,7 +33,7 @@ def test_pulls_need_no_gate_of_the_api_server() -> None:
         (f"{GATED}mustHaveData: {{pulls: 0}}\n", "`pulls`"),
         (f"{GATED}mustHaveData: {{podStarts: 1, within: 2d}}\n", "`within`"),
         (f"{GATED}mustHaveData: {{pull: 1}}\n", "pulls"),
-        (f"{BARE}mustHaveData: {{podStarts: 1}}\n", "no pod start is known (add a node gate"),
+        (f"{BARE}mustHaveData: {{podStarts: 1}}\n", "so pod starts are unknown (add a node gate"),
         (f"{BARE}waves: [{{canary: true, mustHaveData: {{podStarts: 1}}}}, rest]\n", "[data-unknown]"),
     ],
 )

@@ -26,7 +26,7 @@ def test_a_watch_tells_people_unless_the_playbook_says_more() -> None:
             "p.yaml:5:13: `onLateHarm` must be notify or rollback, not `revert` [bad-choice]",
         ),
         (f"{GATED}onLateHarm: rollback\n", "`onLateHarm` needs `watchFor` (watchFor: 72h) [bad-late-harm]"),
-        (f"{BARE}watchFor: 1h\n", "p.yaml:3:11: no gate can be asked after the run"),
+        (f"{BARE}watchFor: 1h\n", "p.yaml:3:11: no gate can be measured after the run"),
     ],
 )
 def test_mistakes_are_reported(text: str, said: str) -> None:

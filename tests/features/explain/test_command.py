@@ -14,7 +14,7 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "registryPullQPS", "--kubelet", "v1.33.4"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "registryPullQPS  field, int32",
-        "  How many pulls a second may begin; 0: as many as are asked for.",
+        "  How many pulls a second may begin; 0: no limit.",
         "  since before 1.21",
         "  known to kubelet 1.33",
         "  default: 5",
@@ -22,7 +22,7 @@ def test_a_field_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         "  the same as: --registry-qps; the flag overrides the field",
         "  on change: restarts kubelet.service (restart-kubelet)",
         "  trap: a pull over the limit fails at once with `pull QPS exceeded`; it is not delayed, and the container backs off",
-        "  trap: pulls that waited behind one that hung leave in a burst when it ends, and fail by this limit",
+        "  trap: pulls that waited behind one that hung all start when it ends, and fail by this limit",
         "  source: pkg/kubelet/images/helpers.go (TryAccept)",
     ]
 

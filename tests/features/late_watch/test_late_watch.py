@@ -155,7 +155,7 @@ def test_harm_that_nobody_acted_on_is_harm_for_the_next_process_and_an_ended_wat
 
 def test_the_end_is_a_time_of_the_wall_clock_and_says_the_newest_verdict(journal: SqlJournal) -> None:
     world = World(journal)
-    assert "late gates: not asked yet: `rollout watch-late r1`" in world.lines()
+    assert "late gates: not measured yet: `rollout watch-late r1`" in world.lines()
     world.shows(AWAY)
     world.round()
     assert "late gates: unknown since" in world.lines()

@@ -88,7 +88,7 @@ def probe(
 def prepull(
     session: Session, images: tuple[str, ...], cluster: str, limit: str, timeout: str, per_registry: int
 ) -> int:  # fmt: skip
-    """Pull IMAGES on nodes before their pods need them. A node that has an image pulls nothing: call it again to go on.
+    """Pull IMAGES on nodes before their pods need them. A node that has an image pulls nothing, so the same command continues an interrupted one.
 
     The images stay on the nodes.
 

@@ -75,7 +75,7 @@ def _cut(lines: list[Fact], silences: Mapping[str, float], target: ProposalTarge
 
 
 _RISK = (
-    "kubelet or runtime restarts, which cancels running pulls; a pull that really hangs is given up later, and holds up a "
+    "kubelet or runtime restarts, which cancels running pulls; a pull that really hangs is given up later, and blocks a "
     "serial queue for that long."
 )
 _FETCH_SILENCE = (

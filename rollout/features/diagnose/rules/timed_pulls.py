@@ -258,7 +258,7 @@ def conclusions(pulls: Sequence[TimedPull], target: ProposalTarget) -> Iterator[
     quick = {registry(pull.image) for pull in pulls if pull.end is PullEnd.PULLED} - late
     if late:
         beside = f", and pulls from {', '.join(sorted(quick))} did" if quick else ""
-        yield f"Pulls from {', '.join(sorted(late))} did not end{beside}: with serializeImagePulls such a pull holds up all others of its node."
+        yield f"Pulls from {', '.join(sorted(late))} did not end{beside}: with serializeImagePulls such a pull blocks all others of its node."
     slowest = longest_silence(pulls)
     if slowest is not None and (slowest.silence or 0.0) >= SILENT:
         nodes = {pull.node for pull in pulls if pull.silence is not None}
