@@ -33,7 +33,7 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 quick: setup ## the inner loop, under a minute: lint, types, and tests that need no process, socket or root; some of those that take long
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint-types lint-rest quick-tests
 
-quick-tests: setup
+quick-tests: setup ## of quick only the tests
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
 lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
@@ -49,11 +49,12 @@ lint-rest: setup ## of these all but the types
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
-declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire
+declared: setup ## write anew what is made from declarations in the code: the table of commands, the schemas, the names on the wire, the diagrams of the run machine
 	$(BIN)/python -m tests.command_table
 	@set -e; for what in documents inventory playbook sequence; do \
 	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
+	$(BIN)/python -m tests.core.run.drawn
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh
@@ -66,17 +67,19 @@ clean: ## remove what was built; the journal stays
 test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
 	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
-compiled: setup # once, before seven processes do it at the same time; what cannot be read is reported by them
+# What cannot be read is reported by the tests.
+compiled: setup ## compile the tests once, before seven processes do it at the same time
 	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || :
 
 test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
 
-test-counted: compiled # one process: each reads all tests, which takes as long as some thousand of them
+# One process: each reads all tests, which takes as long as some thousand of them.
+test-counted: compiled ## of test-inside: the tests whose branches are counted
 	$(ASIDE) $(BIN)/pytest -q --counted -m '$(INSIDE) and not no_cover' --cov --cov-report=
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 
-test-uncounted: compiled
+test-uncounted: compiled ## of test-inside: the others
 	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
 
 test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
