@@ -55,6 +55,7 @@ declared: setup ## write anew what is made from declarations in the code: the ta
 	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
 	$(BIN)/python -m tests.core.run.drawn
+	$(BIN)/python -m tests.agent.protocol
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh
@@ -65,7 +66,7 @@ clean: ## remove what was built; the journal stays
 ##@ Before a merge
 
 test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
-	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
+	@$(MAKE) --no-print-directory --jobs 5 --keep-going --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
 # What cannot be read is reported by the tests.
 compiled: setup ## compile the tests once, before seven processes do it at the same time
