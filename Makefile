@@ -69,7 +69,7 @@ test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a cha
 	@$(MAKE) --no-print-directory --jobs 5 --keep-going --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
 # What cannot be read is reported by the tests.
-compiled: setup ## compile the tests once, before seven processes do it at the same time
+compiled: setup ## compile the tests once, before nine processes do it at the same time
 	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || :
 
 test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
@@ -84,7 +84,7 @@ test-uncounted: compiled ## of test-inside: the others
 	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
 
 test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'
+	$(BIN)/pytest -q -n 7 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'
 
 image: setup ## build what the real systemd nodes of the tests boot from, if it is not there (root; `test-outside` and `real` do it)
 	@$(BIN)/python -m tests.bed

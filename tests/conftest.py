@@ -34,7 +34,7 @@ COUNTED = ("core/", "kubelet/", "gates/", "app/", "features/", "cli/", "simulato
 """The tests by which ``make test-inside`` counts the branches of the first five packages."""
 NOT_COUNTED = frozenset(
     [
-        "app/test_killed_sequences.py",
+        "features/sequence/test_killed_sequences.py",
         "app/test_stubborn_nodes.py",
         "cli/test_leavers.py",
         "cli/test_odd_text.py",

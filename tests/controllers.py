@@ -163,6 +163,10 @@ class Forked:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def leave(self) -> None:
+        """It goes on, and nobody asks how it ends."""
+        self._told.close()
+
 
 class ForkServer:
     """The asking side. Any thread may ask, and any process that is given ``asks``."""

@@ -26,6 +26,7 @@ import socket
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -203,6 +204,7 @@ def _set_environment(wanted: Mapping[str, str]) -> None:
 
 def _run(module: str, words: Sequence[str]) -> int:
     sys.argv = [module, *words]
+    warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)  # as it is meant to be here
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as exc:

@@ -16,11 +16,14 @@ RealNodes = Callable[[int], list[Node]]
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in this hook too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers have a bed: one runs the tests with four nodes that roll out together, the other all the rest."""
+    """Three workers have a bed: for tests of single nodes, of four nodes that roll out together, and all outside ``tests/real``.
+
+    These tests mostly wait, so one worker with all of them would be at work long after the others.
+    """
     for item in items:
-        if "bed" in getattr(item, "fixturenames", ()):
-            group = "fleet" if "fleet" in getattr(item, "fixturenames", ()) else "real"
-            item.add_marker(pytest.mark.xdist_group(group))
+        if "bed" in (used := getattr(item, "fixturenames", ())):
+            alone = "real" if item.path.parent.name == "real" else "chaos"
+            item.add_marker(pytest.mark.xdist_group("fleet" if "fleet" in used else alone))
 
 
 @cache

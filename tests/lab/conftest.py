@@ -10,11 +10,19 @@ from rollout.lab import launch
 from tests.lab.labs import Lab, spec
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which reads the groups in this hook too
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with the shared lab run in one worker: it is started once."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and "lab" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("lab"))
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Eight nodes of all kinds, up for the session; a test takes a node of its own or leaves it as it was."""
     made = Lab(tmp_path_factory.mktemp("lab") / "fleet", spec())
-    launch.up(made.spec, made.directory)
+    made.up()
     yield made
     log = (made.directory / "lab.log").read_text(encoding="utf-8")
     launch.down(made.directory)
@@ -37,7 +45,7 @@ def slow(tmp_path: Path) -> Iterator[Lab]:
 
 @contextmanager
 def _own(made: Lab) -> Iterator[Lab]:
-    launch.up(made.spec, made.directory)
+    made.up()
     yield made
     if made.directory.exists():
         launch.down(made.directory)

@@ -6,16 +6,18 @@ import hashlib
 import socket
 import subprocess
 from dataclasses import dataclass
+from io import BufferedWriter
 from pathlib import Path
 
 import paramiko
+import pytest
 
 from rollout.core.model.report import RemoteCommand
 from rollout.kubelet.agent.agent_call import ApplyOrder, FileOrder
 from rollout.kubelet.agent.agent_lines import answered
-from rollout.lab import control
+from rollout.lab import control, launch
 from rollout.lab.spec import LabSpec, NodeSpec, addresses
-from tests.controllers import until
+from tests.controllers import Forked, fork_server, until
 
 KINDS = (
     ("v1.20.15", "dockershim", "kubeadm-deb"),
@@ -49,6 +51,21 @@ class Lab:
 
     directory: Path
     spec: LabSpec
+
+    def up(self) -> None:
+        """Its process is forked from one that has everything in memory."""
+
+        begun: list[Forked] = []
+
+        def served(directory: Path, output: BufferedWriter) -> Forked:
+            begun.append(fork_server().begin("rollout.lab.serve", [str(directory)], Path.cwd(), output, output, None))
+            return begun[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(launch, "served", served)
+            launch.up(self.spec, self.directory)
+        for process in begun:
+            process.leave()
 
     def root(self, node: str) -> Path:
         return self.directory / "nodes" / node

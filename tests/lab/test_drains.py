@@ -27,7 +27,7 @@ FIRST, SECOND = "lab-01", "lab-02"
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One node for each case, and another one."""
     made = Lab(tmp_path_factory.mktemp("drains") / "fleet", spec(len(CASES) + 1))
-    launch.up(made.spec, made.directory)
+    made.up()
     yield made
     log = (made.directory / "lab.log").read_text(encoding="utf-8")
     launch.down(made.directory)

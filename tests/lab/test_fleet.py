@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +22,16 @@ from tests.controllers import until
 from tests.lab.labs import Lab, connect, labels, spec
 
 pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Lab]:
+    """Two nodes; their process is started as a user starts it, and bears the lab's name."""
+    made = Lab(tmp_path / "small", spec(2))
+    launch.up(made.spec, made.directory)
+    yield made
+    if made.directory.exists():
+        launch.down(made.directory)
 
 
 def test_every_node_answers_under_its_own_name(lab: Lab) -> None:

@@ -24,6 +24,7 @@ def marked(folder: Path) -> bool:
     return (folder / str(os.getpid())).exists()
 
 
+pytestmark = pytest.mark.xdist_group("hostile peers")  # one scheduler for all
 PLAIN = (None, True, 7, 2**70, 1.5, "text", b"bytes", [1, (2, {"a": {3}})], frozenset({1}), bytes)
 
 
