@@ -15,7 +15,7 @@ after every event, and at the end a replay of the journal must give the same sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -71,18 +71,18 @@ class Conversation:
             self.state, first = opening(self.order, 1, START)
             yield from _asked(first)
             return
-        before, commands = self.state, list[Command]()
+        before, asked = self.state, list[Command]()
         for event in self._events(word, rest):
             journaled = as_journaled(self.state, event)
             if journaled is None:
                 yield f"ignored: {getattr(event, 'node', '')} has no such question"
                 continue
-            self.state, more = step(self.state, journaled)
-            commands += more
+            self.state, commands = step(self.state, journaled)
+            asked += commands
             self.journal.append(journaled)
             assert broken_laws(self.state) == (), (line, broken_laws(self.state))
         yield from _changes(before, self.state)
-        yield from _asked(commands)
+        yield from _asked(asked)
 
     def _events(self, word: str, rest: list[str]) -> Iterator[Event]:
         state, now = self.state, self.state.now
@@ -247,7 +247,7 @@ def _shown(record: NodeRecord) -> str:
     return type(at).__name__ + (f" ({'; '.join(parts)})" if parts else "")
 
 
-def _asked(commands: list[Command] | tuple[Command, ...]) -> Iterator[str]:
+def _asked(commands: Iterable[Command]) -> Iterator[str]:
     together: dict[str, list[str]] = {}
     for command in commands:
         match command:
