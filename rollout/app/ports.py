@@ -319,6 +319,16 @@ class Journal(PastRuns, Protocol):
         ...
 
 
+class Interruption(Protocol):
+    """The operator's wish to stop, in two steps: the second one raises ``KeyboardInterrupt`` in the main thread."""
+
+    def install(self) -> None:
+        """From here on it counts. Before, it ends the process."""
+        ...
+
+    def asked(self) -> bool: ...
+
+
 class Postman(Protocol):
     """Delivers a notice, in a time of its own. ``RemoteError``: it was not delivered, or not everywhere."""
 

@@ -9,12 +9,12 @@ import click
 from click.core import ParameterSource
 
 from rollout.app.explain import explain_on_node, shown_by
+from rollout.app.planning import read_fleet
 from rollout.cli.options import session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import saved_fleet
-from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
 from rollout.core.text.suggest import did_you_mean

@@ -10,6 +10,7 @@ import click
 
 from rollout.adapters.interrupts import Interrupts
 from rollout.app.operator_commands import bounds_of
+from rollout.app.planning import read_fleet
 from rollout.app.ports import Note
 from rollout.app.prepulls import (
     NotPulled,
@@ -30,7 +31,6 @@ from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.operators import operator
-from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot

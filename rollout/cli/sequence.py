@@ -11,25 +11,25 @@ from threading import Thread
 
 import click
 
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.files import FolderFiles
-from rollout.adapters.interrupts import Interrupts
-from rollout.app.plan_file import check_preflight
-from rollout.app.ports import Journal, Nodes
+from rollout.app.apply import apply_plan, approvals_of
+from rollout.app.plan_file import check_preflight, preflight_text
+from rollout.app.ports import Interruption, Journal
+from rollout.app.resume import continue_run
 from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
 from rollout.app.sequences import SequenceTools, carry_out, cluster_states
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds
+from rollout.cli.terminal import Terminal
 from rollout.cli.watch_late import ask_once, late_documents
-from rollout.composition.back_ends import check_backends
-from rollout.composition.plan_files import plan_in, preflight_text
-from rollout.composition.wiring import SecondInterruptError, Session
+from rollout.composition.plan_files import plan_in, text_in
+from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
 from rollout.core.model.sequence import ClusterSequence, StagedCluster
 from rollout.core.plans.required_back_ends import needs_of
+from rollout.core.presentation.nothing_to_do import NothingToDo
 from rollout.core.presentation.sequence_text import (
     SequenceDocument,
     sequence_document,
@@ -39,25 +39,12 @@ from rollout.core.presentation.sequence_text import (
 )
 from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.sequencing import ClusterProgress, NextTurn, SequencedCluster, Turn, next_turn
-from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, counted, printable
-from rollout.errors import InputError, Problem, RolloutError
+from rollout.errors import InputError, Problem, RolloutError, SecondInterruptError
 
 JOIN_SECONDS = 0.2
 """How long the main thread waits at a time: only between waits does it take an interrupt."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRuns:
-    """How one cluster's plan is applied, and how its run is resumed: the commands ``apply`` and ``resume``.
-
-    ``approvals``: those of a plan from its file, or the error that it may not be applied.
-    """
-
-    approvals: Callable[[Session, Plan, Inventory, Path], tuple[Approval, ...]]
-    apply: Callable[[Session, Nodes, Plan, Inventory, tuple[Approval, ...]], int]
-    resume: Callable[[Session, Journal, RunState], int]
 
 
 def sequence_documents() -> Kinds:
@@ -65,15 +52,15 @@ def sequence_documents() -> Kinds:
     return (SequenceDocument, *late_documents())
 
 
-def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -> int:
+def apply_sequence(session: Session, file: Path, *, yes: bool) -> int:
     """The exit code of a whole sequence. Nothing begins before every plan, its approvals and inventory are checked."""
     sequence, plans = _read(file)
     journal = session.past()
     found = cluster_states(journal, plans)
     for each in sequence.clusters:
         if found[each.cluster].progress is ClusterProgress.NOT_BEGUN:
-            _checked(session, journal, each, plans[each.cluster], file, runs)
-    turn = next_turn(sequence, found, SystemClock().now())
+            _checked(session, journal, each, plans[each.cluster], file)
+    turn = next_turn(sequence, found, session.clock.now())
     for cluster in turn.clusters if turn.turn is Turn.BEGIN else ():
         if found[cluster].run:
             check_not_held(journal, cluster, found[cluster].run)
@@ -84,7 +71,7 @@ def apply_sequence(session: Session, file: Path, runs: PlanRuns, *, yes: bool) -
         what = f"{counted(sum(len(plan.nodes) for plan in left), 'node')} of {counted(len(left), 'cluster')}"
         typed_confirmation(sequence.name, f"{what} will be changed", yes=yes)
         with closing(session.journal()) as journal:
-            turn, found = _SequenceRun(session, sequence, plans, file, runs, journal).carry_out()
+            turn, found = _SequenceRun(session, sequence, plans, file, journal, session.interruption()).carry_out()
     _show(session, sequence_document(sequence, found, turn), documents.line)  # after the events of its runs
     code = sequence_exit(found, turn)
     if code is None and session.output == "text":
@@ -96,13 +83,13 @@ def show_sequence(session: Session, file: Path) -> int:
     """Show where a sequence is, from the journals alone."""
     sequence, plans = _read(file)
     found = cluster_states(session.past(), plans)
-    turn = next_turn(sequence, found, SystemClock().now())
+    turn = next_turn(sequence, found, session.clock.now())
     _show(session, sequence_document(sequence, found, turn), documents.page)
     return 0
 
 
 def _read(file: Path) -> tuple[ClusterSequence, Mapping[str, Plan]]:
-    sequence = load_sequence(FolderFiles(Path()).read(str(file)), str(file))
+    sequence = load_sequence(text_in(str(file)), str(file))
     plans = {each.cluster: _plan(file.parent / each.plan, each) for each in sequence.clusters}
     return sequence, plans
 
@@ -120,7 +107,7 @@ def _plan(path: Path, each: StagedCluster) -> Plan:
 
 
 def _checked(
-    session: Session, journal: Journal, each: StagedCluster, plan: Plan, file: Path, runs: PlanRuns
+    session: Session, journal: Journal, each: StagedCluster, plan: Plan, file: Path
 ) -> tuple[Inventory, tuple[Approval, ...]]:
     """The inventory and the approvals of a cluster, after the checks that ``apply`` makes before it contacts a node."""
     inventory = session.inventory(each.cluster)
@@ -129,12 +116,12 @@ def _checked(
     if preflight.refused:
         raise InputError((Problem("preflight", f"nothing was touched: {preflight_text(preflight)}", each.place),))
     check_nothing_unfinished(journal, each.cluster)
-    check_backends(inventory, needs_of(plan), session.kubeconfig)
+    session.check_back_ends(inventory, needs_of(plan))
     if session.engine is not None:
         session.access(
             inventory, tuple(name for name in plan.nodes if name not in changes.left)
         )  # refuses a zone without a worker
-    return inventory, runs.approvals(session, plan, inventory, file.parent / each.plan)
+    return inventory, approvals_of(session, plan, inventory, file.parent / each.plan)
 
 
 @dataclass(slots=True)
@@ -145,15 +132,13 @@ class _SequenceRun:
     sequence: ClusterSequence
     plans: Mapping[str, Plan]
     file: Path
-    runs: PlanRuns
     journal: Journal  # read between runs; each run writes over connections of its own
-    interrupts: Interrupts = field(default_factory=Interrupts)
-    clock: SystemClock = field(default_factory=SystemClock)
+    interrupts: Interruption
     applied: dict[str, float] = field(default_factory=dict)  # cluster that already had its plan → when that was found
 
     def carry_out(self) -> tuple[NextTurn, Mapping[str, SequencedCluster]]:
         self.interrupts.install()
-        tools = SequenceTools(self.clock, self.interrupts.asked, self._wait, self._tell, self._late_pass)
+        tools = SequenceTools(self.session.clock, self.interrupts.asked, self._wait, self._tell, self._late_pass)
         try:
             return carry_out(self.sequence, self._look, lambda clusters: _together(self._one, clusters), tools)
         except KeyboardInterrupt:
@@ -165,21 +150,24 @@ class _SequenceRun:
         Inventory and approvals may have changed in the soak of an earlier stage: they are checked again.
         """
         own, journal = self._own(cluster), self.journal
+        terminal = Terminal(own)
         run = self._run_of(cluster)
         if run:
             with closing(own.journal()) as written:
-                self.runs.resume(own, written, resumable(written, run))
+                terminal.result(continue_run(own, terminal, written, resumable(written, run)))
             return
         each = next(each for each in self.sequence.clusters if each.cluster == cluster)
         plan = self.plans[cluster]
         if _plan(self.file.parent / each.plan, each) != plan:
             message = f"{each.plan} was replaced since the sequence was confirmed"
             raise InputError((Problem("plan-replaced", message, each.place, hint="repeat the command"),))
-        inventory, approvals = _checked(own, journal, each, plan, self.file, self.runs)
+        inventory, approvals = _checked(own, journal, each, plan, self.file)
         with closing(own.nodes()) as nodes:
-            self.runs.apply(own, nodes, plan, inventory, approvals)
+            ended = apply_plan(own, terminal, nodes, plan, inventory, approvals, fresh=False)
+        if isinstance(ended, NothingToDo):
+            terminal.nothing_to_do(ended)
         if not self._run_of(cluster):
-            self.applied[cluster] = self.clock.now()
+            self.applied[cluster] = self.session.clock.now()
 
     def _late_pass(self, cluster: str) -> bool:
         return ask_once(self._own(cluster), self.journal, self._run_of(cluster))
@@ -195,12 +183,12 @@ class _SequenceRun:
         return {name: _as_applied(state, self.applied.get(name)) for name, state in found.items()}
 
     def _wait(self, seconds: float) -> None:
-        until = self.clock.now() + seconds
-        while self.clock.now() < until and not self.interrupts.asked():
+        until = self.session.clock.now() + seconds
+        while self.session.clock.now() < until and not self.interrupts.asked():
             time.sleep(min(JOIN_SECONDS, seconds))
 
     def _tell(self, turn: NextTurn) -> None:
-        say(turn_line(self.sequence, turn, self.clock.now()), err=self.session.output != "text")
+        say(turn_line(self.sequence, turn, self.session.clock.now()), err=self.session.output != "text")
 
     def _reason(self) -> str:
         said = f"sequence {self.sequence.name}"

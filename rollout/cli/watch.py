@@ -35,7 +35,7 @@ from rollout.errors import StateError
 
 
 def _documents() -> Kinds:
-    from rollout.adapters.progress import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
 
     return (*RUN_DOCUMENTS, NoControllerDocument)
 

@@ -17,12 +17,13 @@ from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
+from rollout.app.revert import passed_lines, revert_by_journal, since_by_nodes
 from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
-from rollout.cli.rollback import revert_by_journal, revert_documents, say_passed, since_by_nodes
+from rollout.cli.terminal import Terminal, run_documents
 from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
@@ -55,7 +56,7 @@ class LateWatchDocument:
 
 def late_documents() -> Kinds:
     """What a watch prints, and the rollback that may follow."""
-    return (LateWatchDocument, *revert_documents())
+    return (LateWatchDocument, *run_documents())
 
 
 @registered(
@@ -139,12 +140,14 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     watcher.heartbeat()
     source = replay(journal, watcher.run)
     inventory = session.inventory_or_remembered(source.order.cluster)
-    chosen = frozenset(inventory.nodes)
+    chosen, terminal, code = frozenset(inventory.nodes), Terminal(session), 0
     with closing(session.nodes()) as nodes:
         since = since_by_nodes(session, journal, source, inventory, nodes, chosen)
         order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
-        say_passed(session, inventory, watcher.plan)
-        code = revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes) if order.nodes else 0
+        terminal.tell(passed_lines(session, inventory, watcher.plan))
+        if order.nodes:
+            found = revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes)
+            code = terminal.result(found)
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
     return code
 

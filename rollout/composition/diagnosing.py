@@ -14,8 +14,8 @@ from rollout.app.cluster_diagnosis import (
     read_api,
     read_journals,
 )
+from rollout.app.planning import read_fleet
 from rollout.app.remedy_verification import Readings, Verified, in_force, run_to_verify, verify_run
-from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import Snapshot

@@ -1,24 +1,23 @@
-"""Files of plans and snapshots, read for commands."""
+"""Files that a command names: texts, plans and snapshots."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from rollout.adapters.files import FolderFiles
 from rollout.app.plan_file import read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import snapshot_codec
-from rollout.core.plans.planning import Preflight
-from rollout.core.text.nodesets import fold
 from rollout.errors import InputError, Problem
 
 LARGEST = 2**30
 """Most bytes of a plan or snapshot file."""
 
 
-def preflight_text(preflight: Preflight) -> str:
-    unhealthy = f"{len(preflight.unhealthy)} of {preflight.selected} nodes are unhealthy or cannot be read"
-    return f"{unhealthy}, the playbook's preflight limit is {preflight.most}: {fold(preflight.unhealthy)}"
+def text_in(path: str) -> str:
+    """The text of a file; ``InputError``: it cannot be read."""
+    return FolderFiles(Path()).read(path)
 
 
 def saved_fleet(path: Path) -> FleetSnapshot:

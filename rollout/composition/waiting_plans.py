@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from rollout.adapters.approval_files import signatures_beside
 from rollout.adapters.ssh_signatures import SshSignatures
-from rollout.app.approvals import Approvals
+from rollout.app.approvals import Approvals, how_to_approve
 from rollout.app.ports import Files, PastRuns
 from rollout.composition.operators import own_logins
 from rollout.core.model.approvals import ApprovalRule
@@ -24,11 +23,6 @@ MOST = 8
 
 _NO_RULE = b'"approvals":[]'
 """In the bytes of a plan that needs no approval: its whole text need not be read."""
-
-
-def how_to_approve(plan: Path) -> str:
-    """The command that helps when an approval is missing."""
-    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
 
 
 def missing_approvals(

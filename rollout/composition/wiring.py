@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
@@ -20,27 +20,31 @@ from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
 from rollout.composition.dask_engine import DaskEngine
-from rollout.composition.operators import notice_sender, operator
+from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import Problem, RolloutError, StateError, UsageError
+from rollout.errors import Problem, RolloutError, SecondInterruptError, StateError, UsageError
 
 if TYPE_CHECKING:
+    from rollout.adapters.clock import SystemClock
     from rollout.adapters.files import FolderFiles
-    from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
     from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
+    from rollout.adapters.ssh_signatures import SshSignatures
+    from rollout.adapters.zones import SystemZones
     from rollout.app.backends import Backends
+    from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Journal, Nodes, Observer, PastRuns, Target
+    from rollout.app.ports import ApiSources, Cluster, Interruption, Journal, Nodes, Observer, PastRuns, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.regions import RegionStanding
     from rollout.core.plans.fleet_comparison import Jumps
+    from rollout.core.plans.required_back_ends import Needs
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024
@@ -52,16 +56,6 @@ SHELL_SECONDS = 60.0
 _MOST_SAID = 20
 SPARE = 32
 """Threads beyond the in-flight limit, so that confirms never wait behind applies."""
-
-
-class SecondInterruptError(RolloutError):
-    """The second Ctrl-C, with a run under way."""
-
-    exit_code = 130
-
-    def __init__(self) -> None:
-        hint = "`rollout resume` continues; nodes without a confirm revert themselves"
-        super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ class Session:
     folder: Path = Path()  # the project: inventories, playbooks, templates
     engine: DaskEngine | None = None  # ``None``: this process reaches the nodes
     label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
-    interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
+    interrupts: Interruption | None = None  # of such a command; ``None``: each run has its own
     carried: Callable[[str], str] = field(
         default=str, compare=False
     )  # repeats this call's options in proposed commands
@@ -98,6 +92,66 @@ class Session:
         from rollout.adapters.private_files import Traces
 
         return Traces(self.state)
+
+    @property
+    def keep(self) -> Keep:
+        return self.traces.keep
+
+    @property
+    def who(self) -> str:
+        """The operator and the machine, for the journal."""
+        return operator()
+
+    @property
+    def logins(self) -> frozenset[str]:
+        return own_logins()
+
+    @cached_property
+    def clock(self) -> SystemClock:
+        from rollout.adapters.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def zones(self) -> SystemZones:
+        from rollout.adapters.zones import SystemZones
+
+        return SystemZones()
+
+    @cached_property
+    def signatures(self) -> SshSignatures:
+        from rollout.adapters.ssh_signatures import SshSignatures
+
+        return SshSignatures()
+
+    def signatures_beside(self, plan_file: Path) -> Mapping[str, str]:
+        """File → the signature that is kept beside a plan."""
+        from rollout.adapters.approval_files import signatures_beside
+
+        return signatures_beside(plan_file)
+
+    def check_back_ends(self, inventory: Inventory, needs: Needs) -> None:
+        from rollout.composition.back_ends import check_backends
+
+        check_backends(inventory, needs, self.kubeconfig)
+
+    def back_ends(self, inventory: Inventory, needs: Needs) -> AbstractContextManager[Backends]:
+        from rollout.composition.back_ends import gate_backends
+
+        return gate_backends(inventory, needs, self.kubeconfig)
+
+    def api_server(self, inventory: Inventory) -> AbstractContextManager[Cluster | None]:
+        from rollout.composition.back_ends import cluster_of
+
+        return cluster_of(inventory, self.kubeconfig)
+
+    def interruption(self) -> Interruption:
+        from rollout.adapters.interrupts import Interrupts
+
+        return Interrupts()
+
+    def new_run_id(self) -> str:
+        return new_run_id()
 
     def files(self) -> FolderFiles:
         from rollout.adapters.files import FolderFiles
@@ -262,7 +316,12 @@ class Session:
         try:
             return self.journal()
         except StateError as exc:
-            return without_journal(exc)
+            return self.without_journal(exc)
+
+    def without_journal(self, why: StateError) -> Journal:
+        """Warns once, at once."""
+        _say(f"no journal ({why}); continuing with what the nodes report")
+        return NoJournal()
 
     def access(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
         """Prints what ``ssh_config`` requests and rollout does not support.
@@ -344,7 +403,7 @@ class Session:
         journal: Journal,
         width: int,
         backends: Backends | None = None,
-        interrupts: Interrupts | None = None,
+        interrupts: Interruption | None = None,
         nodes: Nodes | None = None,
         cluster: str = "",
     ) -> Iterator[Tools]:
@@ -352,18 +411,15 @@ class Session:
         ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one). ``cluster``: its
         inventory is read again if a node does not answer before its change (``""``: it is not).
         """
-        from rollout.adapters.clock import SystemClock
         from rollout.adapters.engine import ThreadEngine
-        from rollout.adapters.interrupts import Interrupts
         from rollout.adapters.local import LocalCommands
-        from rollout.adapters.zones import SystemZones
         from rollout.app.backends import Backends
         from rollout.app.roll_call import RollCall, lists_all
         from rollout.app.runs import Tools
 
         interrupts = interrupts or self.interrupts
         if interrupts is None:
-            interrupts = Interrupts()
+            interrupts = self.interruption()
             interrupts.install()
         connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
@@ -374,7 +430,7 @@ class Session:
                     engine=engine,
                     nodes=connections,
                     local=LocalCommands(self.folder),
-                    clock=SystemClock(),
+                    clock=self.clock,
                     observers=(*shown, *notices),
                     interrupted=interrupts.asked,
                     who=operator(),
@@ -382,10 +438,10 @@ class Session:
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
                     notice=lambda words: _say(self.carried(words)),
-                    zones=SystemZones(),
+                    zones=self.zones,
                     regions=self._regions_of(connections),
                     keep=self.traces.keep,
-                    lists=RollCall(lambda: self.inventory(cluster).nodes, SystemClock()) if cluster else lists_all,
+                    lists=RollCall(lambda: self.inventory(cluster).nodes, self.clock) if cluster else lists_all,
                 )
         except KeyboardInterrupt:
             raise SecondInterruptError from None
@@ -420,12 +476,6 @@ def refused_routes(resolver: Resolver, targets: Iterable[Target]) -> tuple[Probl
         Problem(reference, f"{printable(fold(names))}: {for_all(message, names)}")
         for (reference, message), names in found.items()
     )
-
-
-def without_journal(why: StateError) -> Journal:
-    """Warns once, at once."""
-    _say(f"no journal ({why}); continuing with what the nodes report")
-    return NoJournal()
 
 
 def _say(words: str) -> None:

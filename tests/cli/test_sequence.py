@@ -13,10 +13,10 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.regions.worker import RegionStation
-from rollout.app.ports import Journal, Nodes, RunHeader
+from rollout.app.ports import Nodes, RunHeader
 from rollout.cli import sequence
 from rollout.cli.main import run
-from rollout.cli.sequence import PlanRuns, apply_sequence
+from rollout.cli.sequence import apply_sequence
 from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
@@ -30,7 +30,6 @@ from rollout.core.presentation.summary import NodeCount, RunSummary
 from rollout.core.run.events import Resumed
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.order import apply_order
-from rollout.core.run.state import RunState
 from rollout.errors import InputError, Problem, StateError, UsageError
 from tests.adapters.regions.test_region_nodes import Fabric
 from tests.app.agents import Agents
@@ -68,7 +67,10 @@ class Soaking:
             raise UsageError("approval-missing", "the plan has 0 of 1 approval")
         return ()
 
-    def apply(self, _session: Session, _nodes: Nodes, plan: Plan, _inventory: Inventory, _given: object) -> int:
+    def apply(
+        self, _session: Session, _terminal: object, _nodes: Nodes, plan: Plan, *_rest: object, fresh: bool
+    ) -> None:
+        assert not fresh
         self.applied.append(plan.cluster)
         OTHER.write_text(OTHER.read_text() + self.edited)
         if self.replaced:
@@ -78,14 +80,13 @@ class Soaking:
             assert made == 0
         if len(self.applied) == 1:
             self.then()
-        return 0
-
-    def resume(self, _session: Session, _journal: Journal, _state: RunState) -> int:
-        raise AssertionError("no run has begun")
 
     def go(self, folder: Path, engine: DaskEngine | None = None) -> int:
         session = Session(folder / ".rollout", None, accept_new=False, output="text", folder=folder, engine=engine)
-        return apply_sequence(session, Path("both.yaml"), PlanRuns(self.approvals, self.apply, self.resume), yes=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sequence, "approvals_of", self.approvals)
+            patch.setattr(sequence, "apply_plan", self.apply)
+            return apply_sequence(session, Path("both.yaml"), yes=True)
 
 
 @pytest.fixture
