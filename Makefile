@@ -66,7 +66,7 @@ test: setup ## what CI runs, at most 15 minutes on 2 cores: all that a change ca
 
 test-inside: setup ## the first half of make test: no process; core, kubelet, gates and app are each covered to 95 % of their branches
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and not no_cover' --cov --cov-report=
-	@for package in core kubelet gates app; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
+	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
 	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and no_cover'
 
 test-outside: setup image ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
@@ -92,19 +92,19 @@ night-tests: lint ## every test with every case, and ten times the examples; SAM
 kill: setup ## only the kills, at every step: the agent at each line, raced and without power; the controller at each write
 	ROLLOUT_TESTS=night $(BIN)/pytest -q -n 2 tests/agent/test_killed_at_every_line.py tests/agent/test_guard_races.py tests/agent/test_power_cuts.py tests/story/test_kill.py
 
-mutants: setup ## take out one line at a time in a copy: its test must fail; writes docs/mutants.md (root; NAME=… for one)
+mutants: setup ## take out one line at a time in a copy: its test must fail; writes results/mutants.md (root; NAME=… for one)
 	$(BIN)/python -m tests.mutants $(NAME)
 
-simulate: setup ## the real machine and driver over model nodes, SEEDS drawn plays, every law checked; writes docs/simulation.md
-	$(BIN)/rollout simulate --seeds $(SEEDS) --write docs/simulation.md
+simulate: setup ## the real machine and driver over model nodes, SEEDS drawn plays, every law checked; writes results/simulation.md
+	$(BIN)/rollout simulate --seeds $(SEEDS) --write results/simulation.md
 
 rollback-model: setup ## SEQUENCES random sequences of apply, rollback, emergency, resume and verify, against a list of file versions (SEQUENCES=2000, SEED=0)
 	$(BIN)/python -m tests.cli.rollback_model $(or $(SEQUENCES),2000) $(or $(SEED),0)
 
-simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes docs/scale.md
-	$(BIN)/python -m benchmarks.regions --write docs/scale.md
+simulate-regions: setup ## one run over 100,000 model nodes in 20 regions, with and without a cut; writes results/scale.md
+	$(BIN)/python -m benchmarks.regions --write results/scale.md
 
-chaos: setup image ## RUNS runs on real systemd nodes, one random fault in each; writes docs/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
+chaos: setup image ## RUNS runs on real systemd nodes, one random fault in each; writes results/reliability.md (root; RUNS=200, SEED=…, FLEETS=2, ENGINE=dask)
 	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),200) --fleets $(or $(FLEETS),2) --engine $(or $(ENGINE),embedded) $(if $(SEED),--seed $(SEED))
 
 power: setup ## CUTS power cuts of a QEMU machine under software emulation (the first time it fetches a kernel; CUTS=10)
@@ -125,7 +125,7 @@ test-runtimes: setup ## our files read by containerd and dockerd of three Debian
 	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)
 	$(BIN)/pytest -q -n 2 tests/kubelet/real_runtimes
 
-incidents: setup ## the three incidents on a real node with a real kubelet 1.20.2 and containerd; writes docs/incidents.md (root; builds and fetches them first; ONLY=1)
+incidents: setup ## the three incidents on a real node with a real kubelet 1.20.2 and containerd; writes results/incidents.md (root; builds and fetches them first; ONLY=1)
 	@test "$$(id -u)" = 0 || { echo "NOT TESTED: it needs root" >&2; exit 2; }
 	tests/kubelet/real_kubelet/build-kubelet.sh $(CACHE)
 	tests/kubelet/real_runtimes/get-runtimes.sh $(CACHE)

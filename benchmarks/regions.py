@@ -141,7 +141,7 @@ def page(nodes: int, whole: RegionsPlayed, cut: RegionsPlayed) -> Iterator[str]:
     yield "`make simulate-regions` writes this page. The run machine is the real one. Nodes, links and time are models: see [simulation](simulation.md)."
     yield ""
     yield (
-        f"{nodes:,} nodes, {REGIONS} [regions](regions.md) with {nodes // REGIONS:,} nodes each, racks of {RACK}. A message takes {NEAREST * 1000:.0f} ms to the nearest region "
+        f"{nodes:,} nodes, {REGIONS} [regions](../docs/regions.md) with {nodes // REGIONS:,} nodes each, racks of {RACK}. A message takes {NEAREST * 1000:.0f} ms to the nearest region "
         f"and {FARTHEST * 1000:.0f} ms to the farthest. A call or an answer waits {WAIT * 1000:.0f} ms for its message, on average. Limits: {LIMITS.in_flight:,} nodes in flight, {LIMITS.pace:g} restarts per second, {LIMITS.per_rack} of a rack."
     )
     yield ""

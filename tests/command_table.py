@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 import rollout.cli
+import rollout.features
 from rollout.cli.registry import REGISTERED, Listed
 from tests.places import ROOT
 
@@ -16,10 +17,13 @@ HEAD = '"""Every command of ``rollout``: `python -m tests.command_table` writes 
 
 
 def declared() -> Mapping[str, Listed]:
-    """Name → what is listed, of each command in a module of ``rollout.cli``."""
-    for module in pkgutil.iter_modules(rollout.cli.__path__, "rollout.cli."):
-        if module.name not in ("rollout.cli.__main__", "rollout.cli.main"):
-            import_module(module.name)
+    """Name → what is listed, of each command in a module of ``rollout.cli`` or of a feature."""
+    own = (module.name for module in pkgutil.iter_modules(rollout.cli.__path__, "rollout.cli."))
+    features = (module.name for module in pkgutil.walk_packages(rollout.features.__path__, "rollout.features."))
+    commands = (name for name in features if name.endswith(".command"))
+    for name in (*own, *commands):
+        if name not in ("rollout.cli.__main__", "rollout.cli.main"):
+            import_module(name)
     return {name: REGISTERED[name].listed for name in sorted(REGISTERED)}
 
 

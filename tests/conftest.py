@@ -27,7 +27,7 @@ for _depth in Depth:
     hypothesis.settings.register_profile(_depth.name, deadline=None, print_blob=True, max_examples=_depth.value)
 hypothesis.settings.load_profile(DEPTH.name)
 
-COUNTED = ("core", "kubelet", "gates", "app", "cli", "simulator/test_rehearsal.py")
+COUNTED = ("core", "kubelet", "gates", "app", "features", "cli", "simulator/test_rehearsal.py")
 """The tests by which ``make test-inside`` counts the branches of the first four packages."""
 PROCESS_EVENTS = frozenset(
     {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.__new__"}

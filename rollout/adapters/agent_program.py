@@ -1,6 +1,7 @@
 """The agent's text, as it is sent to every node. ``python -m rollout.adapters.agent_program`` prints it.
 
 The text is one program. The folder ``rollout/agent/`` holds it in parts; the file ``parts`` there lists them in their order.
+One of them is made from the descriptions of the container runtimes.
 """
 
 from __future__ import annotations
@@ -9,12 +10,23 @@ import sys
 from collections.abc import Callable
 from importlib.resources import files
 
+from rollout.kubelet.agent.runtime_part import runtime_part
+
 LIST = "parts"
+RUNTIMES = "runtimes.sh"
+"""The part that is made."""
 
 
 def agent_program() -> str:
-    folder = files("rollout.agent")
-    return joined(lambda name: (folder / name).read_text(encoding="utf-8"))
+    return joined(part)
+
+
+def part(name: str) -> str:
+    """A part's text, or the list of them."""
+    if name == RUNTIMES:
+        runtimes = files("rollout.kubelet.runtimes")
+        return runtime_part(lambda path: (runtimes / path).read_text(encoding="utf-8"))
+    return (files("rollout.agent") / name).read_text(encoding="utf-8")
 
 
 def joined(read: Callable[[str], str]) -> str:

@@ -99,68 +99,8 @@ note_runtimes() { # the configuration of the container runtimes that are there
     words=''
     if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
     note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
-    case $served in
-      containerd.service:*) note_containerd ;;
-      crio.service:*) note_crio ;;
-      docker.service:*)
-        option ' --config-file '
-        note_read docker.service "${value:-/etc/docker/daemon.json}"
-        ;;
-    esac
+    note_runtime "${served%:*}"
   done
-}
-
-note_crio() {
-  option ' --config -c '
-  note_read crio.service "${value:-/etc/crio/crio.conf}"
-  option ' --config-dir -d '
-  value=${value:-/etc/crio/crio.conf.d}
-  note_path "$value" "$value/99-rollout.conf"
-  note_matching crio-conf "$value/*"
-  # shellcheck disable=SC2086 # a list of paths
-  note_read crio.service $matched
-}
-
-note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
-  option ' --config -c -config '
-  value=${value:-/etc/containerd/config.toml}
-  note_path "$value"
-  base=${value%/*} hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$value round=0
-  note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
-  imports="$imports$matched"
-  while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
-    round=$((round + 1)) to_read=''
-    for path in $imports; do
-      case $seen in *" $path "*) continue ;; esac
-      seen="$seen$path "
-      [ ! -f "$R$path" ] || to_read="$to_read $R$path"
-    done
-    imports=''
-    [ -z "$to_read" ] || read_containerd
-  done
-  # shellcheck disable=SC2086 # a list of paths
-  note_read containerd.service $seen
-  for folder in $hosts; do
-    note_path "$folder"
-    note_matching hosts "$folder/*/hosts.toml"
-    note_matching host-folders "$folder/*"
-  done
-}
-
-read_containerd() { # `to_read`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
-  # shellcheck disable=SC2086 # a list of paths
-  lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
-    -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $to_read 2>/dev/null)
-  IFS=$NL
-  for line in $lines; do
-    quoted "$line"
-    case $line in
-      *config_path*) note_hosts "$strings" ;;
-      *) note_imports "$strings" ;;
-    esac
-    IFS=$NL
-  done
-  unset IFS
 }
 
 quoted() { # LINE: its quoted strings, into `strings`
@@ -173,26 +113,4 @@ quoted() { # LINE: its quoted strings, into `strings`
     strings="$strings $2"
     shift 2
   done
-}
-
-note_hosts() { # PATHS, as in $PATH
-  IFS=': '
-  # shellcheck disable=SC2086 # split into paths
-  set -- $1
-  unset IFS
-  for path in "$@"; do
-    case $path in [!/]* | *[!A-Za-z0-9_./@%+=,-]*) continue ;; esac
-    case " $hosts " in *" $path "*) ;; *) hosts="$hosts $path" ;; esac
-  done
-}
-
-note_imports() { # PATTERNS, relative to the main file unless absolute
-  # shellcheck disable=SC2086 # split into patterns
-  set -- $1
-  for pattern in "$@"; do
-    shift
-    case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
-  done
-  note_matching containerd-imports "$@"
-  imports="$imports$matched"
 }

@@ -129,12 +129,8 @@ show_pulls() { # the pulls under way, or `-`; no line where that cannot be known
   known=0 pulled=1
   for served in $services; do
     process=${served#*:}
-    case $served in
-      *:0) continue ;;
-      docker.service:*) find_docker_layers || return 0 ;;
-      *) [ "$readable" = 1 ] || return 0 ;;
-    esac
-    case $served in containerd.service:*) find_ingests ;; esac
+    [ "$process" != 0 ] || continue
+    find_layers "${served%:*}" || return 0
     known=1
   done
   [ "$known" = 1 ] || return 0
@@ -156,61 +152,4 @@ mentions() { # PID PATTERN: its command line contains it; needs no process (a sh
   read -r line 2>/dev/null <"$R/proc/$1/cmdline"
   # shellcheck disable=SC2254 # a pattern
   case $line in *$2*) ;; *) return 1 ;; esac
-}
-
-find_docker_layers() { # each layer is in a file of its own until it is extracted; false where that cannot be read
-  data='' config=''
-  if mentions "$process" --data-root || mentions "$process" --config-file; then
-    command_line "$process"
-    option ' --config-file '
-    config=$value
-    option ' --data-root '
-    data=$value
-  fi
-  [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
-  data=$R${data:-/var/lib/docker}
-  [ -d "$data/tmp" ] || return 1
-  set +f
-  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { unnamed && break; }; done
-  set -f
-}
-
-read_data_root() { # FILE of dockerd's, into `data`
-  while read -r line || [ -n "$line" ]; do
-    case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
-    text=${text#*'"'}
-    data=${text%%'"'*}
-    return
-  done 2>/dev/null <"$1"
-}
-
-read_root() { # FILE of containerd's, into `data`: the root, from before its first table
-  while read -r line || [ -n "$line" ]; do
-    case $line in
-      '['*) return ;;
-      'root '*=* | root=*) quoted "$line" && data=${strings# } ;;
-    esac
-  done 2>/dev/null <"$1"
-}
-
-find_ingests() { # a layer under way is written to now and then; an interrupted one stays for a day
-  data=''
-  if mentions "$process" --root; then
-    command_line "$process"
-    option ' --root '
-    data=$value
-  elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
-    read_root "$R/etc/containerd/config.toml"
-  fi
-  set +f
-  set -- "$R${data:-/var/lib/containerd}"/io.containerd.content.v1.content/ingest/*/data
-  set -f
-  [ -e "$1" ] || return 0
-  # shellcheck disable=SC2046 # a list of numbers
-  set -- $(stat -c %Y -- "$@" 2>/dev/null) $(date +%s)
-  for latest; do :; done
-  for moment in "$@"; do
-    shift
-    [ "$#" -eq 0 ] || [ $((latest - moment)) -gt 60 ] || unnamed
-  done
 }

@@ -3,10 +3,7 @@ verb_snapshot() {
   show_state ''
   show_managers
   version systemd systemctl --version
-  version runtime-docker docker --version
-  version runtime-containerd containerd --version
-  version runtime-crio crio --version
-  version runtime-cri-dockerd cri-dockerd --version
+  show_runtime_versions
   folder=$S
   until [ -d "$folder/" ]; do folder=${folder%/*}; done
   # shellcheck disable=SC2046 # type, free blocks, block size

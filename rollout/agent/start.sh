@@ -79,5 +79,4 @@ UNIT_FOLDERS="$SYSTEM $R/run/systemd/system $R/usr/local/lib/systemd/system $R/u
 WANTED=$SYSTEM/basic.target.wants/$BOOT_UNIT       # every ordinary service waits for that target, whatever a node's default target is
 HIDDEN=$R/run/systemd/transient/basic.target.wants/$BOOT_UNIT
 WANTED_ONCE=$SYSTEM/multi-user.target.wants/$BOOT_UNIT # of earlier versions
-RUNTIMES='containerd.service crio.service cri-docker.service docker.service'
 BASE64=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/

@@ -42,7 +42,7 @@ from rollout.kubelet.diagnosis.reading import FileReading
 from rollout.kubelet.intents import DEADLINE_FLAG
 from rollout.kubelet.node import arguments
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes.known import describe
+from rollout.kubelet.runtimes.known import KNOWN, describe
 
 WIDTH = 24
 """Journals that are read at once. Each is up to 4 MiB in memory until its lines are facts."""
@@ -50,7 +50,9 @@ JOURNAL_SECONDS = 90.0
 UNNAMED = "(unnamed)"
 """The agent's word for a pull that it sees by the runtime's files only."""
 PROGRESS_GAP = 15.0
-"""Seconds between two progress lines of one pull: dockershim and cri-dockerd print one every 10 s."""
+"""Seconds between two progress lines of one pull: runtimes that print some print one every 10 s."""
+_LOGGING = " or ".join(known.runtime for known in KNOWN if known.daemon and known.daemon.logs_requests)
+"""The runtimes that log each pull."""
 FEW_NODES = 20
 """Up to this many nodes, their pods are listed one node at a time."""
 
@@ -218,7 +220,7 @@ def _began_before(image: str, journal: NodeJournal | None) -> tuple[float | None
         return seen, f"its progress is in the journal from {time_text(seen)} on"
     if journal.pulls_since is not None:
         return journal.pulls_since, f"the journal from {time_text(journal.pulls_since)} on does not have its beginning"
-    return None, "the journal has no line of containerd or CRI-O, and no progress of this pull"
+    return None, f"the journal has no line of {_LOGGING}, and no progress of this pull"
 
 
 def _progress_since(image: str, progress: Iterable[Fact]) -> float | None:

@@ -15,7 +15,7 @@ from rollout.core.text import documents
 def all_documents() -> Kinds:
     """Those of each command. It imports every command, which takes a second."""
     for listed in COMMANDS.values():
-        import_module(f"rollout.cli.{listed.where.partition(':')[0]}")
+        import_module(f"rollout.{listed.where.partition(':')[0]}")
     return tuple(dict.fromkeys(kind for name in COMMANDS for kind in REGISTERED[name].documents()))
 
 

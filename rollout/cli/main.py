@@ -62,7 +62,7 @@ class Commands(click.Group):
             return None
         import_module("rollout.composition.kinds").install()
         module, _, attribute = COMMANDS[name].where.partition(":")
-        found = getattr(import_module(f"rollout.cli.{module}"), attribute)
+        found = getattr(import_module(f"rollout.{module}"), attribute)
         if not isinstance(found, click.Command):
             raise TypeError(COMMANDS[name].where)
         if COMPLETE in os.environ:

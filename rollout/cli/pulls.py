@@ -25,11 +25,11 @@ from rollout.app.prepulls import (
     ways_of,
 )
 from rollout.app.reading import only
-from rollout.cli.commands import INTERRUPTED, told_once
 from rollout.cli.options import limit_option, reason_option, session_options
 from rollout.cli.project import cluster_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.cli.stopping import INTERRUPTED, told_once
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory

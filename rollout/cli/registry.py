@@ -27,7 +27,7 @@ class Listed(NamedTuple):
     """What ``rollout`` knows of a command before it is imported."""
 
     where: str
-    """In this package: ``module:attribute``."""
+    """``module:attribute``, without ``rollout.`` before it."""
     line: str
     """In ``rollout --help``."""
     needs_output: bool = True
@@ -70,7 +70,7 @@ def registered(
         function = command.callback
         if command.name is None or function is None:
             raise TypeError(f"`{line}` is no command")
-        where = f"{function.__module__.removeprefix('rollout.cli.')}:{function.__name__}"
+        where = f"{function.__module__.removeprefix('rollout.')}:{function.__name__}"
         listed = Listed(where, line, needs_output, goes_on_when_repeated, old_names)
         if REGISTERED.get(command.name, (listed,))[0] != listed:
             raise TypeError(f"{command.name} is registered twice: {REGISTERED[command.name].listed.where}, {where}")

@@ -15,7 +15,7 @@ from rollout.errors import InputError, RemoteError, UsageError
 from rollout.gates import table
 
 if TYPE_CHECKING:
-    from rollout.core.presentation.doctor_text import DoctorResult
+    from rollout.core.model.ways_in import Probe
 
 # ruff: noqa: PLC0415 - the HTTP adapters take 0.1 s to import, and most calls do not need them
 
@@ -54,15 +54,16 @@ def cluster_of(inventory: Inventory, kubeconfig: str) -> Iterator[Cluster | None
         yield _cluster(endpoints, stack) if endpoints.kubeconfig else None
 
 
-def examined_back_ends(inventory: Inventory, kubeconfig: str) -> tuple[DoctorResult, ...]:
-    """Asks each back end that is set, in a bounded time; ``--kubeconfig`` takes precedence over the inventory's."""
+@contextmanager
+def back_ends_to_try(
+    inventory: Inventory, kubeconfig: str
+) -> Iterator[tuple[str, Callable[[], Cluster], tuple[Probe, ...]]]:
+    """The kubeconfig, what reads it, and how each back end of gates is tried. ``--kubeconfig`` takes precedence over the inventory's."""
     from rollout.adapters.endpoints import HttpBackEnds
-    from rollout.app.doctor import examine_back_ends
 
     endpoints = _endpoints(inventory, kubeconfig)
     with ExitStack() as stack:
-        probes = table.probes(HttpBackEnds(endpoints, stack))
-        return tuple(examine_back_ends(endpoints.kubeconfig, lambda: _cluster(endpoints, stack), probes))
+        yield endpoints.kubeconfig, lambda: _cluster(endpoints, stack), table.probes(HttpBackEnds(endpoints, stack))
 
 
 def _endpoints(inventory: Inventory, kubeconfig: str) -> Endpoints:

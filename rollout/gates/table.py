@@ -18,7 +18,7 @@ from rollout.gates.prometheus.query import PrometheusQuery
 if TYPE_CHECKING:
     from rollout.adapters.endpoints import HttpBackEnds
     from rollout.app.asked_gate import Asker
-    from rollout.app.doctor import Probe
+    from rollout.core.model.ways_in import Probe
     from rollout.core.reading.gate_keys import GateKeys
 
 QUERIES: Mapping[str, type[GateQuery]] = {

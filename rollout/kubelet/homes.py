@@ -37,18 +37,14 @@ _MOST = 2**31 - 1
 def mistake(name: str, value: Value) -> str:
     """What is wrong with ``value`` for this intent, or ``""``."""
     if name in {DEADLINE, DEADLINE_FLAG}:
-        return _deadline(name, value)
+        seconds = values.duration(value)
+        if seconds is not None and seconds > 0:
+            return ""
+        return f'{name} takes a duration above 0 such as "5m", not {values.shown(value)}'
     if name == DOWNLOADS:
         whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST
         return "" if whole else f"{name} takes a whole number above 0, not {values.shown(value)}"
     return _mirrors(name, value) if name == MIRRORS else ""
-
-
-def _deadline(name: str, value: Value) -> str:
-    seconds = values.duration(value)
-    if seconds is not None and seconds > 0:
-        return ""
-    return f'{name} takes a duration above 0 such as "5m", not {values.shown(value)}'
 
 
 def _mirrors(name: str, value: Value) -> str:
@@ -156,11 +152,27 @@ def _home(
     setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None
 ) -> InField | InFlag | InRuntime | NoHome:
     if setting.name in INTENTS:
-        return _intent(setting, version, runtime, runtime_version)
+        refused = known.refusal(setting.name, runtime, runtime_version)
+        if refused is not None:
+            return NoHome(*refused)
+        if setting.name == DEADLINE and _has_deadline_flag(runtime):
+            return _deadline_flag(setting, version, runtime)
+        return InRuntime(setting.name, setting.value)
     if setting.name == DEADLINE_FLAG:
         return _deadline_flag(setting, version, runtime)
     if setting.name.startswith("--"):
-        return _flag(setting, version)
+        flag = fields.flag(setting.name)
+        if flag is None:
+            return NoHome("setting-unknown", f"unknown setting {setting.name}; the kubelet would not start")
+        if flag.removed is not None and version.minor >= flag.removed:
+            return NoHome(
+                "setting-unsupported", f"{setting.name} was removed in 1.{flag.removed}; this kubelet would not start"
+            )
+        if version.minor < flag.since:
+            return NoHome(
+                "setting-unsupported", f"{setting.name} exists from 1.{flag.since}; this kubelet would not start"
+            )
+        return InFlag(setting.name, values.flag_text(setting.value), flag.kind)
     entry = fields.field(setting.name)
     if entry is None:
         return NoHome("setting-unknown", f"unknown setting {setting.name}")
@@ -175,32 +187,6 @@ def _home(
             f"{setting.name} was last seen in 1.{entry.last}; a kubelet {version.short} would ignore it with a warning",
         )
     return InField(setting.name, setting.value)
-
-
-def _flag(setting: Setting, version: Version) -> InFlag | NoHome:
-    entry = fields.flag(setting.name)
-    if entry is None:
-        return NoHome("setting-unknown", f"unknown setting {setting.name}; the kubelet would not start")
-    if entry.removed is not None and version.minor >= entry.removed:
-        return NoHome(
-            "setting-unsupported", f"{setting.name} was removed in 1.{entry.removed}; this kubelet would not start"
-        )
-    if version.minor < entry.since:
-        return NoHome(
-            "setting-unsupported", f"{setting.name} exists from 1.{entry.since}; this kubelet would not start"
-        )
-    return InFlag(setting.name, values.flag_text(setting.value), entry.kind)
-
-
-def _intent(
-    setting: Setting, version: Version, runtime: Runtime, runtime_version: RuntimeVersion | None
-) -> InFlag | InRuntime | NoHome:
-    refused = known.refusal(setting.name, runtime, runtime_version)
-    if refused is not None:
-        return NoHome(*refused)
-    if setting.name == DEADLINE and _has_deadline_flag(runtime):
-        return _deadline_flag(setting, version, runtime)
-    return InRuntime(setting.name, setting.value)
 
 
 def _deadline_flag(setting: Setting, version: Version, runtime: Runtime) -> InFlag | NoHome:

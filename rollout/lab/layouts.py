@@ -51,7 +51,7 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
             "--config=/etc/kubernetes/kubelet-config.yaml",
             "--kubeconfig=/etc/kubernetes/kubelet.conf",
         ]
-        command = " \\\n  ".join([*words, *flags, *_deadline(runtime), "--v=2"])
+        command = " \\\n  ".join([*words, *flags, *runtimes.described(runtime).stand_in.extra_arguments, "--v=2"])
         found["/etc/systemd/system/kubelet.service"] = packaged.kubelet_unit(command, restart)
         found["/etc/kubernetes/kubelet-config.yaml"] = config
         return found
@@ -66,10 +66,5 @@ def _files(layout: str, runtime: str, runtime_version: str, minor: int, restart_
     found[f"{folder}/kubelet.service.d/10-kubeadm.conf"] = packaged.kubeadm_drop_in(environment, config_flags)
     found["/var/lib/kubelet/kubeadm-flags.env"] = f'KUBELET_KUBEADM_ARGS="{" ".join(flags)}"\n'
     found[packaged.CONFIG] = config
-    found[environment] = f"KUBELET_EXTRA_ARGS={' '.join(_deadline(runtime))}\n"
+    found[environment] = f"KUBELET_EXTRA_ARGS={' '.join(runtimes.described(runtime).stand_in.extra_arguments)}\n"
     return found
-
-
-def _deadline(runtime: str) -> tuple[str, ...]:
-    """The bad setting of the incidents, where the kubelet has the flag."""
-    return ("--image-pull-progress-deadline=1m0s",) if runtime == "dockershim" else ()

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
+from rollout.kubelet.runtimes.stand_in import PullLines
 from rollout.lab import kubelet, pulls, runtime_start, units
 from rollout.lab.kubelet_faults import Ailments
 from rollout.lab.pods import LabPods
+from rollout.lab.runtimes import STAND_INS
 from rollout.lab.service import LabService, UnitPhase
 from rollout.lab.units import MissingFileError, Tree, Unit, argv, environment
 
 KUBELET = "kubelet.service"
-DAEMONS = (KUBELET, "containerd.service", "docker.service", "cri-docker.service", "crio.service")
+DAEMONS = (KUBELET, *STAND_INS)
 """Units with a simulated process; commands of all other units are really run."""
 
 
@@ -266,7 +268,7 @@ class LabMachine:
             self.pulling = False
             self._tell_pull(now, lambda words: words.cancelled)
 
-    def _tell_pull(self, now: float, choose: Callable[[pulls.PullLines], str]) -> None:
+    def _tell_pull(self, now: float, choose: Callable[[PullLines], str]) -> None:
         running = {name for name, service in self.services.items() if service.phase is UnitPhase.RUNNING}
         for name, words in pulls.pullers(running):
             service = self.services[name]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rollout.lab import layouts, pods
+from rollout.lab import layouts, pods, runtimes
 from rollout.lab.machine import LabMachine
 from rollout.lab.service import UnitPhase
 from rollout.lab.spec import NodeSpec
@@ -21,7 +21,6 @@ from rollout.lab.spec import NodeSpec
 Object = dict[str, Any]
 
 _SPACE = uuid.UUID("6d2c51a4-6d7e-4e53-9a6b-0b7d1b0f5a10")
-_SCHEMES = {"dockershim": "docker", "cri-dockerd": "docker", "containerd": "containerd", "cri-o": "cri-o"}
 _CALM = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -214,14 +213,13 @@ def _capacity(seen: NodeMoment) -> Mapping[str, str]:
 
 def scheme(spec: NodeSpec) -> str:
     """The runtime's name in container ids and versions."""
-    return _SCHEMES.get(spec.runtime, "cri-o")
+    return runtimes.described(spec.runtime).stand_in.scheme
 
 
 def _runtime_version(spec: NodeSpec) -> str:
-    name = scheme(spec)
-    program = {"cri-o": "crio"}.get(name, name)
+    program = runtimes.described(spec.runtime).stand_in.reports
     found = re.search(r"\d+\.\d+\.\d+\S*", layouts.programs(spec).get(program, ""))
-    return f"{name}://{found[0].rstrip(',') if found else '0.0.0'}"
+    return f"{scheme(spec)}://{found[0].rstrip(',') if found else '0.0.0'}"
 
 
 def uid(thing: str) -> str:

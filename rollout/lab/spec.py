@@ -37,7 +37,8 @@ class NodeSpec:
 
     @property
     def runtime(self) -> str:
-        return self.labels.get("containerRuntime", "dockershim" if self.minor < 24 else "containerd")
+        usual = known.describe(known.labelled("", self.minor)).labels[0]
+        return self.labels.get("containerRuntime", usual)
 
     @property
     def runtime_version(self) -> str:

@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from rollout.kubelet.runtimes.known import DAEMONS, KNOWN
 from rollout.lab import systemctl, units
 from rollout.lab.answers import ToolOutput, failed
 from rollout.lab.kubelet import START_UP
@@ -28,16 +29,12 @@ _HIDDEN = frozenset(
             "sudo",
             "wget",
             "bash",  # it would ask a kubelet of this machine
-            "docker",
-            "dockerd",
-            "containerd",
-            "ctr",
-            "crictl",
             "nerdctl",
             "podman",
-            "crio",
-            "cri-dockerd",
         ),
+        *(tool for known in KNOWN for tool in known.pull_tools),
+        *(daemon.program for daemon in DAEMONS),
+        *(PurePosixPath(daemon.stand_in.program).name for daemon in DAEMONS),
         *("kubelet", "kubeadm", "kubectl", "hostname", "machinectl", "reboot", "shutdown", "poweroff", "halt", "init"),
         "logger",  # it would write to this machine's journal
         *("loginctl", "hostnamectl", "timedatectl", "busctl", "systemd-analyze", "telinit", "runlevel"),

@@ -134,7 +134,7 @@ def page(tally: Tally, command: str) -> str:
     """The page that the command writes."""
     lines = [
         "# What the simulator found", "",
-        f"Written by `{command}`, which took {tally.took:,.0f} s of {cores()} cores. What is played and which laws are checked: [simulate](simulate.md).", "",
+        f"Written by `{command}`, which took {tally.took:,.0f} s of {cores()} cores. What is played and which laws are checked: [simulate](../docs/simulate.md).", "",
         *_WHAT_IT_IS, "",
         *_table(("", "count"), rows(tally)), "",
         *_table(("the run ended", "plays"), ((name, f"{count:,}") for name, count in tally.endings.most_common())), "",

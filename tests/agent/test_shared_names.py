@@ -11,7 +11,7 @@ answers: health
 apply_locked: why
 check_node: files longest memory paths room
 count_lenient: configured ignored lenient loaded
-find_ingests: data
+layers_containerd: data
 flush: status
 follow: image
 freeze_locked: z_who z_why

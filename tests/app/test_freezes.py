@@ -9,7 +9,6 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.apply_precheck import look_before
-from rollout.app.doctor import of_snapshot
 from rollout.app.freezes import check_not_frozen, freeze_in
 from rollout.app.frozen_nodes import TRIES, mark_fleet, next_token
 from rollout.app.ports import Note, Target
@@ -30,6 +29,7 @@ from rollout.core.presentation.freeze_text import (
 )
 from rollout.core.run.state import Ending, NodeState
 from rollout.errors import StateError
+from rollout.features.doctor.asking import of_snapshot
 from rollout.kubelet.kinds import kinds, model_node
 from tests.app.agents import SILENT, Agents, access_to, answer, holds, well
 from tests.app.site import ACCESS, NAMES, SMALL, Site

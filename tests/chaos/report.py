@@ -1,4 +1,4 @@
-"""The report of runs: a line each, the details of runs with findings, and the page ``docs/reliability.md``."""
+"""The report of runs: a line each, the details of runs with findings, and the page ``results/reliability.md``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.chaos.site import CLUSTER, Site
 from tests.chaos.trial import Result
 from tests.places import ROOT
 
-PAGE = ROOT / "docs/reliability.md"
+PAGE = ROOT / "results/reliability.md"
 HEADS = {
     "embedded": Path(__file__).with_name("reliability.md.head"),
     "dask": Path(__file__).with_name("reliability.regions.md.head"),

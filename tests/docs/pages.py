@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tests.places import ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-REPORTS = [ROOT / "docs" / "incidents.md"]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+RECORDS = sorted((ROOT / "results").glob("*.md"))
 """Pages that a make target writes. They show commands that the target printed; no test runs them again."""
 FRONT = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 """Pages for developers. They name commands without examples that run."""

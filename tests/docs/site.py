@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.pages import FRONT, PAGES
+from tests.docs.pages import FRONT, PAGES, RECORDS
 from tests.docs.reference_pages import pages as made_pages
 from tests.places import ROOT
 
 INDEX = ROOT / "docs/index.md"
-MEASURED = sorted((ROOT / "benchmarks").glob("*.md"))
+MEASURED = [*sorted((ROOT / "benchmarks").glob("*.md")), *RECORDS]
 
 _LINK = re.compile(r"(!?\[(?:[^\]`]|`[^`]*`)*\])\(([^)\s]+)\)")
 _HIDDEN = re.compile(r"^<!--.*?-->\n?|<!--.*?-->", re.DOTALL | re.MULTILINE)

@@ -12,7 +12,7 @@ import pytest
 
 from rollout.cli.command_table import COMMANDS
 from rollout.cli.main import cli
-from tests.docs.pages import FRONT, PAGES, REPORTS, Block, blocks, inline_code
+from tests.docs.pages import FRONT, PAGES, RECORDS, Block, blocks, inline_code
 from tests.docs.reading import steps
 from tests.places import ROOT
 
@@ -79,11 +79,7 @@ def unrun(block: Block) -> list[str]:
     return [] if block.info == "console" else [found.strip() for found in TYPED.findall(block.text)]
 
 
-BY_HAND = [page for page in PAGES if page not in REPORTS]
-every_page_by_hand = pytest.mark.parametrize("page", BY_HAND, ids=lambda page: page.name)
-
-
-@every_page_by_hand
+@every_page
 def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
     text = page.read_text()
     assert [line for block in blocks(text) for line in unrun(block)] == []
@@ -151,7 +147,7 @@ def test_the_help_of_every_command_names_its_variables() -> None:
                 assert str(parameter.envvar) in shown, f"{name} {parameter.opts}"
 
 
-@every_page_by_hand
+@every_page
 def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> None:
     run = " ; ".join(step.command for step in steps(page))
     for code in inline_code(page.read_text()):
@@ -163,11 +159,9 @@ def test_commands_in_prose_exist_and_are_run_on_the_same_page(page: Path) -> Non
         assert f"rollout {name}" in run, f"`rollout {name}` is named on {page.name} and not run there"
 
 
-@pytest.mark.parametrize("page", REPORTS, ids=lambda page: page.name)
-def test_commands_of_a_report_are_right(page: Path) -> None:
-    found = [line for block in blocks(page.read_text()) for line in unrun(block)]
-    assert found
-    for line in found:
+@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.name)
+def test_commands_of_a_record_are_right(page: Path) -> None:
+    for line in (line for block in blocks(page.read_text()) for line in unrun(block)):
         assert [misread(words) for words in calls(line.partition("  #")[0])] == [""], line
 
 

@@ -17,8 +17,8 @@ CONTRIBUTING, CHANGELOG, _ = FRONT
 RECIPES = ("gate", "container-runtime", "kubelet-minor", "fault", "command")
 
 _FOLDERS = "|".join(("benchmarks", "docs", "inventories", "playbooks", "requirements", "rollout", "templates", "tests"))
-KINDS = "rollout/gates/"
-"""It has a folder for each kind."""
+KINDS = ("rollout/features/", "rollout/gates/", "rollout/kubelet/runtimes/")
+"""Each has a folder for each kind or feature."""
 
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]*|[\w.-]+\.(?:md|py|sh|toml|ya?ml)|Makefile|LICENSE")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -62,7 +62,7 @@ def unmapped(text: str) -> set[str]:
     mirrored = {path.replace("rollout/", "tests/", 1) for path in packages("rollout")}
     others = {path for path in packages("tests") - mirrored if not path.endswith("/recorded/")}
     tests = {path for path in others if not any(path.startswith(row) for row in rows)}
-    kinds = {path for path in packages("rollout") if path.startswith(KINDS) and path != KINDS}
+    kinds = {path for path in packages("rollout") if path.startswith(KINDS) and path not in KINDS}
     return (packages("rollout") - rows - kinds) | tests
 
 

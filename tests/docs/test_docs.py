@@ -42,7 +42,7 @@ HURRIED = {
 MAKE_THEIR_PROJECT = ("README.md", "first-rollout.md", "project.md")
 RUN_PAGES = sorted((page for page in PAGES if steps(page)), key=lambda page: -len(steps(page)))
 """The longest first, because pages run in parallel."""
-LONG = [page for page in RUN_PAGES if page.name in ("operations.md", "gates.md", "first-rollout.md")]
+LONG = [page for page in RUN_PAGES if page.name in ("run.md", "gates.md", "first-rollout.md")]
 """Pages that take half a minute."""
 SHORT = [page for page in RUN_PAGES if page not in LONG and page != README]
 DRAWN_PAGES = [README, *sample("long pages", LONG, 1), *sample("short pages", SHORT, 5)]

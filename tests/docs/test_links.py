@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rollout import errors
-from tests.docs.pages import FRONT, PAGES, README, anchors, inline_code, links
+from tests.docs.pages import FRONT, PAGES, README, RECORDS, anchors, inline_code, links
 from tests.places import ROOT
 
 OURS = re.compile(r"^(?:tests|docs|rollout|inventories|playbooks|templates)/[\w./-]+$")
 ROOMS = re.compile(r"^(?:core|kubelet|app|adapters|agent|cli)/[\w./-]*$")
-every_page = pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: page.name)
+every_page = pytest.mark.parametrize("page", [*PAGES, *FRONT, *RECORDS], ids=lambda page: page.name)
 
 
 @every_page

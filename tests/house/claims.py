@@ -22,6 +22,7 @@ TABLE = Path(__file__).with_name("claims.toml")
 ROOMS = (
     "cli",
     "app",
+    "features",
     "core",
     "composition",
     "adapters",

@@ -21,7 +21,7 @@ from tests.places import ROOT
 
 SHOWING = {"CHANGELOG.md", "docs/language.md", "tests/house/language.py", "tests/house/test_language.py"}
 """Files that quote the old words."""
-FOLDERS = ("rollout", "tests", "docs", "benchmarks", "README.md", "CONTRIBUTING.md", "SECURITY.md")
+FOLDERS = ("rollout", "tests", "docs", "results", "benchmarks", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 def files() -> list[Path]:

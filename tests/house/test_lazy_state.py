@@ -14,13 +14,13 @@ PACKAGE = Path(rollout.__file__).parent
 SAFE = {
     ("adapters/http.py", "_DEADLINE"): "a threading.local",
     ("adapters/ssh/watchdog.py", "box"): "one thread writes, and its caller reads after its end",
-    ("app/doctor.py", "ways"): "each thread writes the key of its own node",
+    ("features/doctor/asking.py", "ways"): "each thread writes the key of its own node",
     ("app/prepulls.py", "so_far"): "results are heard in one thread",
     (
         "cli/registry.py",
         "REGISTERED",
     ): "filled by a module of commands while it is imported, under Python's lock of imports",
-    ("cli/commands.py", "told"): "only for a message, asked by one thread",
+    ("cli/stopping.py", "told"): "only for a message, asked by one thread",
     ("cli/sequence.py", "refused"): "each thread writes the key of its own cluster",
     ("cli/sequence.py", "broken"): "append is atomic, and read after the threads' end",
     ("cli/serve.py", "kept"): "under a lock",

@@ -1,4 +1,4 @@
-"""``make incidents``: the three incidents on a real node, with the remedy by ``rollout``; writes ``docs/incidents.md``.
+"""``make incidents``: the three incidents on a real node, with the remedy by ``rollout``; writes ``results/incidents.md``.
 
 ``--only NAME`` runs one part and keeps the results of the others. All results are in ``tests/incidents/results.json``.
 """

@@ -1,4 +1,4 @@
-"""``docs/incidents.md`` from the results: every figure on the page is one of them."""
+"""``results/incidents.md`` from the results: every figure on the page is one of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tests.places import ROOT
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = ROOT / "docs/incidents.md"
+PAGE = ROOT / "results/incidents.md"
 
 Part = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""``docs/incidents.md`` is written from the committed results, and these show what the page claims."""
+"""``results/incidents.md`` is written from the committed results, and these show what the page claims."""
 
 from __future__ import annotations
 

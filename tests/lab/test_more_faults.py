@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from click.testing import CliRunner, Result
 
-from rollout.cli.lab import lab as lab_command
 from rollout.core.model.report import RemoteCommand
+from rollout.features.lab.command import lab as lab_command
 from rollout.kubelet.agent import agent_call
 from rollout.lab import control, disk, faults, kubelet_faults, listener
 from tests.controllers import until

@@ -8,9 +8,10 @@ from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_snapshot
+from rollout.kubelet.runtimes.containerd.stand_in import INGEST
+from rollout.kubelet.runtimes.dockerd.stand_in import TMP as DOCKERS_TMP
 from rollout.lab import layouts, pulls, runtime_start, systemctl
 from rollout.lab.machine import KUBELET, LabMachine
-from rollout.lab.runtimes import DOCKERS_TMP, INGEST
 from tests.agent.node import PROGRAM
 from tests.lab.labs import Lab
 from tests.lab.test_layouts import KINDS, spec

@@ -1,4 +1,4 @@
-"""``make mutants``: each mutant must be killed by each test named for it. Writes ``docs/mutants.md``; exit 1 when one survives."""
+"""``make mutants``: each mutant must be killed by each test named for it. Writes ``results/mutants.md``; exit 1 when one survives."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def main(names: list[str]) -> int:
         ]
         rows = [_row(mutant, killer, *found.result(), healthy[killer].result()[0]) for mutant, killer, found in tried]
     if not names:
-        (ROOT / "docs" / "mutants.md").write_text(HEAD + "".join(line for line, _ in rows))
+        (ROOT / "results" / "mutants.md").write_text(HEAD + "".join(line for line, _ in rows))
     alive = sum(not killed for _, killed in rows)
     print(f"{len(chosen)} mutants, killed {len(rows) - alive} of {len(rows)} times")  # noqa: T201
     return 1 if alive else 0

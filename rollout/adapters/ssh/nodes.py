@@ -27,7 +27,7 @@ from rollout.adapters.ssh.troubles import carried, printable
 from rollout.adapters.ssh.watchdog import Watchdog, WatchedConnection
 from rollout.app.ports import Target
 from rollout.core.model.report import RemoteAnswer, RemoteCommand
-from rollout.core.presentation.doctor_fixes import Way
+from rollout.core.model.ways_in import Way
 from rollout.errors import RemoteError
 from rollout.kubelet.agent.sudo import Secret
 

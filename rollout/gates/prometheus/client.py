@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 from rollout.adapters.endpoints import HttpBackEnds, HttpEndpoint
 from rollout.adapters.http import HttpAnswer, decoded, listing, mapping, refusal, text
 from rollout.app.asked_gate import Asker
-from rollout.app.doctor import Probe
-from rollout.core.presentation.doctor_text import DoctorCheck
+from rollout.core.model.ways_in import DoctorCheck, Probe
 from rollout.core.text.terminal import printable
 from rollout.errors import RemoteError
 from rollout.gates.prometheus.asking import MetricGate

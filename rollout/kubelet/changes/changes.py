@@ -147,25 +147,25 @@ def _propose(
     )
     edits = (*by_runtime.edits, *by_kubelet.edits)
     if not (edits or by_runtime.units or by_runtime.hangups or by_kubelet.restarts):
-        said = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *kubelet_changes.left(here))
-        return "; ".join(["files and running kubelet already match", *said])
+        notes = (*wanted.notes, *by_kubelet.notes, *by_runtime.notes, *kubelet_changes.left(here))
+        return "; ".join(["files and running kubelet already match", *notes])
     notes = (*kubelet_changes.check_unread_edits(here, by_kubelet, by_runtime, policy.accepted), *wanted.notes)
     change = replace(_change(here, notes, by_kubelet, by_runtime), log_unread=LOG_UNREADABLE in policy.accepted)
     if change.disruption.rank > policy.disruption.rank:
-        raise LayoutError("disruption-capped", _capped(change, policy.disruption, by_kubelet))
-    blobs = _contents(here, change, edits)
-    _check_files(change, blobs)
-    return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
-
-
-def _contents(here: Found, change: Change, edits: tuple[Edit, ...]) -> dict[str, bytes]:
-    """The contents of the change's digests."""
-    contents = {digest(content): content for edit in edits for content in edit.contents}
+        reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
+        does = f"this change is of class {change.disruption.value} ({_does(change)})"
+        raise LayoutError(
+            "disruption-capped",
+            f"{does}; the playbook allows at most {policy.disruption.value}; the change is for {'; '.join(reasons)}",
+        )
+    blobs = {digest(content): content for edit in edits for content in edit.contents}
     for file in change.files:
         state = here.snapshot.files.get(file.path)
         if file.before == file.after and state is not None and state.content is not None:
-            contents[file.after] = state.content
-    return contents
+            blobs[file.after] = state.content
+    for refusal in home_files.foreign_files(change, blobs):  # apply would refuse to read them
+        raise LayoutError("foreign-path", refusal)
+    return Proposal(change, _label(here), blobs, here.outcome.effective, by_kubelet.outcome.effective)
 
 
 def _files(here: Found, edits: tuple[Edit, ...]) -> tuple[FileChange, ...]:
@@ -198,19 +198,6 @@ def _change(here: Found, notes: tuple[str, ...], by_kubelet: KubeletChange, by_r
         hangups=by_runtime.hangups,
         effective=by_kubelet.effective,
     )
-
-
-def _check_files(change: Change, blobs: Mapping[str, bytes]) -> None:
-    """Nothing is planned that apply would refuse to read."""
-    for said in home_files.foreign_files(change, blobs):
-        raise LayoutError("foreign-path", said)
-
-
-def _capped(change: Change, cap: Disruption, by_kubelet: KubeletChange) -> str:
-    """What the change would do, and for which settings."""
-    reasons = [reason for file in change.files for reason in file.reasons] or list(by_kubelet.pending)
-    does = f"this change is of class {change.disruption.value} ({_does(change)})"
-    return f"{does}; the playbook allows at most {cap.value}; the change is for {'; '.join(reasons)}"
 
 
 def _does(change: Change) -> str:

@@ -179,10 +179,29 @@ def flag_change(
     if not missing and not taken:
         return FlagChange(now, flags, ())
     texts = flag_texts(found, tuple(flag.argument for flag in missing), taken, templates)
-    then = _proven(now, texts, flags, taken)
+    # What systemd will run with ``texts``: our flags in force, removed flags gone, everything else unchanged.
+    paths = ", ".join(texts)
+    try:
+        then = layout.rewritten(now, texts)
+    except ValueError as error:
+        raise LayoutError("template-not-understood", f"{paths} as rendered: {error}") from None
+    for name in flags:
+        if not holds(then.asked, name):
+            where = then.origin(name.name) or "nowhere"
+            raise LayoutError("flag-shadowed", f"{name.argument} would not be in force: {name.name} is set by {where}")
+    ours = frozenset(name.name for name in flags) | frozenset(taken)
+    if others(then.asked, ours) != others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
+        raise LayoutError("template-not-understood", f"{paths} as rendered would change more than rollout's flags")
+    left = next((name for name in taken if then.flag(name) is not None), "")
+    if left:
+        raise LayoutError("flag-shadows-field", f"{left} would still be set by {then.origin(left)}")
     reasons = {
         path: tuple(
-            [_taken(now, flag, field, settings) for flag, field in taken.items() if path in _files(now, flag)]
+            [
+                reason(flag, now.flag(flag) or "", f"removed, {field} is written instead", settings.get(field))
+                for flag, field in taken.items()
+                if path in _files(now, flag)
+            ]
             + [_reason(now, flag, settings, templates) for flag in missing if path == now.flags_home.path]
         )
         for path in texts
@@ -200,30 +219,6 @@ def _edit(found: Found, path: str, text: str, reasons: tuple[str, ...]) -> Edit:
 def _files(now: Layout, name: str) -> tuple[str, ...]:
     """The files that change when this flag is removed."""
     return tuple(file_of(now, now.pieces[1 + flag.start]) for flag in arguments.given(now.asked) if flag.name == name)
-
-
-def _proven(now: Layout, texts: Mapping[str, str], flags: tuple[InFlag, ...], taken: Mapping[str, str]) -> Layout:
-    """What systemd will run with ``texts``: our flags in force, removed flags gone, everything else unchanged."""
-    paths = ", ".join(texts)
-    try:
-        then = layout.rewritten(now, texts)
-    except ValueError as error:
-        raise LayoutError("template-not-understood", f"{paths} as rendered: {error}") from None
-    for flag in flags:
-        if not holds(then.asked, flag):
-            where = then.origin(flag.name) or "nowhere"
-            raise LayoutError("flag-shadowed", f"{flag.argument} would not be in force: {flag.name} is set by {where}")
-    ours = frozenset(flag.name for flag in flags) | frozenset(taken)
-    if others(then.asked, ours) != others(now.asked, ours) or then.pieces[0].text != now.pieces[0].text:
-        raise LayoutError("template-not-understood", f"{paths} as rendered would change more than rollout's flags")
-    left = next((flag for flag in taken if then.flag(flag) is not None), "")
-    if left:
-        raise LayoutError("flag-shadows-field", f"{left} would still be set by {then.origin(left)}")
-    return then
-
-
-def _taken(now: Layout, flag: str, field: str, settings: Mapping[str, Setting]) -> str:
-    return reason(flag, now.flag(flag) or "", f"removed, {field} is written instead", settings.get(field))
 
 
 def _reason(now: Layout, flag: InFlag, settings: Mapping[str, Setting], templates: Templates) -> str:

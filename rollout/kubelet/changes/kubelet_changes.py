@@ -210,21 +210,14 @@ def _attempt(
         notes = templated_config.check_accepted(found.outcome, outcome, asked, paths, wanted.policy.accepted)
     else:
         by_flags: dict[str, Value] = {path.split(".")[0]: None for path in paths}
-        notes = _side_effects(found.outcome, outcome, {**asked, **by_flags})
+        changed = side_effects(found.outcome.effective, outcome.effective, {**asked, **by_flags})
+        notes = tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
     notes += templated_config.by_others(found.outcome, asked, moved.fields)
-    pending = (*flag_changes.pending(found.layout, by_flag.flags), *_unloaded(found, asked))
+    pending = (
+        *flag_changes.pending(found.layout, by_flag.flags),
+        *(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field)),
+    )
     return KubeletChange(tuple(edits), by_flag.then, by_flag.flags, pending, outcome, asked, notes)
-
-
-def _unloaded(found: Found, asked: Mapping[str, Value]) -> tuple[str, ...]:
-    """The difference between the files and the running kubelet, for the fields that are ``asked`` for."""
-    return tuple(each.told for each in unloaded.of_kubelet(found) if unloaded.says(asked, each.field))
-
-
-def _side_effects(before: KubeletOutcome, after: KubeletOutcome, intended: Mapping[str, Value]) -> tuple[str, ...]:
-    """What else changes because a default depends on it, for people."""
-    changed = side_effects(before.effective, after.effective, intended)
-    return tuple(f"side effect: {name}: {_shown(old)} → {_shown(new)}" for name, (old, new) in changed.items())
 
 
 def _shown(value: Value) -> str:
@@ -262,14 +255,10 @@ def _changes(found: Found, change: KubeletChange) -> Iterator[tuple[str, str]]:
             if not _is_address(entry):
                 yield "clusterDNS", f"{entry!r} {_NO_ADDRESS}"
     for flag in change.flags:
-        yield from _by_flag(found, flag)
-
-
-def _by_flag(found: Found, flag: InFlag) -> Iterator[tuple[str, str]]:
-    if flag.name == "--root-dir" and (found.layout.flag(flag.name) or "/var/lib/kubelet") != flag.text:
-        yield flag.name, _ROOT
-    if flag.name == "--register-node" and flag.text == "false" and found.layout.flag(flag.name) != "false":
-        yield flag.name, _UNREGISTERED
+        if flag.name == "--root-dir" and (found.layout.flag(flag.name) or "/var/lib/kubelet") != flag.text:
+            yield flag.name, _ROOT
+        if flag.name == "--register-node" and flag.text == "false" and found.layout.flag(flag.name) != "false":
+            yield flag.name, _UNREGISTERED
 
 
 def _differ(before: Mapping[str, Value], after: Mapping[str, Value], field: str) -> bool:

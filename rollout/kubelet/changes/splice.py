@@ -93,7 +93,11 @@ def splice(old: bytes, overlay: bytes, same: Same = exactly) -> Spliced:
     if root is None:
         raise SpliceError("yaml-empty", "the file is empty")
     _merge_map(work, root, wanted, ())
-    content = _apply(text, work.edits).encode()
+    # From the end to the start. Of two insertions at one place (the end of an inner and an outer map) the first one
+    # found comes first.
+    for _, (start, end, new) in sorted(enumerate(work.edits), key=lambda entry: (entry[1][:2], entry[0]), reverse=True):
+        text = text[:start] + new + text[end:]
+    content = text.encode()
     expected = merged(before, wanted, same)
     try:
         proven = exactly((), dict(read(content)), expected)
@@ -207,7 +211,17 @@ def _value(node: Node, left: list[int], depth: int) -> Value:
     if isinstance(node, SequenceNode):
         _expect_tag(node, _SEQ)
         return [_value(child, left, depth + 1) for child in node.value]
-    return _scalar(node)
+    text = yaml_words.restored(str(node.value))
+    if _is_quoted(node):
+        _expect_tag(node, _STR)
+        return text
+    mark = node.start_mark
+    if str(mark.buffer[mark.pointer :][:1]).startswith("!"):
+        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
+    try:
+        return yaml_document.as_json(resolve("", text))
+    except DocumentError as error:
+        raise SpliceError("yaml-unreadable", f"a kubelet cannot read it: {error.text}") from None
 
 
 def _pairs(node: MappingNode, left: list[int], depth: int) -> dict[str, Value]:
@@ -236,25 +250,6 @@ def _is_quoted(node: Node) -> bool:
 def _expect_tag(node: Node, tag: str) -> None:
     if str(node.tag) != tag:
         raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
-
-
-def _scalar(node: Node) -> Value:
-    text = yaml_words.restored(str(node.value))
-    if _is_quoted(node):
-        _expect_tag(node, _STR)
-        return text
-    if _written(node).startswith("!"):
-        raise SpliceError("yaml-tag", f"the tag {node.tag} (line {node.start_mark.line + 1})")
-    try:
-        return yaml_document.as_json(resolve("", text))
-    except DocumentError as error:
-        raise SpliceError("yaml-unreadable", f"a kubelet cannot read it: {error.text}") from None
-
-
-def _written(node: Node) -> str:
-    """The text from the start of the node."""
-    mark = node.start_mark
-    return str(mark.buffer[mark.pointer :][:1])
 
 
 # Editing
@@ -356,12 +351,3 @@ def _line_end(text: str, at: int) -> int:
     if found < 0:
         return len(text)
     return found - 1 if found > 0 and text[found - 1] == "\r" else found
-
-
-def _apply(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """From the end to the start. Of two insertions at one place (the end of an inner and an outer map) the first one
-    found comes first.
-    """
-    for _, (start, end, new) in sorted(enumerate(edits), key=lambda entry: (entry[1][:2], entry[0]), reverse=True):
-        text = text[:start] + new + text[end:]
-    return text

@@ -22,7 +22,6 @@ from rollout.kubelet.configuration.findings import place
 from rollout.kubelet.configuration.outcome import File, KubeletOutcome, Layer
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
-from rollout.kubelet.versions import Version
 
 # A ``--config`` file for a kubelet that has none: its side effects, and whether they are accepted.
 #
@@ -60,7 +59,14 @@ def check_accepted(
     not change by the file, so nobody needs to accept it.
     """
     intended = {path for path in DEFAULTS if _says(wanted, path)} | set(by_flag)
-    told = {path: said for path in _paths(before, after, wanted, intended) if (said := _change(before, after, path))}
+    # The four, and every other field that no setting sets: nothing may change unnoticed.
+    tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
+    others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
+    told = {
+        path: said
+        for path in [*(path for path in DEFAULTS if path not in intended), *sorted(others)]
+        if (said := _change(before, after, path))
+    }
     left = [said for path, said in told.items() if path not in accepted]
     if left:
         message = (
@@ -79,15 +85,6 @@ def _says(wanted: Mapping[str, Value], path: str) -> bool:
             return False
         value = value[key]
     return True
-
-
-def _paths(
-    before: KubeletOutcome, after: KubeletOutcome, wanted: Collection[str], intended: Collection[str]
-) -> list[str]:
-    """The four, and every other field that no setting sets: nothing may change unnoticed."""
-    tops = {path.split(".")[0] for path in (*DEFAULTS, *intended)}
-    others = (before.effective.keys() | after.effective.keys()) - tops - set(wanted)
-    return [*(path for path in DEFAULTS if path not in intended), *sorted(others)]
 
 
 def _change(before: KubeletOutcome, after: KubeletOutcome, path: str) -> str:
@@ -194,31 +191,23 @@ def overlay(found: Found, wanted: Mapping[str, Value], templates: Templates) -> 
         said = splice.read(made.text.encode())
     except splice.SpliceError as error:
         raise made.refused(f"invalid template output: {error}", line=error.line) from None
-    _check_unknown(made, said, found.version)
-    _check_lost(made, said, wanted)
-    for field, value in said.items():
-        known = fields.field(field)
-        mistake = values.mistake(field, known.kind, value) if known else ""
-        if mistake:
-            raise made.refused(mistake, line=_line(made, field), about=(field,))
-    return said
-
-
-def _check_unknown(made: Rendered, said: Mapping[str, Value], version: Version) -> None:
-    for field in sorted(set(said) - fields.known_fields(version.minor) | set(said) & set(homes.NOT_OURS)):
+    for field in sorted(set(said) - fields.known_fields(found.version.minor) | set(said) & set(homes.NOT_OURS)):
         ours = field not in homes.NOT_OURS
-        why = f"unknown field for kubelet {version.short}" if ours else "rollout does not manage it"
+        why = f"unknown field for kubelet {found.version.short}" if ours else "rollout does not manage it"
         message = f"the template renders {field}: {why}"
         raise made.refused(message, line=_line(made, field))
-
-
-def _check_lost(made: Rendered, said: Mapping[str, Value], wanted: Mapping[str, Value]) -> None:
     for field, value in wanted.items():
         if field not in said:
             raise made.refused(f"the template drops the setting {field}", words=("fields",), about=(field,))
         if not values.same((field,), said[field], value):
             message = f"the template renders {field}: {values.shown(said[field])}, the setting is {values.shown(value)}"
             raise made.refused(message, line=_line(made, field), about=(field,))
+    for field, value in said.items():
+        known = fields.field(field)
+        mistake = values.mistake(field, known.kind, value) if known else ""
+        if mistake:
+            raise made.refused(mistake, line=_line(made, field), about=(field,))
+    return said
 
 
 def _line(made: Rendered, field: str) -> int:

@@ -39,7 +39,11 @@ _LONGEST_PREFIX = 253
 
 def mistake(labels: Mapping[str, str], minor: int) -> str:
     """The kubelet's error about its labels, or ``""``."""
-    unknown = sorted(key for key in labels if _of_kubernetes(key) and not _allowed(key))
+    unknown = sorted(
+        key
+        for key in labels
+        if _within(_namespace(key), _OURS) and not (key in _LABELS or _within(_namespace(key), _NAMESPACES))
+    )
     if unknown:
         return (
             f"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [{' '.join(unknown)}]\n"
@@ -60,14 +64,6 @@ def _namespace(key: str) -> str:
 
 def _within(namespace: str, parents: tuple[str, ...]) -> bool:
     return any(namespace == parent or namespace.endswith("." + parent) for parent in parents)
-
-
-def _of_kubernetes(key: str) -> bool:
-    return _within(_namespace(key), _OURS)
-
-
-def _allowed(key: str) -> bool:
-    return key in _LABELS or _within(_namespace(key), _NAMESPACES)
 
 
 def _is_qualified(key: str) -> bool:
@@ -99,11 +95,6 @@ def read_flags(sources: Sources, findings: Findings) -> Flags:
         if flags.values.get(name) not in {None, False, "False"}:
             raise findings.stop("no-start", f"with {name} the kubelet only prints it and exits")
     set_gates(flags.values.get("--feature-gates") or {}, findings)
-    _validate_flags(flags, findings)
-    return flags
-
-
-def _validate_flags(flags: Flags, findings: Findings) -> None:
     gates = flags.values.get("--feature-gates") or {}
     doing = "failed to validate kubelet flags"
     if "--dynamic-config-dir" in flags.values and not feature_gates.enabled(
@@ -114,6 +105,7 @@ def _validate_flags(flags: Flags, findings: Findings) -> None:
     said = mistake(flags.values.get("--node-labels") or {}, findings.minor)
     if said:
         raise findings.stop("bad-label", wrapped(findings, doing, said))
+    return flags
 
 
 def set_gates(written: dict[str, bool], findings: Findings) -> None:

@@ -94,7 +94,11 @@ def _iterator(value: Json, kind: FieldType) -> str:
     if kind.form is Form.BOOL:
         return f"ReadBool: expect t or f, but found {found}"
     if kind.form in _NUMBERS:
-        return _no_integer(value)
+        if isinstance(value, float):
+            return "assertInteger: can not decode float as int"
+        if isinstance(value, int) and not isinstance(value, bool):
+            return f"ReadInt32: overflow: {value}"
+        return "readUint32: unexpected character: \ufffd"
     if kind.form is Form.LIST:
         return f"decode slice: expect [ or n, but found {found}"
     if kind.form is Form.MAP:
@@ -102,14 +106,6 @@ def _iterator(value: Json, kind: FieldType) -> str:
     if kind.form is Form.OBJECT:
         return f"readObjectStart: expect {{ or n, but found {found}"
     return f'ReadString: expects " or n, but found {found}'
-
-
-def _no_integer(value: Json) -> str:
-    if isinstance(value, float):
-        return "assertInteger: can not decode float as int"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"ReadInt32: overflow: {value}"
-    return "readUint32: unexpected character: \ufffd"
 
 
 def _first_character(value: Json) -> str:
@@ -197,9 +193,9 @@ class _Decoder:
         if form is Form.OBJECT and isinstance(value, dict):
             return self.object(value, kind.type_name, path)
         if form is Form.MAP and isinstance(value, dict) and kind.element:
-            return self._map(value, kind.element, path, owner)
+            return {key: self._element(value[key], kind.element, (*path, key), owner) for key in sorted(value)}
         if form is Form.LIST and isinstance(value, list) and kind.element:
-            return self._list(value, kind.element, path, owner)
+            return [self._element(entry, kind.element, (*path, at), owner) for at, entry in enumerate(value)]
         try:
             return _scalar(value, form)
         except GoValueError as error:
@@ -208,12 +204,6 @@ class _Decoder:
             where = Where(dotted(tuple(part for part in path if isinstance(part, str))), owner)
             self._into.mistakes.append(Mistake(path, wrong_type(value, kind, where, self._minor)))
         return None
-
-    def _map(self, entries: dict[str, Any], element: FieldType, path: Path, owner: str) -> Object:
-        return {key: self._element(entries[key], element, (*path, key), owner) for key in sorted(entries)}
-
-    def _list(self, entries: list[Any], element: FieldType, path: Path, owner: str) -> list[Any]:
-        return [self._element(entry, element, (*path, at), owner) for at, entry in enumerate(entries)]
 
     def _element(self, value: Json, element: FieldType, path: Path, owner: str) -> Any:
         """A ``null`` in a list or a map is the zero value of the element."""
@@ -241,33 +231,25 @@ def _scalar(value: Json, form: Form) -> Any:
     if isinstance(value, bool):
         return _fitting(value, form is Form.BOOL)
     if isinstance(value, str):
-        return _text(value, form)
+        if form in {Form.DURATION, Form.DURATION_OR_NANOSECONDS}:
+            return go_format_nanoseconds(duration(value))
+        if form is Form.QUANTITY:
+            quantities.parse(value.strip())
+            return value.strip()
+        if form is Form.TIME and not _TIME.fullmatch(value):
+            raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}"')
+        return str(_fitting(value, form in {Form.STRING, Form.TIME}))
     if isinstance(value, int) and form in _SPANS:
         least, beyond = _SPANS[form]
         return _fitting(value, least <= value < beyond)
     if isinstance(value, int | float):
-        return _number(value, form)
+        if form is Form.DURATION_OR_NANOSECONDS:
+            return _fitting(value, isinstance(value, int) and -(2**63) <= value < 2**63)
+        if form is Form.QUANTITY:
+            quantities.parse(str(value))
+            return str(value)
+        return _fitting(value, form is Form.FLOAT64)
     raise TypeError(value)
-
-
-def _text(value: str, form: Form) -> str:
-    if form in {Form.DURATION, Form.DURATION_OR_NANOSECONDS}:
-        return go_format_nanoseconds(duration(value))
-    if form is Form.QUANTITY:
-        quantities.parse(value.strip())
-        return value.strip()
-    if form is Form.TIME and not _TIME.fullmatch(value):
-        raise GoValueError(f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}"')
-    return str(_fitting(value, form in {Form.STRING, Form.TIME}))
-
-
-def _number(value: float, form: Form) -> Any:
-    if form is Form.DURATION_OR_NANOSECONDS:
-        return _fitting(value, isinstance(value, int) and -(2**63) <= value < 2**63)
-    if form is Form.QUANTITY:
-        quantities.parse(str(value))
-        return str(value)
-    return _fitting(value, form is Form.FLOAT64)
 
 
 def _fitting(value: Any, fits: bool) -> Any:  # noqa: FBT001 (a condition, said once)

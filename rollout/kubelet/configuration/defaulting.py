@@ -98,7 +98,13 @@ _LOADER_EVICTS_SINCE = 26
 def fill(written: Object, minor: int) -> Object:
     """``written`` with every default of a kubelet 1.``minor`` that reads a file."""
     full = dict(written)
-    _by_other_fields(full, minor)
+    update = full.get("nodeStatusUpdateFrequency", "0s")
+    if full.get("nodeStatusReportFrequency", "0s") == "0s" and update != "0s":
+        full["nodeStatusReportFrequency"] = update
+    if full.get("podPidsLimit", 0) < 0:
+        full["podPidsLimit"] = -1
+    if minor >= _PARALLEL_SINCE and "serializeImagePulls" not in full and full.get("maxParallelImagePulls", 0) >= 2:
+        full["serializeImagePulls"] = False
     _by_gates(full, minor)
     values = defaults(minor)
     if minor >= _LOADER_EVICTS_SINCE:
@@ -129,16 +135,6 @@ def is_set(fields: Mapping[str, Any], name: str, kind: FieldType) -> bool:
         return True
     value = fields[name]
     return isinstance(value, bool) or value not in _ZEROS
-
-
-def _by_other_fields(full: Object, minor: int) -> None:
-    update = full.get("nodeStatusUpdateFrequency", "0s")
-    if full.get("nodeStatusReportFrequency", "0s") == "0s" and update != "0s":
-        full["nodeStatusReportFrequency"] = update
-    if full.get("podPidsLimit", 0) < 0:
-        full["podPidsLimit"] = -1
-    if minor >= _PARALLEL_SINCE and "serializeImagePulls" not in full and full.get("maxParallelImagePulls", 0) >= 2:
-        full["serializeImagePulls"] = False
 
 
 def _by_gates(full: Object, minor: int) -> None:

@@ -69,21 +69,17 @@ def patch_of(file: File, minor: int) -> Object:
 def apply_patches(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -> Patched:
     """Merges all drop-ins into the base and decodes the result once."""
     if minor >= VERSIONED_SINCE:
-        return _versioned(base, patches, minor)
+        merged = shown(base, minor)
+        for patch in patches:
+            merged = merge_patch(merged, patch)
+        read = _decoded(merged, minor)
+        read.configuration = fill(read.configuration, minor)
+        return read
     overlay: Object = {}
     for patch in patches:
         overlay = merge_patch(overlay, patch)
     read = _decoded(overlay, minor)
     read.configuration = _over(base, read.configuration, schema.ROOT, minor)
-    return read
-
-
-def _versioned(base: Mapping[str, Any], patches: Iterable[Object], minor: int) -> Patched:
-    merged = shown(base, minor)
-    for patch in patches:
-        merged = merge_patch(merged, patch)
-    read = _decoded(merged, minor)
-    read.configuration = fill(read.configuration, minor)
     return read
 
 

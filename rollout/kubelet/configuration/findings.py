@@ -105,7 +105,11 @@ class Findings:
     def _instead(self, path: Path) -> str:
         name = str(path[-1])
         if len(path) == 1 and (known := fields.field(name)):
-            return _other_minors(known, self.minor)
+            if known.since <= self.minor <= known.last:
+                return "; a drop-in of this minor cannot set it"
+            if known.since > self.minor:
+                return f"; it was added in {_short(known.since)}"
+            return f"; it was removed after {_short(known.last)}"
         similar = _closest(name, self._siblings(path))
         return f" (did you mean `{similar}`?)" if similar else ""
 
@@ -127,14 +131,6 @@ class Findings:
 def _closest(name: str, known: tuple[str, ...]) -> str | None:
     """Cached: the same mistake is on many nodes."""
     return closest(name, known)
-
-
-def _other_minors(known: fields.Field, minor: int) -> str:
-    if known.since <= minor <= known.last:
-        return "; a drop-in of this minor cannot set it"
-    if known.since > minor:
-        return f"; it was added in {_short(known.since)}"
-    return f"; it was removed after {_short(known.last)}"
 
 
 def _short(minor: int) -> str:

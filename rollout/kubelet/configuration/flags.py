@@ -170,14 +170,22 @@ def parse(words: Sequence[str], minor: int) -> Flags:
 
 
 def _take(found: Flags, token: FlagToken, word: str, minor: int) -> None:
-    flag = _known(token.name, minor)
+    flag = fields.flag(token.name)
+    flag = flag if flag is not None and flag.known_in(minor) else None
     if flag is None:
         raise _unknown(token, word)
     if token.value is None:
         needs = f"{_letter(token)} in -{token.shorts}" if token.shorts else word
         raise FlagError("bad-flag", f"flag needs an argument: {needs}")
     whole = f"{word}={token.value}" if not token.shorts and "=" not in word else word
-    _set(found, flag, token.value, whole, minor)
+    name = f"{_SHORT[flag.name]}, {flag.name}" if flag.name in _SHORT else flag.name
+    try:
+        found.values[flag.name] = setter(flag.name, flag.kind, minor)(token.value, found.values.get(flag.name))
+    except GoValueError as error:
+        raise FlagError(
+            "bad-flag-value", f'invalid argument {quoted(token.value)} for "{name}" flag: {error}'
+        ) from None
+    found.given[flag.name] = whole
 
 
 def _unknown(token: FlagToken, word: str) -> FlagError:
@@ -191,20 +199,6 @@ def _unknown(token: FlagToken, word: str) -> FlagError:
 def _letter(token: FlagToken) -> str:
     """Go's ``%q`` of the first byte."""
     return f"'{chr(token.shorts.encode('utf-8', 'surrogateescape')[0])}'"
-
-
-def _known(name: str, minor: int) -> fields.Flag | None:
-    flag = fields.flag(name)
-    return flag if flag is not None and flag.known_in(minor) else None
-
-
-def _set(found: Flags, flag: fields.Flag, value: str, word: str, minor: int) -> None:
-    name = f"{_SHORT[flag.name]}, {flag.name}" if flag.name in _SHORT else flag.name
-    try:
-        found.values[flag.name] = setter(flag.name, flag.kind, minor)(value, found.values.get(flag.name))
-    except GoValueError as error:
-        raise FlagError("bad-flag-value", f'invalid argument {quoted(value)} for "{name}" flag: {error}') from None
-    found.given[flag.name] = word
 
 
 # Which field a flag sets, and flags applied to a configuration: ``kubeletConfigFlagPrecedence``.

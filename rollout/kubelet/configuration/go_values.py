@@ -46,7 +46,7 @@ def boolean(text: str) -> bool:
 
 def integer(text: str, bits: int) -> int:
     """``strconv.ParseInt`` with base 0, as pflag calls it: ``0x10``, ``010`` and ``1_000`` are numbers."""
-    if not _INTEGER.fullmatch(text) or not _underscores_stand_well(text):
+    if not _INTEGER.fullmatch(text) or "__" in text or text.endswith("_"):
         raise GoValueError(f"strconv.ParseInt: parsing {quoted(text)}: invalid syntax")
     number = _integer(text.replace("_", ""))
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
@@ -59,10 +59,6 @@ def _integer(text: str) -> int:
     if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
         return sign * int(digits, 8)
     return sign * int(digits, 0)
-
-
-def _underscores_stand_well(text: str) -> bool:
-    return not ("__" in text or text.endswith("_"))
 
 
 def atoi(text: str) -> int:

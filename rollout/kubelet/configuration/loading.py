@@ -99,37 +99,31 @@ def with_drop_ins(base: Object, sources: Sources, files: tuple[File, ...], findi
         said = f"flag {folder} specified but environment variable {drop_ins.ENVIRONMENT} not set, cannot start kubelet"
         raise findings.stop("drop-ins-need-environment", said)
     if minor < drop_ins.PATCH_SINCE:
-        return _merged_whole(base, files, findings)
-    return _patched(base, files, findings)
-
-
-def _merged_whole(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
-    """1.28: the defaults that fill a drop-in win, just like its written values."""
-    for file in files:
-        loading = f"failed to load Kubelet config file {file.path}, error"
-        written = _loaded(file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings)
-        drop_in = _defaulted(written, file, Layer.DROP_IN, findings)
-        merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
-        for name in merged:
-            if name not in written and merged[name] != base.get(name):
-                findings.origins.pop(name, None)
-        base = merged
-    return base
-
-
-def _patched(base: Object, files: tuple[File, ...], findings: Findings) -> Object:
+        # 1.28: the defaults that fill a drop-in win, just like its written values.
+        for file in files:
+            loading = f"failed to load Kubelet config file {file.path}, error"
+            written = _loaded(
+                file, f"failed to load kubelet dropin file, path: {file.path}, error: {loading}", findings
+            )
+            drop_in = _defaulted(written, file, Layer.DROP_IN, findings)
+            merged = drop_ins.merge_whole(base, drop_in, schema.ROOT, findings.minor)
+            for name in merged:
+                if name not in written and merged[name] != base.get(name):
+                    findings.origins.pop(name, None)
+            base = merged
+        return base
     patches = [_patch(file, findings) for file in files]
     found = drop_ins.apply_patches(base, patches, findings.minor)
     for mistake in found.mistakes:
-        file = _who_wrote(mistake.path[0], files, patches)
+        author = _who_wrote(mistake.path[0], files, patches)
         said = f"failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: {mistake.text}"
-        findings.fatal("bad-value", said, place(file, mistake.path) if file else None)
+        findings.fatal("bad-value", said, place(author, mistake.path) if author else None)
     if found.mistakes:
         raise KubeletStoppedError
     for path in found.unknown:
-        file = _who_wrote(path[0], files, patches)
-        if file:
-            findings.dropped_field(file, path)
+        author = _who_wrote(path[0], files, patches)
+        if author:
+            findings.dropped_field(author, path)
     for name in [name for name in findings.origins if base.get(name) != found.configuration.get(name)]:
         del findings.origins[name]
     for file, patch in zip(files, patches, strict=True):

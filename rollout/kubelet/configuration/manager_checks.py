@@ -96,7 +96,7 @@ def cpu_options(checked: Checked, _: Flags) -> Iterator[Complaint]:
         return
     for said in _refused(checked, "CPU Manager", "CPUManager", field, _CPU_OPTIONS):
         yield Complaint(field, said)
-    on = {name for name, value in options.items() if _is_true(value)}
+    on = {name for name, value in options.items() if not _no_switch(value) and go_values.boolean(str(value))}
     for since, one, other in _NOT_TOGETHER:
         if checked.minor >= since and {one, other} <= on:
             yield Complaint(field, f"static policy options {one} and {other} can not be used at the same time")
@@ -161,10 +161,6 @@ def _no_switch(value: object) -> str:
     except GoValueError as error:
         return str(error)
     return ""
-
-
-def _is_true(value: object) -> bool:
-    return not _no_switch(value) and go_values.boolean(str(value))
 
 
 def _amount(text: object) -> Fraction:

@@ -74,7 +74,16 @@ def outcome(version: Version, sources: Sources) -> KubeletOutcome:
     findings = Findings(version.minor)
     try:
         configuration, flags = _configured(sources, findings)
-        _check(configuration, flags, sources, findings)
+        checked = Checked(configuration, findings.minor, sources.cgroup_v1)
+        found = complaints(checked)
+        for complaint in found:
+            said = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
+            findings.fatal("invalid-configuration", said, findings.place_of(complaint.field), complaint.field)
+        if found:
+            raise KubeletStoppedError
+        refused = start_checks.refusal(checked, flags)
+        if refused is not None:
+            raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)
     except KubeletStoppedError:
         return KubeletOutcome(starts=False, ignored=tuple(findings.ignored), messages=tuple(findings.messages))
     effective = shown(as_started(configuration, flags), version.minor)
@@ -100,19 +109,6 @@ def _configured(sources: Sources, findings: Findings) -> tuple[Object, Flags]:
             findings.origins[path[0]] = Origin(Layer.FLAG, flags.given[name])
     set_gates(configuration.get("featureGates") or {}, findings)
     return configuration, flags
-
-
-def _check(configuration: Object, flags: Flags, sources: Sources, findings: Findings) -> None:
-    checked = Checked(configuration, findings.minor, sources.cgroup_v1)
-    found = complaints(checked)
-    for complaint in found:
-        said = wrapped(findings, "failed to validate kubelet configuration, error", complaint.text)
-        findings.fatal("invalid-configuration", said, findings.place_of(complaint.field), complaint.field)
-    if found:
-        raise KubeletStoppedError
-    refused = start_checks.refusal(checked, flags)
-    if refused is not None:
-        raise findings.stop("cannot-run", refused.text, findings.place_of(refused.field), refused.field)
 
 
 # All checks in the order of the kubelet.

@@ -160,7 +160,15 @@ class _Reader:
             return self._collection(event, self._mapping)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._collection(event, self._sequence)
-        return self._alias(event)
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
+            raise self._error(f"unknown anchor '{event.anchor}' referenced", event)
+        if not anchor.whole:
+            raise self._error(f"anchor '{event.anchor}' value contains itself", event)
+        self._values += anchor.size
+        if self._values > _MOST_VALUES:
+            raise self._error("document contains excessive aliasing", event)
+        return anchor.value
 
     def _scalar(self, event: Any) -> Scalar:
         text = yaml_words.restored(str(event.value))
@@ -213,7 +221,13 @@ class _Reader:
             if isinstance(key, str):
                 self._set(entries, key, value, following)
             else:
-                self._merge(entries, value, following)
+                # Earlier maps of a list override later ones: they are set last.
+                maps = value[::-1] if isinstance(value, list) else [value]
+                for merged in maps:
+                    if not isinstance(merged, dict):
+                        raise self._error("map merge requires map or sequence of maps as the value", following)
+                    for key, inner in merged.items():
+                        self._set(entries, key, inner, following)
         return entries
 
     def _set(self, entries: dict[str, Json], key: str, value: Json, event: Any) -> None:
@@ -221,17 +235,12 @@ class _Reader:
             self._duplicates.append(Duplicate((*self._path, key), event.start_mark.line + 1))
         entries[key] = value
 
-    def _merge(self, entries: dict[str, Json], value: Json, event: Any) -> None:
-        """Earlier maps of a list override later ones: they are set last."""
-        maps = value[::-1] if isinstance(value, list) else [value]
-        for merged in maps:
-            if not isinstance(merged, dict):
-                raise self._error("map merge requires map or sequence of maps as the value", event)
-            for key, inner in merged.items():
-                self._set(entries, key, inner, event)
-
     def _key(self, event: Any) -> str | _Merge:
-        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and (event.implicit[0] or _is_merge(event.tag)):
+        if (
+            isinstance(event, yaml.ScalarEvent)
+            and event.value == "<<"
+            and (event.implicit[0] or event.tag == "tag:yaml.org,2002:merge")
+        ):
             self._anchored(event, "<<")
             return _Merge()
         value = self._value(event)
@@ -240,17 +249,6 @@ class _Reader:
         if value is None:
             raise DocumentError("Unsupported map key of type: %!s(<nil>), key: <nil>", *_at(event))
         return key_text(value)
-
-    def _alias(self, event: Any) -> Json:
-        anchor = self._anchors.get(event.anchor)
-        if anchor is None:
-            raise self._error(f"unknown anchor '{event.anchor}' referenced", event)
-        if not anchor.whole:
-            raise self._error(f"anchor '{event.anchor}' value contains itself", event)
-        self._values += anchor.size
-        if self._values > _MOST_VALUES:
-            raise self._error("document contains excessive aliasing", event)
-        return anchor.value
 
     def _error(self, text: str, event: Any) -> DocumentError:
         return DocumentError(f"yaml: {text}", *_at(event))
@@ -263,10 +261,6 @@ def _at(event: Any) -> tuple[int, int]:
 def _counted(event: Any) -> str:
     """The line as yaml.v2 counts it in errors of its parser: from 0, and line 0 is omitted."""
     return f"line {event.start_mark.line}: " if event.start_mark.line else ""
-
-
-def _is_merge(tag: str | None) -> bool:
-    return tag == "tag:yaml.org,2002:merge"
 
 
 def key_text(value: Scalar) -> str:

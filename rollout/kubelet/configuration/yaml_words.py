@@ -77,7 +77,10 @@ class ScalarError(ValueError):
 def resolve(tag: str, text: str) -> Scalar:
     """An unquoted or tagged scalar; ``tag`` is the long form or ``""``. ``ScalarError`` when the tag does not match."""
     if tag == _BINARY:
-        return _binary(text)
+        try:
+            return base64.b64decode("".join(text.splitlines()), validate=True).decode("utf-8", "replace")
+        except binascii.Error:
+            raise ScalarError("!!binary value contains invalid base64 data") from None
     if tag == _STR or tag not in _RESOLVABLE:
         return text
     found, value = _plain(text)
@@ -96,21 +99,17 @@ def _plain(text: str) -> tuple[str, Scalar]:
     if text in _WORDS:
         return _WORDS[text]
     if text[0] in _NUMBERS:
-        return _number(text)
+        plain = text.replace("_", "")
+        if len(plain) > _MOST_DIGITS:
+            return _STR, text
+        whole = _whole(plain)
+        if whole is not None and _SMALLEST <= whole <= _LARGEST and not (plain.startswith("+") and whole >= 2**63):
+            return _INT, whole
+        if _DECIMAL_FLOAT.fullmatch(plain):
+            return _float(plain, text)
+        return _STR, text
     if text[0] == "." and _DECIMAL_FLOAT.fullmatch(text):
         return _float(text, text)
-    return _STR, text
-
-
-def _number(text: str) -> tuple[str, Scalar]:
-    plain = text.replace("_", "")
-    if len(plain) > _MOST_DIGITS:
-        return _STR, text
-    whole = _whole(plain)
-    if whole is not None and _SMALLEST <= whole <= _LARGEST and not (plain.startswith("+") and whole >= 2**63):
-        return _INT, whole
-    if _DECIMAL_FLOAT.fullmatch(plain):
-        return _float(plain, text)
     return _STR, text
 
 
@@ -129,13 +128,6 @@ def _whole(plain: str) -> int | None:
 def _float(plain: str, text: str) -> tuple[str, Scalar]:
     number = float(plain)
     return (_STR, text) if number in {float("inf"), float("-inf")} else (_FLOAT, number)
-
-
-def _binary(text: str) -> str:
-    try:
-        return base64.b64decode("".join(text.splitlines()), validate=True).decode("utf-8", "replace")
-    except binascii.Error:
-        raise ScalarError("!!binary value contains invalid base64 data") from None
 
 
 def _short(tag: str) -> str:

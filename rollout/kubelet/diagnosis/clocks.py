@@ -54,7 +54,7 @@ def aligned(facts: Facts) -> tuple[Facts, tuple[str, ...]]:
     times: dict[str, dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts.of(*_SHARED):
         if fact.at is not None and fact.times == 1:
-            times[fact.clock][_key(fact)].append(fact.at)
+            times[fact.clock][(fact.kind, fact["pod"], fact["container"], fact["reason"])].append(fact.at)
     clocks = {fact.clock for fact in facts if fact.at is not None}
     api = times.get(API_CLOCK, {})
     if API_CLOCK not in clocks:
@@ -63,10 +63,6 @@ def aligned(facts: Facts) -> tuple[Facts, tuple[str, ...]]:
     shifts = {clock: _shift(times.get(clock, {}), api) for clock in clocks - {API_CLOCK}}
     moved = facts.replaced(_moved(fact, shifts) for fact in facts)
     return moved, tuple(_notes(shifts))
-
-
-def _key(fact: Fact) -> Key:
-    return fact.kind, fact["pod"], fact["container"], fact["reason"]
 
 
 def _shift(log: Mapping[Key, list[float]], api: Mapping[Key, list[float]]) -> float | None:

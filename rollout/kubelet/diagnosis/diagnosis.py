@@ -78,7 +78,24 @@ def diagnosed(facts: Facts, target: ProposalTarget, readings: Sequence[FileReadi
     if any(fact.of_others for fact in facts):
         own, _ = aligned(named(facts.replaced(fact for fact in facts if not fact.of_others)))
         without = _findings(own, target)
-        findings = (*_not_by_others(findings, without), *_hidden_by_others(findings, without))
+        # A finding is certain only if it is so ``without`` the lines that the author of a pod may have written.
+        certain = {
+            (each.id, node) for each in without if each.confidence is Confidence.CERTAIN for node in each.nodes or ("",)
+        }
+        findings = (
+            *(
+                each
+                if each.confidence is not Confidence.CERTAIN
+                or all((each.id, node) in certain for node in each.nodes or ("",))
+                else replace(
+                    each,
+                    confidence=Confidence.LIKELY,
+                    fetch_next=f"{OF_OTHERS}{each.fetch_next and f'; {each.fetch_next}'}",
+                )
+                for each in findings
+            ),
+            *_hidden_by_others(findings, without),
+        )
     left_out = facts.left_out + sum(reading.left_out for reading in readings)
     if left_out:
         notes = (*notes, f"{left_out} older facts were not used: only the newest {facts.most} of a kind are")
@@ -113,21 +130,6 @@ HIDDEN = (
     "whether the kubelet printed the lines that contradict this: they stand inside a message that prints a text of a pod with its "
     "line ends, so the author of the pod may have written them; `kubectl get events` or the next occurrence shows it"
 )
-
-
-def _not_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> tuple[Finding, ...]:
-    """A finding is certain only if it is so ``without`` the lines that the author of a pod may have written."""
-    certain = {
-        (each.id, node) for each in without if each.confidence is Confidence.CERTAIN for node in each.nodes or ("",)
-    }
-    return tuple(
-        each
-        if each.confidence is not Confidence.CERTAIN or all((each.id, node) in certain for node in each.nodes or ("",))
-        else replace(
-            each, confidence=Confidence.LIKELY, fetch_next=f"{OF_OTHERS}{each.fetch_next and f'; {each.fetch_next}'}"
-        )
-        for each in findings
-    )
 
 
 def _hidden_by_others(findings: Sequence[Finding], without: Sequence[Finding]) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
-from rollout.kubelet.diagnosis.diagnosis import Diagnosis, NotRead
+from rollout.kubelet.diagnosis.diagnosis import Diagnosis
 from rollout.kubelet.diagnosis.facts import SourceLine, without_secrets_in
 from rollout.kubelet.diagnosis.finding import Confidence, Finding, time_text
 from rollout.kubelet.diagnosis.pod_timelines import PodTimeline, timeline_lines
@@ -74,33 +74,30 @@ class DiagnosisDocument:
 
 def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
     return DiagnosisDocument(
-        findings=tuple(_finding(each) for each in found.findings),
+        findings=tuple(
+            FindingPart(
+                id=each.id,
+                confidence=each.confidence,
+                nodes=each.nodeset,
+                since=each.since,
+                evidence=without_secrets_in(each.evidence),
+                cause=without_secrets(each.cause),
+                proposal=f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal,
+                fetch_next=each.fetch_next,
+            )
+            for each in found.findings
+        ),
         unread_lines=found.unread_lines,
-        not_read=None if found.not_read is None else tuple(_not_read(each) for each in found.not_read),
+        not_read=None
+        if found.not_read is None
+        else tuple(NotReadPart(each.what, each.nodeset, each.why, each.fetch_next) for each in found.not_read),
         timelines=None if found.timelines is None else tuple(_timeline(each) for each in found.timelines),
     )
-
-
-def _not_read(each: NotRead) -> NotReadPart:
-    return NotReadPart(each.what, each.nodeset, each.why, each.fetch_next)
 
 
 def _timeline(each: PodTimeline) -> TimelinePart:
     steps = (PodStepPart(time_text(step.at), round(step.seconds, 1), step.what) for step in each.steps)
     return TimelinePart(each.pod, each.node, tuple(steps))
-
-
-def _finding(each: Finding) -> FindingPart:
-    return FindingPart(
-        id=each.id,
-        confidence=each.confidence,
-        nodes=each.nodeset,
-        since=each.since,
-        evidence=without_secrets_in(each.evidence),
-        cause=without_secrets(each.cause),
-        proposal=f"{each.proposal}  # risk: {each.risk}" if each.proposal and each.risk else each.proposal,
-        fetch_next=each.fetch_next,
-    )
 
 
 def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
@@ -116,7 +113,17 @@ def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
         where = f" of {missing.nodeset} ({counted(len(missing.nodes), 'node')})" if missing.nodes else ""
         yield printable(f"not read: {missing.what}{where}: {missing.why}", _LONGEST)
         yield from _paragraph("next", missing.fetch_next)
-    yield from _read(found)
+    for note in found.notes:
+        yield printable(f"note: {note}", _LONGEST)
+    for reading in found.readings:
+        yield printable(
+            f"read: {reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}",
+            _LONGEST,
+        )
+        for note in reading.notes:
+            yield f"  note: {printable(note, _LONGEST)}"
+        for unread in reading.unread.examples:
+            yield "  unreadable: " + printable(f"{unread.file}:{unread.line}: {without_secrets(unread.text)}", _LONGEST)
 
 
 def _lines(each: Finding) -> Iterator[str]:
@@ -140,17 +147,3 @@ def _paragraph(word: str, text: str) -> Iterator[str]:
         printable(text, 4000), _WIDTH, initial_indent=f"  {word}:".ljust(9), subsequent_indent=" " * 9,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
-
-
-def _read(found: Diagnosis) -> Iterator[str]:
-    for note in found.notes:
-        yield printable(f"note: {note}", _LONGEST)
-    for reading in found.readings:
-        yield printable(
-            f"read: {reading.file}: {counted(reading.read, reading.unit)}, {counted(reading.unread.lines, 'unreadable line')}",
-            _LONGEST,
-        )
-        for note in reading.notes:
-            yield f"  note: {printable(note, _LONGEST)}"
-        for where in reading.unread.examples:
-            yield "  unreadable: " + printable(f"{where.file}:{where.line}: {without_secrets(where.text)}", _LONGEST)

@@ -79,7 +79,18 @@ def ending_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
 
 def endings_of(facts: Facts) -> Iterator[PodEnd]:
     pods, names = _containers(facts)
-    spans = _spans(facts)
+    # Each deletion of a pod, and when the pod left the API. The API sends a second deletion at the end.
+    opened: dict[Key, Fact] = {}
+    spans: list[Span] = []
+    for fact in facts.of(Kind.DELETED, Kind.REMOVED):
+        key = fact.node, fact.clock, fact["pod"]
+        if fact.at is None:
+            continue
+        if fact.kind is Kind.DELETED:
+            opened.setdefault(key, fact)
+        elif key in opened:
+            spans.append((opened.pop(key), fact))
+    spans = [*spans, *((fact, None) for fact in opened.values())]
     by_pod: dict[Key, list[Fact]] = defaultdict(list)
     alone = _Alone(spans)
     for step in facts.of(*_STEPS):
@@ -93,21 +104,6 @@ def endings_of(facts: Facts) -> Iterator[PodEnd]:
         first = bisect_left(steps, deleted.at or 0.0, key=_at)
         last = bisect_right(steps, removed.at or 0.0, key=_at) if removed else len(steps)
         yield PodEnd(deleted["pod"], deleted, removed, tuple(steps[first:last]), names)
-
-
-def _spans(facts: Facts) -> list[Span]:
-    """Each deletion of a pod, and when the pod left the API. The API sends a second deletion at the end."""
-    opened: dict[Key, Fact] = {}
-    spans: list[Span] = []
-    for fact in facts.of(Kind.DELETED, Kind.REMOVED):
-        key = fact.node, fact.clock, fact["pod"]
-        if fact.at is None:
-            continue
-        if fact.kind is Kind.DELETED:
-            opened.setdefault(key, fact)
-        elif key in opened:
-            spans.append((opened.pop(key), fact))
-    return [*spans, *((fact, None) for fact in opened.values())]
 
 
 def _at(fact: Fact) -> float:
@@ -164,7 +160,7 @@ def _negative(facts: Facts) -> Iterator[Finding]:
         ends[fact["id"]].append(fact)
     for kill in kills:
         name = kill["container"] or names.get(kill["id"], "") or kill["id"][:12]
-        ended = _end_of(kill, ends[kill["id"]])
+        ended = next((end for end in ends[kill["id"]] if end.clock == kill.clock and _at(end) >= _at(kill)), None)
         took = (
             f"it took {seconds_text((ended.at or 0.0) - (kill.at or 0.0))}"
             if ended and kill.at is not None
@@ -187,10 +183,6 @@ def _negative(facts: Facts) -> Iterator[Finding]:
             proof([kill, *([ended] if ended else [])]),
             fetch_next=fetch,
         )
-
-
-def _end_of(kill: Fact, ends: Sequence[Fact]) -> Fact | None:
-    return next((end for end in ends if end.clock == kill.clock and _at(end) >= _at(kill)), None)
 
 
 # A preStop hook that ran twice for one container.

@@ -64,7 +64,9 @@ class DocumentReader:
             return None
         if not isinstance(found, dict):  # a key of the list itself, behind its items
             return None
-        yield from self._event(found)
+        self.read += 1
+        if isinstance(found, dict):
+            yield from _facts(found, self.file, self.read)
         return end
 
     def _left(self, text: str) -> None:
@@ -96,11 +98,6 @@ class DocumentReader:
             return
         self.read += 1
         yield from _facts(found, self.file, number)
-
-    def _event(self, document: object) -> Iterator[Fact]:
-        self.read += 1
-        if isinstance(document, dict):
-            yield from _facts(document, self.file, self.read)
 
 
 def _yaml_events(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -111,7 +111,14 @@ def tagged(image: str) -> str:
 def _finding(hung: list[_Open], runtime: dict[str, Fact] | None, last: float, target: ProposalTarget) -> Finding:
     registries = per_registry(each.image for each in hung)
     front = _front(runtime or {}, last)
-    behind = [each for each in hung if front is not None and _is_behind(each, front, runtime or {})]
+    # Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log.
+    behind = [
+        each
+        for each in hung
+        if front is not None
+        and tagged(each.image) not in (runtime or {})
+        and (front.at is None or each.start >= front.at - TOGETHER)
+    ]
     if front is None or len(behind) < BEHIND:
         if len(hung) == 1:
             cause = (
@@ -165,11 +172,6 @@ def _front(runtime: dict[str, Fact], last: float) -> Fact | None:
     """The only pull that the runtime has had for minutes; ``at`` ``None``: by the agent, which knows no beginning."""
     running = [fact for fact in runtime.values() if fact.at is None or last - fact.at >= HUNG]
     return running[0] if len(running) == 1 else None
-
-
-def _is_behind(each: _Open, front: Fact, runtime: dict[str, Fact]) -> bool:
-    """Whether it began behind the front and has not reached the runtime. Older lines may be missing from the log."""
-    return tagged(each.image) not in runtime and (front.at is None or each.start >= front.at - TOGETHER)
 
 
 def _lines(open_: Iterable[_Open]) -> list[Fact]:

@@ -72,20 +72,16 @@ class LogReader:
             return
         head, rest = _Head(), line
         if journal := _JOURNAL.match(line):
-            head = self._journal(journal)
+            head = _Head(journal["node"], known=True)
+            if journal["iso"]:
+                head.at = moment(journal["iso"])
+            elif journal["unix"]:
+                head.at = float(journal["unix"])
+            elif journal["month"] in MONTHS:
+                hours, minutes, seconds = journal["time"].split(":")
+                head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
             rest = line[journal.end() :]
         yield from self._rest(head, number, rest, line)
-
-    def _journal(self, found: re.Match[str]) -> _Head:
-        head = _Head(found["node"], known=True)
-        if found["iso"]:
-            head.at = moment(found["iso"])
-        elif found["unix"]:
-            head.at = float(found["unix"])
-        elif found["month"] in MONTHS:
-            hours, minutes, seconds = found["time"].split(":")
-            head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
-        return head
 
     def _time(self, outer: float | None, seconds: float) -> float | None:
         """Of a line without a year. ``outer``: journald's time of the same line."""
@@ -99,9 +95,20 @@ class LogReader:
     def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         """A message behind the prefix of a journal, or a line without one."""
         if klog := _KLOG.match(rest):
-            yield from self._klog(head, number, rest, klog, line)
+            head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
+            head.fatal = klog[1] == "F"
+            yield from self._message(head, number, rest[klog.end() :], line)
         elif logrus := _LOGRUS.match(rest):
-            yield from self._logrus(head, number, logrus, line)
+            own = moment(logrus["time"])
+            head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
+            keys = keys_of(logrus["rest"])
+            for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
+                error = keys.get("error", "")
+                yield (
+                    fact
+                    if not error or fact["error"] != "failed"
+                    else replace(fact, fields={**fact.fields, "error": error})
+                )
         elif rest.startswith("{"):
             yield from self._json(head, number, rest, line)
         elif not head.known and (cut := _CUT.match(rest)):
@@ -112,25 +119,12 @@ class LogReader:
         else:
             yield from self._found(head, number, rest, None, line)
 
-    def _klog(self, head: _Head, number: int, rest: str, klog: re.Match[str], line: str) -> Iterator[Fact]:
-        head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
-        head.fatal = klog[1] == "F"
-        yield from self._message(head, number, rest[klog.end() :], line)
-
     def _message(self, head: _Head, number: int, message: str, line: str) -> Iterator[Fact]:
         keyed = _KEYED.match(message)
         if keyed is not None:
             yield from self._found(head, number, unquoted(f'"{keyed[1]}"'), keys_of(keyed[2]), line)
         else:
             yield from self._found(head, number, message, None, line)
-
-    def _logrus(self, head: _Head, number: int, found: re.Match[str], line: str) -> Iterator[Fact]:
-        own = moment(found["time"])
-        head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
-        keys = keys_of(found["rest"])
-        for fact in self._found(head, number, unquoted(found["msg"]), None, line):
-            error = keys.get("error", "")
-            yield fact if not error or fact["error"] != "failed" else _with(fact, {"error": error})
 
     def _json(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
         try:
@@ -141,20 +135,23 @@ class LogReader:
             self.unread = self.unread.and_(self.file, number, line)
         elif "MESSAGE" in document:
             message = _text(document["MESSAGE"])
-            yield from self._rest(_journal_head(document), number, message, message)
+            micro = _text(document.get("__REALTIME_TIMESTAMP"))
+            yield from self._rest(
+                _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True),
+                number,
+                message,
+                message,
+            )
         else:
-            yield from self._klog_json(head, number, document, line)
-
-    def _klog_json(self, head: _Head, number: int, document: Mapping[str, object], line: str) -> Iterator[Fact]:
-        head.at = _json_time(document.get("ts")) or head.at
-        keys = {key: _text(value) for key, value in document.items() if key not in ("ts", "caller", "msg", "v")}
-        message = _text(document.get("msg"))
-        worded = " " not in "".join(keys) and (set(keys) - {"err", "logger"}) == set()
-        for fact in self._found(head, number, message, keys, line):
-            yield fact
-            worded = False
-        if worded:
-            yield from self._found(head, number, message, None, line)
+            head.at = _json_time(document.get("ts")) or head.at
+            keys = {key: _text(value) for key, value in document.items() if key not in ("ts", "caller", "msg", "v")}
+            message = _text(document.get("msg"))
+            worded = " " not in "".join(keys) and (set(keys) - {"err", "logger"}) == set()
+            for fact in self._found(head, number, message, keys, line):
+                yield fact
+                worded = False
+            if worded:
+                yield from self._found(head, number, message, None, line)
 
     def _found(
         self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
@@ -168,18 +165,9 @@ class LogReader:
             yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": printable(message, 300)})
 
 
-def _journal_head(document: Mapping[str, object]) -> _Head:
-    micro = _text(document.get("__REALTIME_TIMESTAMP"))
-    return _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True)
-
-
 def _moved(inner: float, outer: float) -> float:
     """The program's own time of a line, in the zone and the year of journald's."""
     return inner + round((outer - inner) / _ZONES) * _ZONES
-
-
-def _with(fact: Fact, fields: Mapping[str, str]) -> Fact:
-    return replace(fact, fields={**fact.fields, **fields})
 
 
 def keys_of(text: str) -> dict[str, str]:

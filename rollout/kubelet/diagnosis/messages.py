@@ -1,8 +1,7 @@
-"""What a message means: kubelets in words (up to 1.20) and in keys (from 1.21), systemd, containerd, dockerd, CRI-O.
+"""What a message means: kubelets in words (up to 1.20) and in keys (from 1.21), systemd, and the container runtimes.
 
-Sources: the kubelet's pkg/kubelet/{kubelet,pod_workers,kuberuntime/*,images/*,pleg/generic,dockershim/libdocker/*}.go in
-1.13, 1.20, 1.21 to 1.36; containerd internal/cri/server/images/image_pull.go and pkg/cri of 1.x; moby
-distribution/pull.go; cri-dockerd libdocker/kube_docker_client.go; systemd src/core/service.c.
+Sources: the kubelet's pkg/kubelet/{kubelet,pod_workers,kuberuntime/*,images/*,pleg/generic}.go in 1.13, 1.20, 1.21 to
+1.36; systemd src/core/service.c. The packages of runtimes have the forms of theirs (``PullMessage``).
 """
 
 from __future__ import annotations
@@ -12,8 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rollout.kubelet.diagnosis.facts import BareFact, Kind
 from rollout.kubelet.diagnosis.pod_events import event_found
+from rollout.kubelet.runtimes.description import PullStep
+from rollout.kubelet.runtimes.known import KNOWN
 
 Fields = Mapping[str, str]
+_LOGS = tuple(dict.fromkeys(line for runtime in KNOWN for line in runtime.logs))
+_STEPS = {
+    PullStep.RECEIVED: Kind.RUNTIME_STARTED,
+    PullStep.PROGRESS: Kind.PROGRESS,
+    PullStep.CUT: Kind.PULL_CUT,
+    PullStep.ENDED: Kind.RUNTIME_ENDED,
+}
 QPS = "pull QPS exceeded"
 """The kubelet's error of a pull over registryPullQPS."""
 
@@ -27,7 +35,7 @@ _ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64
 _POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
 _IMAGE = r'"(?P<image>[^"]+)"'
 
-# Words of kubelets up to 1.20, and of other programs: the beginning of a message, and the whole of it.
+# Words of kubelets up to 1.20, and of systemd: the beginning of a message, and the whole of it.
 _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.ARRIVED, 'SyncLoop (ADD, "api")', rf': {_POD}$'),  # a kubelet that starts lists all pods of its node
     (Kind.DELETED, 'SyncLoop (DELETE, "api")', rf': {_POD}'),
@@ -39,11 +47,6 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
     (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
     (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
-    (Kind.PULL_CUT, "Cancel pulling image ", rf'{_IMAGE} because of no progress for (?P<deadline>[^,]+), latest progress: "(?P<progress>.*)"'),
-    (Kind.PULL_CUT, "Cancel pulling image ", r"(?P<image>\S+) because it exceeded image pull deadline (?P<deadline>\S+?)\. Latest progress (?P<progress>.*)"),
-    (Kind.PULL_CUT, "cancel pulling image ", r"(?P<image>\S+) because of no progress in (?P<deadline>\S+)"),
-    (Kind.PULL_CUT, "Timed out on waiting up to ", r"(?P<deadline>\S+) for image pull progress updates"),
-    (Kind.PROGRESS, "Pulling image ", r'"(?P<image>[^"]+)": "(?P<progress>.*)"'),
     (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
     (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
     (Kind.FLAG, "FLAG: --", r'(?P<flag>[\w-]+)="(?P<value>.*)"'),
@@ -53,14 +56,12 @@ _WORDS: tuple[tuple[Kind, str, str], ...] = (
     (Kind.FATAL, "panic: ", r"(?P<error>.*)"),
     (Kind.EXIT, "kubelet.service: Main process exited", r", code=\w+, status=(?P<status>\S+)"),
     (Kind.RESTARTS, "kubelet.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)"),
-    (Kind.RUNTIME_STARTED, "PullImage ", rf"{_IMAGE}$"),
-    (Kind.RUNTIME_STARTED, "Pulling image: ", r"(?P<image>\S+)"),
-    (Kind.RUNTIME_ENDED, "PullImage ", rf"{_IMAGE} returns image reference "),
-    (Kind.RUNTIME_ENDED, "PullImage ", rf"{_IMAGE} failed(?P<failed>)"),
-    (Kind.RUNTIME_ENDED, "Pulled image ", rf'{_IMAGE} with image id .*, size "(?P<size>\d+)" in (?P<took>[\d.hmnuµs]+)'),
-    (Kind.RUNTIME_ENDED, "Not continuing with pull after error: ", r"(?P<error>.*)"),
 )  # fmt: skip
-_COMPILED = tuple((kind, begins, re.compile(rest)) for kind, begins, rest in _WORDS)
+_IN_WORDS = (
+    *((kind, begins, rest, "") for kind, begins, rest in _WORDS),
+    *((_STEPS[line.step], line.begins, line.rest, line.by) for line in _LOGS if not line.keys),
+)
+_COMPILED = tuple((kind, begins, re.compile(rest), by) for kind, begins, rest, by in _IN_WORDS)
 
 # Messages of kubelets from 1.21 on, which have keys, and the keys that matter.
 _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
@@ -73,11 +74,6 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Killing container with a grace period override": (Kind.KILL, (("gracePeriod", "grace"), ("=yes", "override"))),
     "Killing container with a grace period": (Kind.KILL, (("gracePeriod", "grace"),)),
     "Container exited normally": (Kind.KILLED, ()),
-    "Cancel pulling image because of exceed image pull deadline, record latest progress": (
-        Kind.PULL_CUT,
-        (("image", "image"), ("deadline", "deadline"), ("progress", "progress")),
-    ),
-    "Pulling image": (Kind.PROGRESS, (("image", "image"), ("progress", "progress"))),
     "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
     "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
     "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
@@ -85,6 +81,11 @@ _KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
     "Successfully registered node": (Kind.NODE, (("node", "node"),)),
     "command failed": (Kind.FATAL, (("err", "error"),)),
     "Failed to run kubelet": (Kind.FATAL, (("err", "error"),)),
+    **{
+        line.begins: (_STEPS[line.step], (*line.keys, *((f"={line.by}", "by"),) * bool(line.by)))
+        for line in _LOGS
+        if line.keys
+    },
 }
 _CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "id"))
 _OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
@@ -109,7 +110,7 @@ _FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
 
 def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
     """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
-    if found := _special(message):
+    if found := next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None):
         yield from found(message, keys or {})
     elif keys is not None:
         yield from _keyed(message, keys)
@@ -124,14 +125,14 @@ def container_of(path: str) -> str:
 
 
 def _worded(message: str) -> Iterator[BareFact]:
-    for kind, begins, rest in _COMPILED:
+    for kind, begins, rest, by in _COMPILED:
         if message.startswith(begins) and (match := rest.match(message, len(begins))):
-            yield BareFact(kind, _plain(kind, match))
+            yield BareFact(kind, _plain(match) | ({"by": by} if by else {}))
             return
 
 
-def _plain(kind: Kind, match: re.Match[str]) -> dict[str, str]:
-    """The groups of a match as the fields of its kind."""
+def _plain(match: re.Match[str]) -> dict[str, str]:
+    """The groups of a match as fields."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "namespace" in groups:
         groups["pod"] = f"{groups.pop('namespace')}/{groups.pop('name')}"
@@ -141,10 +142,6 @@ def _plain(kind: Kind, match: re.Match[str]) -> dict[str, str]:
         groups["override"] = "yes"
     if "failed" in groups:
         groups["error"] = groups.pop("failed") or "failed"
-    if kind is Kind.PULL_CUT:
-        groups["by"] = (
-            "containerd" if match.string.startswith("cancel") else "CRI-O" if "image" not in groups else "the kubelet"
-        )
     return groups
 
 
@@ -156,8 +153,6 @@ def _keyed(message: str, keys: Fields) -> Iterator[BareFact]:
     if kind in _OF_CONTAINERS:
         fields |= {to: keys.get(key, "") for key, to in _CONTAINER}
         fields["id"] = fields["id"].rpartition("://")[2].strip('"}')
-    if kind is Kind.PULL_CUT:
-        fields["by"] = "the kubelet"
     yield from (
         (BareFact(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
         if "pod" in fields
@@ -171,10 +166,6 @@ def _pods(text: str) -> list[str]:
 
 
 # Messages that are more than a form with values.
-
-
-def _special(message: str) -> Callable[[str, Fields], Iterator[BareFact]] | None:
-    return next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None)
 
 
 def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
@@ -304,12 +295,13 @@ _WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
     'Pod "': ("fully terminated",),
     "Killing container ": ("grace period",),
     "Container ": ("exited normally",),
-    "Pulled image ": ("with image id",),
-    "PullImage ": (" returns image reference ", " failed", ""),
+    **{
+        line.begins: tuple(dict.fromkeys(each.behind for each in _LOGS if each.begins == line.begins)) for line in _LOGS
+    },
 }
 
 WANTED: Mapping[str, tuple[str, ...]] = {
     begins: _WORDS_BEHIND.get(begins, ("",))
-    for begins in (*(begins for begins, _ in _SPECIAL), *(begins for _, begins, _ in _WORDS), *_KEYED)
+    for begins in (*(begins for begins, _ in _SPECIAL), *(begins for _, begins, *_ in _IN_WORDS), *_KEYED)
 }
 """How the messages begin that mean something here, and words of which one follows. Lines with other messages are passed over."""

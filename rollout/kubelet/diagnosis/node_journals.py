@@ -14,8 +14,9 @@ from rollout.core.text.terminal import counted, printable
 from rollout.kubelet.diagnosis.facts import API_CLOCK, Facts, Kind
 from rollout.kubelet.diagnosis.log_lines import moment
 from rollout.kubelet.diagnosis.reading import FileReading
+from rollout.kubelet.runtimes.known import DAEMONS
 
-UNITS = ("kubelet", "containerd", "crio", "docker", "cri-docker")
+UNITS = ("kubelet", *(daemon.name for daemon in DAEMONS))
 MOST_BYTES = 3 * 1024 * 1024
 """Bytes of one node's journal that are read. An SSH session keeps 4 MiB."""
 MOST_OF_NODE = 1000
@@ -23,8 +24,9 @@ MOST_OF_NODE = 1000
 MOST_SHOWN = 3
 """Unreadable lines of all nodes that are shown."""
 _ENDED = re.compile(rb"\n?-- journalctl ended (\d+)\n\Z")
-_LOGS_STARTS = re.compile(rb"^\S+ \S+ (?:containerd|crio)\[\d+\]: ", re.MULTILINE)
-"""A line of a runtime that logs each pull when it receives it. Dockershim and cri-dockerd log only the progress."""
+_LOGGING = "|".join(re.escape(daemon.name) for daemon in DAEMONS if daemon.logs_requests).encode()
+_LOGS_STARTS = re.compile(rb"^\S+ \S+ (?:%s)\[\d+\]: " % _LOGGING, re.MULTILINE)
+"""A line of a runtime that logs each pull when it receives it. Others log only the progress."""
 
 
 def journal_command(seconds: float, until: float = 0.0, most: int = MOST_BYTES) -> str:
@@ -40,7 +42,7 @@ class NodeJournal:
     """What one node's journal shows. ``why``: the reason why it was not read, ``""`` if it was.
 
     ``begins``: the time of its first line if older ones were cut off; ``None``: it is whole. ``pulls_since``: every pull
-    that containerd or CRI-O received since then is in ``facts``; ``None``: it has no line of them.
+    that the runtime received since then is in ``facts``; ``None``: it has no line of a runtime that logs them.
     """
 
     node: str

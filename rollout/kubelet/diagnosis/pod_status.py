@@ -24,7 +24,7 @@ def pod_facts(document: Document, file: str, number: int) -> Iterator[Fact]:
     meta, spec, status = (_map(document.get(key)) for key in ("metadata", "spec", "status"))
     pod, node = f"{_word(meta, 'namespace')}/{_word(meta, 'name')}", _word(spec, "nodeName")
     for at, found in (*_life(pod, meta, status), *_containers(pod, spec, status)):
-        text = printable(f"Pod {pod}: {_told(found)}", LONGEST_TEXT)
+        text = printable(f"Pod {pod}: {_TOLD[found.kind].format_map(found.fields)}", LONGEST_TEXT)
         yield Fact(found.kind, at, node, API_CLOCK, SourceLine(file, number, text), found.fields)
 
 
@@ -96,10 +96,6 @@ _TOLD = {
     Kind.BACK_OFF: "container {container} waits: ImagePullBackOff, image {image}",
     Kind.ENDED: "container {container} ended with status {status}",
 }
-
-
-def _told(found: BareFact) -> str:
-    return _TOLD[found.kind].format_map(found.fields)
 
 
 def _map(value: object) -> Document:

@@ -64,17 +64,7 @@ def _timeline(pod: str, node: str, told: Iterator[_Told]) -> PodTimeline:
 
 def _all(ending: PodEnd, told: list[Fact]) -> Iterator[_Told]:
     yield from ((step.at or 0.0, words) for step, words in step_words(ending))
-    yield from _kills(ending)
-    begun = ending.deleted.at or 0.0
-    over = ((ending.removed or ending.gone or ending.deleted).at or 0.0) + BEHIND
-    for fact in told:
-        early = BEFORE if fact.kind is Kind.ACCEPTED else 0.0
-        if fact.clock == ending.deleted.clock and begun - early <= (fact.at or 0.0) <= over:
-            yield fact.at or 0.0, _of_the_api(fact)
-
-
-def _kills(ending: PodEnd) -> Iterator[_Told]:
-    """SIGKILL to each container that outlived the period that the runtime was given."""
+    # SIGKILL to each container that outlived the period that the runtime was given.
     for number, step in enumerate(ending.steps):
         grace = step["grace"]
         if step.kind is not Kind.KILL or not grace.isdecimal():
@@ -86,6 +76,12 @@ def _kills(ending: PodEnd) -> Iterator[_Told]:
         due = (step.at or 0.0) + int(grace)
         if end is not None and (end.at or 0.0) >= due:
             yield due, f"SIGKILL to {ending.name(step)}: its {grace} s are over (computed)"
+    begun = ending.deleted.at or 0.0
+    over = ((ending.removed or ending.gone or ending.deleted).at or 0.0) + BEHIND
+    for fact in told:
+        early = BEFORE if fact.kind is Kind.ACCEPTED else 0.0
+        if fact.clock == ending.deleted.clock and begun - early <= (fact.at or 0.0) <= over:
+            yield fact.at or 0.0, _of_the_api(fact)
 
 
 def _of_the_api(fact: Fact) -> str:

@@ -126,7 +126,14 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
         else:
             unknown[node] += [*(pull.begun for pull in mine), *lines]
     for lines in unknown.values():
-        yield _maybe_cut(lines)
+        images = sorted({fact["image"] for fact in lines})
+        named = ", ".join(images[:3]) + (f" and {len(images) - 3} more" if len(images) > 3 else "")
+        cause = (
+            f"pulls were cancelled (`context canceled`): {named}. A progress deadline, a restart of the kubelet or of the runtime and "
+            f"a deleted pod look the same."
+        )
+        id_, nodes = "pull-progress-deadline", nodes_of(lines)
+        yield Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_CUT)
 
 
 def _of_one_pod(lines: Sequence[Fact]) -> int:
@@ -142,17 +149,6 @@ def _of_one_pod(lines: Sequence[Fact]) -> int:
         times[line["pod"]] += at - last.get(line["pod"], float("-inf")) > ONE_FAILURE
         last[line["pod"]] = at
     return max(*times.values(), *(line.times for line in named))
-
-
-def _maybe_cut(lines: list[Fact]) -> Finding:
-    images = sorted({fact["image"] for fact in lines})
-    named = ", ".join(images[:3]) + (f" and {len(images) - 3} more" if len(images) > 3 else "")
-    cause = (
-        f"pulls were cancelled (`context canceled`): {named}. A progress deadline, a restart of the kubelet or of the runtime and "
-        f"a deleted pod look the same."
-    )
-    id_, nodes = "pull-progress-deadline", nodes_of(lines)
-    return Finding(id_, Confidence.UNKNOWN, nodes, since(lines), cause, proof(lines), fetch_next=_FETCH_CUT)
 
 
 def _repeated(

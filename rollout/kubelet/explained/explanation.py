@@ -19,7 +19,7 @@ from rollout.kubelet.configuration import feature_gates, schema
 from rollout.kubelet.configuration.defaulting import defaults, gated, with_file, without_file
 from rollout.kubelet.explained.references import references
 from rollout.kubelet.runtimes.description import Row, Runtime, RuntimeVersion
-from rollout.kubelet.runtimes.known import ROWS
+from rollout.kubelet.runtimes.known import KNOWN, ROWS
 from rollout.kubelet.values import value_at
 
 # Facts on settings that the tables do not contain: purpose, traps, source (``words.json``).
@@ -37,7 +37,7 @@ class SettingWords:
 
 @dataclass(frozen=True, slots=True)
 class IntentWords:
-    """``aliases`` are the names of an intent in its homes; ``runtime_traps`` are by the runtime's name."""
+    """``aliases`` are the names of an intent in its homes, which are no flags; ``runtime_traps``, from the descriptions of runtimes, are by name."""
 
     kind: str
     aliases: tuple[str, ...]
@@ -66,12 +66,14 @@ def said() -> tuple[str, ...]:
 @cache
 def intent_words() -> Mapping[str, IntentWords]:
     """Every intent in ``words.json``, by name."""
-    return {name: _words_of_intent(entry) for name, entry in _data()["intents"].items()}
+    return {name: _words_of_intent(name, entry) for name, entry in _data()["intents"].items()}
 
 
-def _words_of_intent(entry: Mapping[str, Any]) -> IntentWords:
-    traps = {runtime: tuple(each) for runtime, each in entry["runtimeTraps"].items()}
-    return IntentWords(entry["type"], tuple(entry["aliases"]), _words(entry), traps)
+def _words_of_intent(name: str, entry: Mapping[str, Any]) -> IntentWords:
+    traps = {known.runtime.value: known.traps[name] for known in KNOWN if name in known.traps}
+    keys = (row.key for row in ROWS if row.intent == name and row.key and not row.key.startswith("--"))
+    aliases = dict.fromkeys((*keys, *entry["aliases"]))
+    return IntentWords(entry["type"], tuple(aliases), _words(entry), traps)
 
 
 def _words(entry: Mapping[str, Any]) -> SettingWords:
@@ -195,15 +197,57 @@ def _speaks_of(row: Row, runtime: Runtime | None, version: RuntimeVersion | None
 
 
 def _found(name: str) -> Explanation:
-    intent = next((known for known, words in intent_words().items() if name in (known, *words.aliases)), "")
+    intent = next((known for known, known_words in intent_words().items() if name in (known, *known_words.aliases)), "")
     if intent:
-        return _intent(intent)
+        words = intent_words()[intent]
+        rows = tuple(row for row in ROWS if row.intent == intent)
+        return Explanation(
+            name=intent,
+            what=What.INTENT,
+            kind=words.kind,
+            purpose=words.words.what,
+            since=None,
+            last=None,
+            gone="",
+            here="",
+            defaults=(),
+            lives="depends on the node's runtime",
+            homes=rows,
+            home_traps=tuple((runtime, trap) for runtime, traps in words.runtime_traps.items() for trap in traps),
+            twins=(),
+            wins="",
+            disruption=worst(*(row.disruption for row in rows if not row.refusal)),
+            may_drain=False,
+            not_ours="",
+            traps=words.words.traps,
+            source=words.words.source,
+        )
     if (flag := fields.flag(name) or fields.flag(f"--{name}")) is not None:
-        return _flag(flag)
+        last = None if flag.removed is None else flag.removed - 1
+        twins = (flag.field,) if flag.field else ()
+        made = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
+        twin = words_of(flag.field) if flag.field else SettingWords()
+        said = words_of(flag.name)
+        return replace(
+            made,
+            gone=flag.removed_text,
+            purpose=said.what or twin.what,
+            defaults=said.defaults or (field_defaults(flag.field) if flag.field else ()),
+            traps=said.traps or twin.traps,
+            source=said.source or twin.source,
+        )
     if (field := fields.field(name)) is not None:
         return _field(field)
     if name in _inner():
-        return _inside(name)
+        top = fields.field(name.partition(".")[0])
+        around = _field(top) if top else None
+        said = words_of(name)
+        flags = _inner()[name]
+        kind = next((flag.kind for flag in map(fields.flag, flags) if flag), _gated().get(name, ""))
+        made = _kubelets(
+            name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
+        )
+        return replace(made, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
     hint = suggest.did_you_mean(name, (*every_name(), *references()))
     message = f"unknown setting {name!r}: not a field, a flag or an intent, and not the reference of a message"
     raise UsageError("setting-unknown", message, hint=hint)
@@ -240,34 +284,6 @@ def _field(field: fields.Field) -> Explanation:
     return _kubelets(field.name, What.FIELD, field.kind, field.since, last, _CONFIG, field.flags)
 
 
-def _inside(name: str) -> Explanation:
-    top = fields.field(name.partition(".")[0])
-    around = _field(top) if top else None
-    said = words_of(name)
-    flags = _inner()[name]
-    kind = next((flag.kind for flag in map(fields.flag, flags) if flag), _gated().get(name, ""))
-    made = _kubelets(
-        name, What.FIELD, kind, around.since if around else None, around.last if around else None, _CONFIG, flags
-    )
-    return replace(made, purpose=said.what or (f"part of {around.name}: {around.purpose}" if around else ""))
-
-
-def _flag(flag: fields.Flag) -> Explanation:
-    last = None if flag.removed is None else flag.removed - 1
-    twins = (flag.field,) if flag.field else ()
-    made = _kubelets(flag.name, What.FLAG, flag.kind, flag.since, last, _FLAG, twins)
-    twin = words_of(flag.field) if flag.field else SettingWords()
-    said = words_of(flag.name)
-    return replace(
-        made,
-        gone=flag.removed_text,
-        purpose=said.what or twin.what,
-        defaults=said.defaults or (field_defaults(flag.field) if flag.field else ()),
-        traps=said.traps or twin.traps,
-        source=said.source or twin.source,
-    )
-
-
 def _kubelets(
     name: str, what: What, kind: str, since: int | None, last: int | None, lives: str, twins: tuple[str, ...]
 ) -> Explanation:
@@ -294,32 +310,6 @@ def _kubelets(
         not_ours=homes.NOT_OURS.get(name, ""),
         traps=said.traps,
         source=said.source,
-    )
-
-
-def _intent(name: str) -> Explanation:
-    said = intent_words()[name]
-    rows = tuple(row for row in ROWS if row.intent == name)
-    return Explanation(
-        name=name,
-        what=What.INTENT,
-        kind=said.kind,
-        purpose=said.words.what,
-        since=None,
-        last=None,
-        gone="",
-        here="",
-        defaults=(),
-        lives="depends on the node's runtime",
-        homes=rows,
-        home_traps=tuple((runtime, trap) for runtime, traps in said.runtime_traps.items() for trap in traps),
-        twins=(),
-        wins="",
-        disruption=worst(*(row.disruption for row in rows if not row.refusal)),
-        may_drain=False,
-        not_ours="",
-        traps=said.words.traps,
-        source=said.words.source,
     )
 
 

@@ -9,7 +9,7 @@ from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import Explanation, What
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.runtimes.description import Row, Runtime
+from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.known import dotted
 
 
@@ -106,7 +106,20 @@ def explanation_document(found: Explanation, on_node: OnNodePart | None = None) 
         here=found.here,
         defaults=tuple(DefaultPart(since, text) for since, text in found.defaults),
         lives=found.lives,
-        homes=tuple(_home(row) for row in found.homes),
+        homes=tuple(
+            HomePart(
+                runtime=row.runtime,
+                from_=dotted(row.since),
+                before=dotted(row.before),
+                key=row.key,
+                place=row.place,
+                unit=row.unit,
+                disruption=row.disruption,
+                default=row.default,
+                refusal=row.refusal,
+            )
+            for row in found.homes
+        ),
         twins=found.twins,
         disruption=found.disruption,
         may_reject_pods=found.may_drain,
@@ -114,20 +127,6 @@ def explanation_document(found: Explanation, on_node: OnNodePart | None = None) 
         traps=(*found.traps, *(f"on {runtime}: {trap}" for runtime, trap in found.home_traps)),
         source=found.source,
         on_node=on_node,
-    )
-
-
-def _home(row: Row) -> HomePart:
-    return HomePart(
-        runtime=row.runtime,
-        from_=dotted(row.since),
-        before=dotted(row.before),
-        key=row.key,
-        place=row.place,
-        unit=row.unit,
-        disruption=row.disruption,
-        default=row.default,
-        refusal=row.refusal,
     )
 
 

@@ -68,13 +68,23 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     """Lines for people."""
     yield f"{found.name}  {found.what.value}{_kind(found)}"
     yield from ([f"  {found.purpose}"] if found.purpose else [])
-    yield from _versions(found)
+    if found.what is not What.INTENT:
+        first = f"since 1.{found.since}" if found.since and found.since > _OLDEST else f"since before 1.{_OLDEST + 1}"
+        yield f"  {first}{f', removed: {found.gone}' if found.gone else ''}"
+    if found.here:
+        yield f"  {found.here}"
     for since, text in found.defaults:
         yield f"  default: {text}" + (f" (from 1.{since})" if len(found.defaults) > 1 else "")
     yield f"  home: {found.lives}"
     if found.twins:
         yield f"  the same as: {', '.join(found.twins)}; {found.wins}"
-    yield from _homes(found)
+    for row in found.homes:
+        yield f"  on {covered(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
+        if not row.refusal:
+            default = f"default {row.default}" if row.default else "not set by default"
+            yield f"    {_restart(row)}; {default}"
+    for runtime, trap in found.home_traps:
+        yield f"  trap on {runtime}: {trap}"
     yield f"  on change: {_change(found)}"
     if found.not_ours:
         yield f"  rollout does not manage it: {found.not_ours}"
@@ -86,28 +96,6 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
 
 def _kind(found: Explanation) -> str:
     return f", {found.kind}" if found.kind else ""
-
-
-def _versions(found: Explanation) -> Iterator[str]:
-    if found.what is not What.INTENT:
-        since = f"since 1.{found.since}" if found.since and found.since > _OLDEST else f"since before 1.{_OLDEST + 1}"
-        yield f"  {since}{f', removed: {found.gone}' if found.gone else ''}"
-    if found.here:
-        yield f"  {found.here}"
-
-
-def _homes(found: Explanation) -> Iterator[str]:
-    for row in found.homes:
-        yield from _home(row)
-    for runtime, trap in found.home_traps:
-        yield f"  trap on {runtime}: {trap}"
-
-
-def _home(row: Row) -> Iterator[str]:
-    yield f"  on {covered(row)}: {row.refusal or f'{row.key}, in {row.place}'}"
-    if not row.refusal:
-        default = f"default {row.default}" if row.default else "not set by default"
-        yield f"    {_restart(row)}; {default}"
 
 
 def _restart(row: Row) -> str:

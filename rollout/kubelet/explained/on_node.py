@@ -113,23 +113,19 @@ def _field(found: Explanation) -> str:
 
 def _layers(here: Found, found: Explanation, path: str) -> Iterator[LayerValue]:
     if path:
-        yield from _of_field(here, path)
+        given, minor = here.sources, here.version.minor
+        yield LayerValue(Layer.DEFAULT, "", value_at(_defaults(given.config, minor), path))
+        files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
+        for layer, file in files:
+            value = _written(file, path) if file else None
+            if file and value is not None:
+                yield LayerValue(layer, file.path, value)
+        yield from _of_flags(here, _setting(path))
     elif found.what is What.FLAG:
         yield from _of_flags(here, (found.name,))
     elif (row := known.describe(known.runtime_of(here)).row(found.name, None)) is not None and row.in_kubelet:
         yield LayerValue(Layer.DEFAULT, "", row.default)
         yield from _of_flags(here, (row.key,))
-
-
-def _of_field(here: Found, path: str) -> Iterator[LayerValue]:
-    given, minor = here.sources, here.version.minor
-    yield LayerValue(Layer.DEFAULT, "", value_at(_defaults(given.config, minor), path))
-    files = [(Layer.FILE, given.config), *((Layer.DROP_IN, file) for file in given.drop_ins or ())]
-    for layer, file in files:
-        value = _written(file, path) if file else None
-        if file and value is not None:
-            yield LayerValue(layer, file.path, value)
-    yield from _of_flags(here, _setting(path))
 
 
 def _defaults(config: File | None, minor: int) -> Mapping[str, Value]:

@@ -35,7 +35,10 @@ def parse(text: str) -> tuple[Assignment, ...]:
         if text[at] in _BLANKS:
             at += 1
         elif text[at] in "#;":
-            at = _comment(text, at)
+            end = _line_end(text, at)
+            if text[at:end].endswith("\\"):
+                raise ValueError("a comment ends with a backslash, which systemd versions read differently")
+            at = end
         else:
             at, assignment = _assignment(text, at)
             if assignment is not None:
@@ -47,13 +50,6 @@ def _line_end(text: str, at: int) -> int:
     while at < len(text) and text[at] not in _NEWLINES:
         at += 1
     return at
-
-
-def _comment(text: str, at: int) -> int:
-    end = _line_end(text, at)
-    if text[at:end].endswith("\\"):
-        raise ValueError("a comment ends with a backslash, which systemd versions read differently")
-    return end
 
 
 def _assignment(text: str, start: int) -> tuple[int, Assignment | None]:

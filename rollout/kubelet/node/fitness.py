@@ -116,7 +116,9 @@ def _machine(snapshot: Snapshot) -> Refusal | None:
 def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
     found = versions.parse(snapshot.kubelet_version)
     if not snapshot.kubelet_version:
-        return _no_kubelet(snapshot)
+        if _property(snapshot, "LoadState") == "not-found":
+            return "no-kubelet-unit", "the node has no kubelet: systemd has no kubelet.service"
+        return "kubelet-version-unknown", "no kubelet program on the node reports its version"
     if found is None:
         return "kubelet-version-unknown", f"the kubelet reports the unreadable version {snapshot.kubelet_version!r}"
     known = fields.known_minors()
@@ -125,12 +127,6 @@ def _version(snapshot: Snapshot, assumed: int | None) -> Refusal | None:
         newer = "; --assume-kubelet treats it as one of these" if found.minor >= known.stop else ""
         return "kubelet-version-unknown", f"rollout supports kubelets {span}, this one is {found.text}{newer}"
     return None
-
-
-def _no_kubelet(snapshot: Snapshot) -> Refusal:
-    if _property(snapshot, "LoadState") == "not-found":
-        return "no-kubelet-unit", "the node has no kubelet: systemd has no kubelet.service"
-    return "kubelet-version-unknown", "no kubelet program on the node reports its version"
 
 
 def _unit(snapshot: Snapshot) -> Refusal | None:

@@ -118,7 +118,12 @@ def text_of(state: FileState | None, path: str) -> str:
 
 def find(snapshot: Snapshot) -> Layout:
     """The layout of a node, or ``LayoutError``."""
-    texts = _unit_texts(snapshot)
+    unit = snapshot.measurement.unit
+    fragment = unit.properties.get("FragmentPath", "") if unit else ""
+    if unit is None or not fragment:
+        raise LayoutError("no-kubelet-unit", f"systemd reports no unit file for {UNIT}")
+    drop_ins = unit.properties.get("DropInPaths", "").split()
+    texts = {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
     try:
         start = unit_file.start(texts)
         environments = _environments(snapshot, start)
@@ -160,15 +165,6 @@ def _name(words: tuple[str, ...], home: EnvHome | DropInHome) -> str:
         return "plain unit"
     family = {"/etc/default/kubelet": " (deb)", "/etc/sysconfig/kubelet": " (rpm)"}.get(home.path, "")
     return f"{'kubeadm' if '$KUBELET_KUBEADM_ARGS' in words else 'environment file'} layout{family}"
-
-
-def _unit_texts(snapshot: Snapshot) -> dict[str, str]:
-    unit = snapshot.measurement.unit
-    fragment = unit.properties.get("FragmentPath", "") if unit else ""
-    if unit is None or not fragment:
-        raise LayoutError("no-kubelet-unit", f"systemd reports no unit file for {UNIT}")
-    drop_ins = unit.properties.get("DropInPaths", "").split()
-    return {path: text_of(snapshot.files.get(path), path) for path in (fragment, *drop_ins)}
 
 
 def _environments(snapshot: Snapshot, start: unit_file.UnitStart) -> dict[str, str]:

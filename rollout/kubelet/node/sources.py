@@ -30,11 +30,13 @@ _CGROUP_V1 = {"v1": True, "v2": False}
 
 def sources_of(snapshot: Snapshot, now: Layout) -> Sources:
     """The files, flags and environment that the kubelet would start from; ``LayoutError`` for what cannot be read."""
+    # The variables that a kubelet looks up, as the running kubelet has them or the unit sets them.
+    said = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
     return Sources(
         config=_config(snapshot, now),
         drop_ins=_drop_ins(snapshot, config_dir(now)),
         flags=now.asked,
-        environment=_environment(snapshot, now),
+        environment={DROP_INS_ALLOWED: said} if said else {},
         cgroup_v1=_CGROUP_V1.get(snapshot.facts.get("cgroup", "")),
     )
 
@@ -90,12 +92,6 @@ def _drop_ins(snapshot: Snapshot, directory: str) -> tuple[File, ...] | None:
         if path.startswith(directory + "/") and path.endswith(".conf") and state.kind not in {"absent", "directory"}
     ]
     return tuple(File(path, text_of(snapshot.files[path], path).encode()) for path in sorted(found, key=_walked))
-
-
-def _environment(snapshot: Snapshot, now: Layout) -> dict[str, str]:
-    """The variables that a kubelet looks up, as the running kubelet has them or the unit sets them."""
-    said = now.variables.get(DROP_INS_ALLOWED, "") or snapshot.facts.get("config-dir-alpha", "")
-    return {DROP_INS_ALLOWED: said} if said else {}
 
 
 def _walked(path: str) -> tuple[str, ...]:

@@ -103,7 +103,12 @@ def of_kubelet(found: Found) -> tuple[Unloaded, ...]:
         held = found.snapshot.facts.get(LAST_KNOWN, "")
         edits = tuple(_differ(found, json_text.parse(held), files, UNKNOWN)) if held else ()
         told = {each.field for each in edits}
-        usual: tuple[Value, ...] = (_defaults(found), dict(_OF_KUBEADM))
+        # What this kubelet would have in force with the same flags and files without a field; ``{}`` if it would not start.
+        bare = {file.path: _BARE for file in files_of(found.sources)}
+        usual: tuple[Value, ...] = (
+            dict(sources.outcome_of(found.version, with_files(found.sources, bare)).effective),
+            dict(_OF_KUBEADM),
+        )
         ranked = sorted(written.items(), key=lambda item: any(_same(item[0], _at(u, item[0]), item[1]) for u in usual))
         others = (
             _unloaded(path, found.outcome.origins[path[0]].where, UNKNOWN, values.shown(value))
@@ -133,12 +138,6 @@ def _differ(found: Found, before: Value, files: list[str], hedge: str = "") -> I
         if not _same(path, old, new):
             shown = f"{hedge}, last known {values.shown(old)}" if hedge else values.shown(old)
             yield _unloaded(path, _origin(found, path, files), shown, values.shown(new))
-
-
-def _defaults(found: Found) -> dict[str, Value]:
-    """What this kubelet would have in force with the same flags and files without a field; ``{}`` if it would not start."""
-    bare = {file.path: _BARE for file in files_of(found.sources)}
-    return dict(sources.outcome_of(found.version, with_files(found.sources, bare)).effective)
 
 
 def of_runtime(snapshot: Snapshot, units: Collection[str]) -> tuple[Unloaded, ...]:

@@ -81,7 +81,10 @@ def of_node(here: NodeImpact) -> Iterator[Said]:
             "image and crash back-offs are reset: all waiting images are pulled at once, within the kubelet's limits",
         )
         yield "sessions-break", "exec, attach, logs -f and port-forward through this kubelet end"
-        yield from _devices(here)
+        extended = here.live is not None and any("/" in name for name, _ in here.live.capacity)
+        if extended or here.role is Role.DEVICES:
+            text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
+            yield "devices-register-again", text
         yield from _containers(here)
 
 
@@ -95,13 +98,6 @@ def _of_version(here: NodeImpact) -> Iterator[Said]:
         yield "readiness-flap", text
     if here.minor < READY_KEPT:
         yield "not-ready-flip", "the Node can be NotReady for up to 10 s (kubernetes #122338)"
-
-
-def _devices(here: NodeImpact) -> Iterator[Said]:
-    extended = here.live is not None and any("/" in name for name, _ in here.live.capacity)
-    if extended or here.role is Role.DEVICES:
-        text = "device plugins register again; a pod that needs a device can be rejected meanwhile (kubernetes #133382)"
-        yield "devices-register-again", text
 
 
 def _containers(here: NodeImpact) -> Iterator[Said]:

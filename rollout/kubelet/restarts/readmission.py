@@ -210,18 +210,14 @@ def selected(pod: PlacedPod, node: LiveNode) -> bool:
     """Do the node's labels satisfy the pod?"""
     if any(node.labels.get(key) != value for key, value in pod.selector):
         return False
-    return pod.terms is None or any(_term(term, node) for term in pod.terms)
+    # An empty term matches nothing.
+    return pod.terms is None or any(term and all(_holds(each, node) for each in term) for term in pod.terms)
 
 
 def tolerated(pod: PlacedPod, node: LiveNode) -> bool:
     """Does the pod tolerate every ``NoExecute`` taint of the node?"""
     harsh = [taint.removesuffix(":NoExecute") for taint in node.taints if taint.endswith(":NoExecute")]
     return all(any(_tolerates(each, taint) for each in pod.tolerations) for taint in harsh)
-
-
-def _term(term: tuple[Requirement, ...], node: LiveNode) -> bool:
-    """An empty term matches nothing."""
-    return bool(term) and all(_holds(each, node) for each in term)
 
 
 def _holds(wanted: Requirement, node: LiveNode) -> bool:

@@ -113,16 +113,6 @@ def _end(pod: LeavingPod, container: ContainerEnd, minor: int) -> Termination:
         return Termination(
             None, f"kubelet 1.{minor} passes {override} s to the runtime, and docker then waits without a limit"
         )
-    parts = _parts(container, minor, grace, hook, given)
-    if hook:
-        return Termination(hook + given, _with_hook(container, minor, grace, hook, given), parts)
-    said = (
-        f"its grace period of {given} s" if given == grace else f"a kubelet 1.{minor} gives every container {given} s"
-    )
-    return Termination(given, said, parts)
-
-
-def _parts(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> tuple[tuple[int, str], ...]:
     if OVERRIDDEN <= minor < DEDUCTED:
         rest = "the whole grace period again: the hook is not deducted" if hook else "the grace period"
     elif grace - hook < given:
@@ -130,7 +120,13 @@ def _parts(container: ContainerEnd, minor: int, grace: int, hook: int, given: in
     else:
         rest = "the rest of the grace period" if hook else "the grace period"
     kind = "sleeps" if container.hook_sleeps else "may use all of the grace period"
-    return ((hook, f"the preStop hook of {container.name} {kind}"), (given, rest))[0 if hook else 1 :]
+    parts = ((hook, f"the preStop hook of {container.name} {kind}"), (given, rest))[0 if hook else 1 :]
+    if hook:
+        return Termination(hook + given, _with_hook(container, minor, grace, hook, given), parts)
+    said = (
+        f"its grace period of {given} s" if given == grace else f"a kubelet 1.{minor} gives every container {given} s"
+    )
+    return Termination(given, said, parts)
 
 
 def _with_hook(container: ContainerEnd, minor: int, grace: int, hook: int, given: int) -> str:

@@ -1,4 +1,4 @@
-"""The form in which each runtime's module describes its runtime: names, sockets, homes of intents, files and units.
+"""The form in which each runtime's package describes its runtime: names, sockets, homes of intents, files and units.
 
 The versions are those that a node prints: ``containerd github.com/containerd/containerd v1.7.24 88bf19b2…``,
 ``containerd containerd.io 1.6.39 …``, ``crio version 1.30.14``, ``cri-dockerd 0.3.15 (c1c566e)``,
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from enum import StrEnum
+from enum import StrEnum, auto
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Disruption
@@ -18,6 +18,7 @@ from rollout.core.model.settings import Setting
 from rollout.core.model.snapshot import Snapshot
 from rollout.kubelet.node import layout
 from rollout.kubelet.runtimes.outcome import RuntimeChange
+from rollout.kubelet.runtimes.stand_in import DaemonStandIn, RuntimeStandIn
 
 
 class Runtime(StrEnum):
@@ -97,9 +98,65 @@ class PullTool(StrEnum):
     NONE = "none"
 
 
+class PullStep(StrEnum):
+    """What a message about a pull says."""
+
+    RECEIVED = auto()  # the runtime has the request
+    PROGRESS = auto()  # the state of a pull, printed every 10 s
+    CUT = auto()  # cancelled without progress
+    ENDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PullMessage:
+    """A message about a pull: it starts with ``begins``, and ``rest`` is a regular expression for what follows.
+
+    Its groups are fields: ``image``, ``deadline``, ``progress``, ``took``, ``size``, ``error``, and ``failed`` without
+    a text. ``behind``: words without which the line cannot be it. ``by``: what cancelled the pull, for people. ``keys``:
+    for a message that has keys (kubelets from 1.21), the key and the field for its value; ``rest`` is empty then.
+    """
+
+    step: PullStep
+    begins: str
+    rest: str = ""
+    behind: str = ""
+    by: str = ""
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAtStart:
+    """A file that a daemon reads at its start: the value of one of these options, or its usual path."""
+
+    options: tuple[str, ...]
+    usual: str
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A program that serves a runtime. ``program`` prints its version, and names it in ``Snapshot.runtimes``.
+
+    ``logs_requests``: its journal has a line for each pull that it receives. ``reads``: the files that the agent shows.
+    ``agent_part``: its package, if that has a file ``agent.sh`` with what else the agent does for it
+    (``rollout.kubelet.agent.runtime_part``).
+    """
+
+    unit: str
+    program: str
+    stand_in: DaemonStandIn
+    logs_requests: bool = False
+    reads: tuple[ReadAtStart, ...] = ()
+    agent_part: str = ""
+
+    @property
+    def name(self) -> str:
+        """The unit's name without its kind, which is the name in its journal lines for those that log requests."""
+        return self.unit.removesuffix(".service")
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that rollout knows of one runtime. ``rows`` are in order of intent and version.
+    """All that rollout knows of one runtime, its stand-in in the lab included. ``rows`` are in order of intent and version.
 
     ``end``: the versions from here on are not known, so their nodes are refused. ``program``: the name in
     ``Snapshot.runtimes`` of the program with the version that counts. ``change`` puts intents with a home in the
@@ -126,6 +183,10 @@ class Description:
         PullTool, ...
     ] = ()  # the programs that pull through it, those that pull as the kubelet does first
     is_home: tuple[Callable[[str, str], bool], ...] = ()  # is the file with this path and text one that changes write?
+    daemon: Daemon | None = None  # what serves it
+    logs: tuple[PullMessage, ...] = ()  # the messages about pulls of its daemons, or of the kubelet that contains it
+    traps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # intent → what people must know of it here
+    stand_in: RuntimeStandIn = field(default_factory=RuntimeStandIn)
 
     def version(self, printed: Mapping[str, str]) -> RuntimeVersion | None:
         """The version in ``Snapshot.runtimes``; ``None`` if the node did not report one."""

@@ -10,9 +10,12 @@ from rollout.kubelet.intents import INTENTS
 from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.node.sources import Found
 from rollout.kubelet.node.unloaded import edited, how
-from rollout.kubelet.runtimes import containerd, cri_dockerd, crio, dockerd
+from rollout.kubelet.runtimes.containerd import description as containerd
+from rollout.kubelet.runtimes.cri_dockerd import description as cri_dockerd
+from rollout.kubelet.runtimes.crio import description as crio
 from rollout.kubelet.runtimes.description import (
     FIRST,
+    Daemon,
     Description,
     Number,
     PullTool,
@@ -21,6 +24,7 @@ from rollout.kubelet.runtimes.description import (
     RuntimeVersion,
     Wanted,
 )
+from rollout.kubelet.runtimes.dockershim import description as dockershim
 from rollout.kubelet.runtimes.outcome import RuntimeChange, together
 
 
@@ -28,7 +32,7 @@ def describe(runtime: Runtime) -> Description:
     """The description of this runtime; an unknown one has a description without homes."""
     match runtime:
         case Runtime.DOCKERSHIM:
-            return dockerd.DOCKERSHIM
+            return dockershim.DOCKERSHIM
         case Runtime.CRI_DOCKERD:
             return cri_dockerd.CRI_DOCKERD
         case Runtime.CONTAINERD:
@@ -49,6 +53,11 @@ def _no_change(snapshot: Snapshot, _wanted: Wanted) -> RuntimeChange:
 _UNKNOWN = Description(Runtime.UNKNOWN, "", _no_change, pull_tools=(PullTool.CRICTL, PullTool.DOCKER, PullTool.CTR))
 
 KNOWN: tuple[Description, ...] = tuple(describe(each) for each in Runtime if each is not Runtime.UNKNOWN)
+
+DAEMONS: tuple[Daemon, ...] = tuple(
+    sorted({known.daemon.unit: known.daemon for known in KNOWN if known.daemon}.values(), key=lambda each: each.unit)
+)
+"""The programs that serve the runtimes, in the order of their units."""
 
 ROWS: tuple[Row, ...] = tuple(
     row for intent in INTENTS for runtime in KNOWN for row in runtime.rows if row.intent == intent

@@ -22,12 +22,12 @@ from rollout.app.ports import Note, RunHeader
 from rollout.app.runs import check_nothing_unfinished
 from rollout.core.model.regions import RegionStanding
 from rollout.core.model.report import CommandResult
-from rollout.core.presentation.command_text import recorded_end, recorded_start
 from rollout.core.presentation.summary import NodeCount, RunSummary
 from rollout.core.run.events import Request
 from rollout.core.run.journal_codec import GENESIS, chain, encode_order
 from rollout.core.run.state import RULES
 from rollout.errors import StateError
+from rollout.features.exec.words import recorded_end, recorded_start
 from tests.adapters.journal.conftest import Change, Place
 from tests.orders import make_order
 

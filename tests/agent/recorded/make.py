@@ -7,7 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from rollout.adapters.agent_program import joined
+from rollout.adapters.agent_program import RUNTIMES, joined, part
 from rollout.core.model.report import Outcome
 from tests.agent.node import Node
 from tests.agent.recorded.trees import COMMITS, HERE, STATES, archive, said_root, same_kubelet
@@ -15,9 +15,9 @@ from tests.places import ROOT
 
 
 def program(commit: str) -> str:
-    """The agent of that commit: in parts, or in one file as before them."""
+    """The agent of that commit: in parts, or in one file as before them. The part of runtimes is today's."""
     try:
-        return joined(lambda name: _file(commit, name))
+        return joined(lambda name: part(name) if name == RUNTIMES else _file(commit, name))
     except subprocess.CalledProcessError:
         return _file(commit, "agent.sh")
 

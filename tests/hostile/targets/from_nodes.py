@@ -12,15 +12,15 @@ from typing import Any
 
 from rollout.adapters.ssh.certificates import refusal
 from rollout.adapters.ssh.known_hosts import KnownHosts
-from rollout.app.doctor import _stopped
 from rollout.app.maintenance import Known, verify_fleet
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.model.snapshot import FileState, Snapshot, digest
-from rollout.core.presentation.doctor_fixes import Way
+from rollout.core.model.ways_in import Way
 from rollout.core.presentation.drift_text import drift_document, drift_lines
 from rollout.core.run.events import newer_attempt
 from rollout.core.text import documents
 from rollout.core.text.terminal import printable
+from rollout.features.doctor.asking import _stopped
 from rollout.kubelet import versions
 from rollout.kubelet.agent import agent_call, sudo
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot, parse_verification

@@ -46,7 +46,7 @@ def test_the_command_prints_the_newest_lines_and_the_exit_status(tmp_path: Path)
     assert (journal.why, journal.reading.read) == ("", 11)
     assert journal.reading.notes == ("only the newest 0 KiB were read, since 2026-11-20T09:00:00+0000",)
     _, err = shell(tmp_path, 'echo "$LC_ALL $*" >&2', seconds=90)
-    assert err == "C -q --no-pager -o short-iso --since=-90s -u kubelet -u containerd -u crio -u docker -u cri-docker\n"
+    assert err == "C -q --no-pager -o short-iso --since=-90s -u kubelet -u containerd -u cri-docker -u crio -u docker\n"
 
 
 @pytest.mark.process

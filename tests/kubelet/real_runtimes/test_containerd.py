@@ -13,7 +13,7 @@ import pytest
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Snapshot
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes.containerd_config import CRI_V2, CRI_V3, TRANSFER
+from rollout.kubelet.runtimes.containerd.configuration import CRI_V2, CRI_V3, TRANSFER
 from rollout.kubelet.runtimes.description import Runtime
 from tests.kubelet.nodes import regular
 from tests.kubelet.real_runtimes.conftest import Program, need

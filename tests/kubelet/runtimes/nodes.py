@@ -6,10 +6,13 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from rollout.core.model.settings import Setting, Value
 from rollout.core.model.snapshot import FileState, Process, Service, Snapshot, UnitState
 from rollout.kubelet import homes, versions
 from rollout.kubelet.edits import Edit
+from rollout.kubelet.node.layout import LayoutError
 from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.known import describe, runtime_change
 from rollout.kubelet.runtimes.outcome import RuntimeChange
@@ -135,6 +138,13 @@ def wanted(*, pin: bool = False, **values: Value) -> dict[str, Setting]:
 def changed(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) -> RuntimeChange:
     """The runtime's change for these intents; ``LayoutError`` where it is refused."""
     return runtime_change(found, settings, runtime)
+
+
+def refused(found: Snapshot, runtime: Runtime, settings: Mapping[str, Setting]) -> LayoutError:
+    """The reason why the runtime's change for these intents is refused."""
+    with pytest.raises(LayoutError) as error:
+        changed(found, runtime, settings)
+    return error.value
 
 
 def told(found: Snapshot, runtime: Runtime, setting: Setting) -> str:

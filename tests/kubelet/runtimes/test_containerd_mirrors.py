@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rollout.core.model.playbook import Disruption
 from rollout.core.model.snapshot import FileState
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import containerd_mirrors as mirrors
+from rollout.kubelet.runtimes.containerd import mirrors
 from rollout.kubelet.runtimes.description import Runtime
 from rollout.kubelet.runtimes.outcome import RuntimeChange
 from tests.kubelet.nodes import regular

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollout.kubelet.node.layout import LayoutError
-from rollout.kubelet.runtimes import dockerd, toml_edit
+from rollout.kubelet.runtimes import toml_edit
+from rollout.kubelet.runtimes.dockerd import daemon as dockerd
 from tests.kubelet.runtimes.nodes import V2, V3
 
 CRI = ("plugins", "io.containerd.grpc.v1.cri")

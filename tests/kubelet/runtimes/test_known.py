@@ -1,8 +1,10 @@
-"""The runtimes behind their closed type: found by label and by socket, and named in their own modules only."""
+"""The runtimes behind their closed type: found by label and by socket, and named in their own packages only."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -14,10 +16,24 @@ from rollout.kubelet import fields, versions
 from rollout.kubelet.kinds import Installed, NodeKind, model_node
 from rollout.kubelet.node import sources
 from rollout.kubelet.runtimes.description import Runtime
-from rollout.kubelet.runtimes.known import KNOWN, describe, labelled, runtime_of
+from rollout.kubelet.runtimes.known import DAEMONS, KNOWN, describe, labelled, runtime_of
 
-NAMED = re.compile(rf"\bRuntime\.(?:{'|'.join(known.runtime.name for known in KNOWN)})\b")
 OWN = Path(rollout.__file__).parent / "kubelet" / "runtimes"
+NAMES = {
+    *(known.runtime.name for known in KNOWN),
+    *(known.runtime.value for known in KNOWN),
+    *(daemon.program for daemon in DAEMONS if daemon.program != "docker"),
+    *(daemon.name for daemon in DAEMONS if daemon.name != "docker"),
+    *("docker.service", "dockerd", "daemon.json"),
+}
+NAMED = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(NAMES))})(?![a-z])", re.IGNORECASE)
+EXAMPLES = {
+    ("cli/explain.py", "Only what holds for this runtime: crio, containerd-1.7.24."),
+    ("cli/explain.py", "; with a version: containerd-1.7.24"),
+    ("app/cluster_diagnosis.py", "journalctl -u kubelet -u containerd -o short-iso"),
+    ("kubelet/diagnosis/timed_pulls.py", "/etc/containerd/certs.d"),
+}
+"""Module and text: examples for people, and where the tool ``ctr`` finds mirrors."""
 
 
 def found(runtime: Runtime, minor: int) -> Runtime:
@@ -44,7 +60,35 @@ def test_a_description_does_not_change() -> None:
         describe(Runtime.CRIO).program = "other"  # type: ignore[misc]
 
 
+def texts(path: Path) -> Iterator[str]:
+    """The names and the texts in a module's code. Its docstrings and comments may have examples."""
+    nodes = tuple(ast.walk(ast.parse(path.read_text())))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
 def test_no_other_module_names_a_runtime() -> None:
-    modules = [path for path in OWN.parents[1].rglob("*.py") if OWN not in path.parents]
+    top = OWN.parents[1]
+    modules = [path for path in top.rglob("*.py") if OWN not in path.parents]
     assert len(modules) > 100
-    assert [path.name for path in modules if NAMED.search(path.read_text())] == []
+    found = {(str(path.relative_to(top)), text) for path in modules for text in texts(path) if NAMED.search(text)}
+    assert found == EXAMPLES
+
+
+def test_no_package_of_a_runtime_imports_that_of_another() -> None:
+    """The contract in pyproject.toml has their descriptions; this has every module. dockerd is no runtime: two are above it."""
+    packages = {path.parent.name for path in OWN.glob("*/description.py")}
+    assert len(packages) == len(KNOWN)
+    found = {
+        (path.parent.name, imported)
+        for path in OWN.glob("*/*.py")
+        for imported in re.findall(r"kubelet\.runtimes\.(\w+)", path.read_text())
+        if imported in packages - {path.parent.name}
+    }
+    assert found == set()

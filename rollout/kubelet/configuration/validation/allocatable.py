@@ -133,7 +133,10 @@ def enforcement(checked: Checked) -> Iterator[Complaint]:
     """Each word of ``enforceNodeAllocatable``."""
     words = checked.entries(_FIELD)
     if checked.minor >= 32:
-        yield from _together(words)
+        for word in _CGROUPS:
+            if word in words and word + _COMPRESSIBLE in words:
+                said = f'both "{word}" and "{word}{_COMPRESSIBLE}" cannot be specified together in {_NAMED}'
+                yield wrong(_FIELD, said)
     seen: set[str] = set()
     for word in words:
         if checked.minor >= 31 and word in seen:
@@ -141,13 +144,6 @@ def enforcement(checked: Checked) -> Iterator[Complaint]:
             continue
         seen.add(word)
         yield from _word(checked, word, len(words))
-
-
-def _together(words: list[str]) -> Iterator[Complaint]:
-    for word in _CGROUPS:
-        if word in words and word + _COMPRESSIBLE in words:
-            said = f'both "{word}" and "{word}{_COMPRESSIBLE}" cannot be specified together in {_NAMED}'
-            yield wrong(_FIELD, said)
 
 
 def _word(checked: Checked, word: str, count: int) -> Iterator[Complaint]:

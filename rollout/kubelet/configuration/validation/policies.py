@@ -59,11 +59,8 @@ def tracing(checked: Checked) -> Iterator[Complaint]:
     if isinstance(rate, int) and rate > 1_000_000:
         said = "sampling rate per million must be less than or equal to one million"
         yield Complaint("tracing", f"tracing.samplingRatePerMillion: Invalid value: {rate}: {said}")
-    yield from _endpoint(str(found.get("endpoint") or ""))
-
-
-def _endpoint(written: str) -> Iterator[Complaint]:
-    """Without ``//`` it is a name; a scheme consists of letters, digits and ``+-.``."""
+    # Without ``//`` it is a name; a scheme consists of letters, digits and ``+-.``.
+    written = str(found.get("endpoint") or "")
     scheme = written.partition("://")[0].lower() if "//" in written else "dns"
     if scheme not in _SCHEMES:
         said = f"unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See {_NAMING}"
@@ -271,11 +268,7 @@ def credentials_verification(checked: Checked) -> Iterator[Complaint]:
     if checked.entries(_ALLOWLIST) and policy != "NeverVerifyAllowlistedImages":
         said = f'can\'t set `{_ALLOWLIST}` if `imagePullCredentialsVertificationPolicy` is not "NeverVerifyAllowlistedImages"'
         yield wrong(_ALLOWLIST, said)
-    yield from _patterns(checked)
-
-
-def _patterns(checked: Checked) -> Iterator[Complaint]:
-    """The first invalid pattern (``pullmanager/image_pull_policies.go``)."""
+    # The first invalid pattern (``pullmanager/image_pull_policies.go``).
     said = next((said for pattern in checked.entries(_ALLOWLIST) if (said := _no_pattern(str(pattern)))), "")
     if said:
         yield wrong(_ALLOWLIST, f"invalid image pattern in `{_ALLOWLIST}`: {said}")

@@ -1,0 +1,1 @@
+"""What other tools need so that they do not undo a change: patches for kubeadm."""

@@ -1,0 +1,61 @@
+"""The agent's part about container runtimes: their units, the programs with a version, and what belongs to one of them.
+
+It is made from the descriptions (``known.DAEMONS``) and the file ``agent.sh`` of each daemon's package. Two functions there
+have fixed names: ``note_NAME`` notes more files that the daemon reads, and ``layers_NAME`` finds image layers under way, or
+is false where that cannot be known. ``NAME`` is the package; each function may be absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from rollout.kubelet.runtimes.description import Daemon
+from rollout.kubelet.runtimes.known import DAEMONS
+
+
+def runtime_part(read: Callable[[str], str]) -> str:
+    """The part, in POSIX sh. ``read`` returns a file below ``rollout/kubelet/runtimes/``."""
+    own = {daemon.unit: read(f"{daemon.agent_part}/agent.sh") for daemon in DAEMONS if daemon.agent_part}
+    versions = (f"  version runtime-{daemon.program} {daemon.program} --version\n" for daemon in DAEMONS)
+    notes = _arms((daemon, tuple(_notes(daemon, own))) for daemon in DAEMONS)
+    layers = _arms((daemon, tuple(_calls("layers", daemon, own))) for daemon in DAEMONS)
+    made = _FORM.format(
+        units=" ".join(daemon.unit for daemon in DAEMONS), versions="".join(versions), notes=notes, layers=layers
+    )
+    return "\n".join((made, *own.values()))
+
+
+_FORM = """\
+RUNTIMES='{units}'
+
+show_runtime_versions() {{
+{versions}}}
+
+note_runtime() {{ # UNIT: the files that its process, with the command line `words`, reads
+  case $1 in
+{notes}  esac
+}}
+
+find_layers() {{ # UNIT, of the process `process`: image layers under way; false where that cannot be known
+  case $1 in
+{layers}    *) [ "$readable" = 1 ] ;;
+  esac
+}}
+"""
+
+
+def _notes(daemon: Daemon, own: Mapping[str, str]) -> Iterator[str]:
+    for file in daemon.reads:
+        yield f"option ' {' '.join(file.options)} '"
+        yield f'note_read {daemon.unit} "${{value:-{file.usual}}}"'
+    yield from _calls("note", daemon, own)
+
+
+def _calls(verb: str, daemon: Daemon, own: Mapping[str, str]) -> Iterator[str]:
+    if f"{verb}_{daemon.agent_part}() {{" in own.get(daemon.unit, ""):
+        yield f"{verb}_{daemon.agent_part}"
+
+
+def _arms(choices: Iterable[tuple[Daemon, tuple[str, ...]]]) -> str:
+    lines = "\n      "
+    return "".join(f"    {daemon.unit})\n      {lines.join(does)}\n      ;;\n" for daemon, does in choices if does)

@@ -1,0 +1,1 @@
+"""containerd: all that rollout knows of it."""

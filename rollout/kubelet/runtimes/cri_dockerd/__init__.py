@@ -1,0 +1,1 @@
+"""cri-dockerd: all that rollout knows of it."""

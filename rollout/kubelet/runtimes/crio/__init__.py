@@ -1,0 +1,1 @@
+"""CRI-O: all that rollout knows of it."""

@@ -1,0 +1,25 @@
+layers_dockerd() { # each layer is in a file of its own until it is extracted; false where that cannot be read
+  data='' config=''
+  if mentions "$process" --data-root || mentions "$process" --config-file; then
+    command_line "$process"
+    option ' --config-file '
+    config=$value
+    option ' --data-root '
+    data=$value
+  fi
+  [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
+  data=$R${data:-/var/lib/docker}
+  [ -d "$data/tmp" ] || return 1
+  set +f
+  for path in "$data"/tmp/GetImageBlob*; do [ ! -e "$path" ] || { unnamed && break; }; done
+  set -f
+}
+
+read_data_root() { # FILE of dockerd's, into `data`
+  while read -r line || [ -n "$line" ]; do
+    case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
+    text=${text#*'"'}
+    data=${text%%'"'*}
+    return
+  done 2>/dev/null <"$1"
+}

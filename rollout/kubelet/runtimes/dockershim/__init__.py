@@ -1,0 +1,1 @@
+"""dockershim, the part of older kubelets that uses dockerd: all that rollout knows of it."""
