@@ -380,7 +380,7 @@ class Session:
     def notices(self, journal: Journal) -> Iterator[tuple[NoticeSender, ...]]:
         """The sender of notices, if there are addresses. A mistake in them is printed, and stops no run."""
         try:
-            sender = notice_sender(journal)
+            sender = notice_sender(journal, self.carried)
         except RolloutError as error:
             _say(self.carried(f"no notices are sent: {error}"))
             sender = None

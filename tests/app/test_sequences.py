@@ -26,7 +26,8 @@ from rollout.errors import Place, RolloutError, StateError
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, SMALL, KilledError, Site, held_by_another_process
 
-FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
+FIRST = replace(SMALL, playbook="playbooks/base.yaml", limit="@rack01")
+SECOND = replace(SMALL, cluster="second")
 SOAK = 300.0
 
 
