@@ -37,6 +37,8 @@ MOST = 50
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
     """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back.
 
+    Reads no node: what a run of another journal reverted is not shown. `rollout verify` reads the nodes.
+
     Example: `rollout runs --cluster rno --most 5`
     """
     chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))

@@ -46,6 +46,8 @@ def _documents() -> Kinds:
 def status(session: Session, run: str, sequence: Path | None) -> int:
     """Show the state of a run from its journal (without RUN: the newest), and the plans here that wait for approvals.
 
+    Reads no node: what a run of another journal reverted is not shown. `rollout verify` reads the nodes.
+
     Example: `rollout status -o json`
     """
     if sequence is not None:
