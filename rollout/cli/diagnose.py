@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from rollout.adapters.diagnosis_files import STANDARD_INPUT, DiagnosisFiles
-from rollout.adapters.private_files import write_privately
 from rollout.app.cluster_diagnosis import diagnose_cluster
 from rollout.app.diagnose import diagnose as diagnose_files
 from rollout.app.diagnose import diagnose_nodes, together
@@ -21,6 +20,7 @@ from rollout.cli.proposals import say
 from rollout.cli.pulls import probe
 from rollout.cli.registry import registered
 from rollout.composition.diagnosing import symptoms, verified
+from rollout.composition.files import write_privately
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.markup import with_texts

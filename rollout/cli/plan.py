@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.private_files import write_privately
 from rollout.app.freezes import freeze_in
 from rollout.app.plan_file import check_preflight, preflight_text
 from rollout.app.planning import make_plan, read_fleet, to_plan
@@ -19,6 +18,7 @@ from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.files import write_privately
 from rollout.composition.plan_files import plan_in, saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.adapters.interrupts import Interrupts
 from rollout.app.operator_commands import bounds_of
 from rollout.app.planning import read_fleet
 from rollout.app.ports import Note
@@ -142,7 +141,7 @@ def _noted(call: _Call) -> Callable[[str], None]:
 
 def _run(call: _Call, order: PullOrder, so_far: Pulled) -> bool:
     """Whether Ctrl-C ended it early."""
-    interrupts = Interrupts()
+    interrupts = call.session.interruption()
     interrupts.install()
     names = tuple(order.ways)
     access, nodes = call.session.access(call.inventory, names), call.session.command_nodes()

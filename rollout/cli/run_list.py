@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.run_list import listed_runs
 from rollout.cli.options import echo_lines, session_options
 from rollout.cli.registry import registered
@@ -41,7 +40,7 @@ def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...],
 
     Example: `rollout runs --cluster rno --most 5`
     """
-    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))
+    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, session.clock.now()))
     found = tuple(chosen.chosen(listed_runs(session.past_runs(), cluster)))
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))

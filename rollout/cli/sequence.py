@@ -22,7 +22,8 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds
 from rollout.cli.terminal import Terminal
 from rollout.cli.watch_late import ask_once, late_documents
-from rollout.composition.plan_files import plan_in, text_in
+from rollout.composition.files import text_in
+from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory

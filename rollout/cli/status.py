@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.after_run import afterwards
 from rollout.app.following import replay
 from rollout.app.freezes import freeze_in
@@ -56,7 +55,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
         from rollout.cli.sequence import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
 
         return show_sequence(session, sequence)
-    journal, now = session.past_runs(), SystemClock().now()
+    journal, now = session.past_runs(), session.clock.now()
     headers = journal.listed()
     named = known_run(session, headers, run)
     past = past_run(journal, named)

@@ -10,9 +10,6 @@ from functools import partial
 
 import click
 
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.local import LocalCommands
-from rollout.adapters.zones import SystemZones
 from rollout.app.following import late_findings, late_of, replay
 from rollout.app.late_watch import LateRound, LateWatcher, watched_run, watching
 from rollout.app.node_gates import NodeGates
@@ -24,7 +21,6 @@ from rollout.cli.options import echo_lines, known_run, reason_option, session_op
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal, run_documents
-from rollout.composition.back_ends import gate_backends
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.playbook import OnLateHarm
@@ -100,11 +96,11 @@ def ask_once(session: Session, journal: Journal, run: str) -> bool:
 def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatcher]:
     state, plan, watch = watched_run(journal, run)
     inventory = session.inventory_or_remembered(state.order.cluster)
-    clock = SystemClock()
-    with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
-        waves = WaveGates(run, plan, LocalCommands(session.folder), clock, backends, operator())
+    clock = session.clock
+    with session.back_ends(inventory, needs_of(plan)) as backends:
+        waves = WaveGates(run, plan, session.local, clock, backends, operator())
         nodes = NodeGates(plan, clock, backends)
-        yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, SystemZones(), time.sleep, operator())
+        yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, session.zones, time.sleep, operator())
 
 
 def _say_away(error: StateError) -> None:
@@ -160,7 +156,7 @@ def _print(session: Session, journal: Journal, run: str) -> None:
     if session.output == "json":
         click.echo(documents.line(LateWatchDocument(run, state.order.cluster, late)))
         return
-    echo_lines((f"run {run} on {state.order.cluster}", *late_lines(late, run, SystemZones().wall_seconds())))
+    echo_lines((f"run {run} on {state.order.cluster}", *late_lines(late, run, session.zones.wall_seconds())))
 
 
 def _seconds(text: str) -> float:

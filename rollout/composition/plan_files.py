@@ -1,10 +1,9 @@
-"""Files that a command names: texts, plans and snapshots."""
+"""Files of plans and snapshots, read for commands."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from rollout.adapters.files import FolderFiles
 from rollout.app.plan_file import read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
@@ -13,11 +12,6 @@ from rollout.errors import InputError, Problem
 
 LARGEST = 2**30
 """Most bytes of a plan or snapshot file."""
-
-
-def text_in(path: str) -> str:
-    """The text of a file; ``InputError``: it cannot be read."""
-    return FolderFiles(Path()).read(path)
 
 
 def saved_fleet(path: Path) -> FleetSnapshot:

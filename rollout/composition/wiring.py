@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rollout.adapters.clock import SystemClock
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.local import LocalCommands
     from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
     from rollout.adapters.regions.workers import RegionWorker, Scheduler
@@ -124,6 +125,12 @@ class Session:
 
         return SshSignatures()
 
+    @property
+    def local(self) -> LocalCommands:
+        from rollout.adapters.local import LocalCommands
+
+        return LocalCommands(self.folder)
+
     def signatures_beside(self, plan_file: Path) -> Mapping[str, str]:
         """File → the signature that is kept beside a plan."""
         from rollout.adapters.approval_files import signatures_beside
@@ -172,6 +179,13 @@ class Session:
         sources = RecallingSources(self.sources(), self.state, _say)
         inventory = load_cluster(self.files(), sources, cluster, self.kubeconfig)
         return replace(inventory, remembered=sources.taken)
+
+    def only_remembered(self, cluster: str) -> Inventory:
+        """With the nodes of its source's last answer: asks no source."""
+        from rollout.adapters.node_sources import OnlyRemembered
+        from rollout.app.load import load_cluster
+
+        return load_cluster(self.files(), OnlyRemembered(self.state), cluster)
 
     def jumps(self, inventory: Inventory, names: Iterable[str]) -> Jumps:
         """Node → the bastions on the way to it from here. Workers of regions have ways of their own, which are not known."""
@@ -412,7 +426,6 @@ class Session:
         inventory is read again if a node does not answer before its change (``""``: it is not).
         """
         from rollout.adapters.engine import ThreadEngine
-        from rollout.adapters.local import LocalCommands
         from rollout.app.backends import Backends
         from rollout.app.roll_call import RollCall, lists_all
         from rollout.app.runs import Tools
@@ -429,7 +442,7 @@ class Session:
                     journal=journal,
                     engine=engine,
                     nodes=connections,
-                    local=LocalCommands(self.folder),
+                    local=self.local,
                     clock=self.clock,
                     observers=(*shown, *notices),
                     interrupted=interrupts.asked,

@@ -22,7 +22,6 @@ from rollout.adapters.node_sources import InventoryScripts
 from rollout.adapters.notice_addresses import FILE_VARIABLE, addresses
 from rollout.adapters.owners import others_hold
 from rollout.adapters.private_files import private_state, read_password
-from rollout.adapters.project import project_at
 from rollout.adapters.regions.certificates import CertificateFiles
 from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.adapters.ssh.identities import _load
@@ -30,6 +29,7 @@ from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
 from rollout.adapters.ssh_signatures import SshSignatures
+from rollout.composition.project import project_at
 from rollout.errors import RolloutError
 from tests.places import ROOT
 
