@@ -12,7 +12,8 @@ from rollout.adapters.local import why_not_run
 from rollout.adapters.node_sources import RealSources
 from rollout.adapters.ssh import Resolver
 from rollout.adapters.zones import SystemZones
-from rollout.app.check import CheckResult, check_files
+from rollout.app.check import CheckResult
+from rollout.app.check import check as check_files
 from rollout.app.reading import access_to
 from rollout.composition.wiring import refused_routes
 from rollout.core.model.inventory import Inventory
