@@ -87,6 +87,8 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
 NAMES = {"rollout.toml": "rollout.toml", "state folder": "journal.db", "Dask certificates": "key.pem"}
 
 OF_ANYBODY = {
+    "plan_files.read_bounded": "a plan or snapshot that the operator names; a plan is checked before it is applied",
+    "waiting_plans.waiting_plans": "plans of the current folder: only their names and digests are shown",
     "files.FolderFiles._bytes": "files of a project: reviewed as code, and named by the operator",
     "diagnosis_files._opened": "logs and events that an operator hands over: evidence, read with limits",
     "approval_files._text": "signatures: each is checked against the file of signers",
@@ -235,9 +237,9 @@ OPENS = {"open", "read_text", "read_bytes", "load_cert_chain", "create_default_c
 
 
 def readers() -> Iterator[str]:
-    """The functions of the adapters that open files, as ``module.function``."""
-    folder = ROOT / "rollout" / "adapters"
-    for file in sorted(folder.rglob("*.py")):
+    """The functions of the adapters and of the composition root that open files, as ``module.function``."""
+    folders = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition")
+    for folder, file in ((folder, file) for folder in folders for file in sorted(folder.rglob("*.py"))):
         module = str(file.relative_to(folder).with_suffix(""))
         waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text()), module)]
         while waiting:
