@@ -238,8 +238,8 @@ OPENS = {"open", "read_text", "read_bytes", "load_cert_chain", "create_default_c
 
 def readers() -> Iterator[str]:
     """The functions of the adapters and of the composition root that open files, as ``module.function``."""
-    folders = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition")
-    for folder, file in ((folder, file) for folder in folders for file in sorted(folder.rglob("*.py"))):
+    rooms = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition")
+    for folder, file in ((room, file) for room in rooms for file in sorted(room.rglob("*.py"))):
         module = str(file.relative_to(folder).with_suffix(""))
         waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text()), module)]
         while waiting:
