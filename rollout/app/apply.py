@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from rollout.app.apply_precheck import look_before, runs_that_applied
-from rollout.app.approvals import Approvals, check_not_used, how_to_approve, rules_for
 from rollout.app.call import Call, Operator
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
@@ -27,18 +25,6 @@ from rollout.core.run.state import RunState
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
-
-
-def approvals_of(call: Call, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
-    """The approvals beside the plan. ``InputError``: it may not be applied."""
-    rules = rules_for(plan, inventory)
-    if not rules:
-        return ()
-    if plan_file is None:
-        hint = f"{_again(plan)}; then `rollout approve PLAN --key FILE`, then `rollout apply PLAN`"
-        raise UsageError("approval-missing", "a plan that needs approvals is applied from its file", hint=hint)
-    checks, signed, now = Approvals(call.files(), call.signatures), call.signatures_beside(plan_file), call.clock.now()
-    return checks.checked(plan, rules, signed, call.logins, how_to_approve(plan_file), now)
 
 
 def apply_plan(
@@ -71,11 +57,11 @@ def apply_plan(
         check_nodes_not_frozen(plan.cluster, found.frozen)
         answer = found.answer()
         if answer is PlanDecision.PLAN_AGAIN:
-            raise UsageError("plan-is-stale", _stale(found), hint=_again(plan))
+            raise UsageError("plan-is-stale", _stale(found), hint=again(plan))
         if answer is PlanDecision.ALREADY_APPLIED:
             return NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(past, plan), changes)
     if approvals:
-        check_not_used(plan, past, read_receipts(call.access(inventory, there), nodes, keep=call.keep))
+        call.check_unused(plan, read_receipts(call.access(inventory, there), nodes, keep=call.keep))
     with call.back_ends(inventory, needs_of(plan)) as back_ends:
         operator.tell((*does_lines(plan), *closed_lines(plan.calendars, call.zones, WAITS)))
         operator.confirm(plan.cluster, f"{counted(len(there), 'node')} of {plan.cluster} will be changed")
@@ -85,7 +71,7 @@ def apply_plan(
             return start_apply(plan, call.access(inventory, there), tools, approvals, changes, inventory.calendar)
 
 
-def _again(plan: Plan) -> str:
+def again(plan: Plan) -> str:
     return f"plan again, {SAME_SETTINGS}: `{plan_again(plan.cluster, plan.limit, plan.playbook)}`"
 
 

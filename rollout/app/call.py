@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a use case imports what it calls
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, Signatures, Zones
+    from rollout.app.ports import ApiSources, Clock, Cluster, Files, Interruption, Journal, Nodes, Zones
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
+    from rollout.core.model.plan import Plan
+    from rollout.core.model.report import Report
     from rollout.core.plans.fleet_comparison import Jumps
     from rollout.core.plans.required_back_ends import Needs
+    from rollout.core.run.state import RunState
     from rollout.errors import StateError
 
 
@@ -49,11 +51,6 @@ class Call(Protocol):
         ...
 
     @property
-    def logins(self) -> frozenset[str]:
-        """The operator's login names."""
-        ...
-
-    @property
     def kubeconfig(self) -> str:
         """Overrides the inventory's; ``""``: none is given."""
         ...
@@ -67,11 +64,12 @@ class Call(Protocol):
     @property
     def zones(self) -> Zones: ...
 
-    @property
-    def signatures(self) -> Signatures: ...
+    def check_unused(self, plan: Plan, reports: Mapping[str, Report]) -> None:
+        """``InputError``: a run has used the approvals of this plan. ``reports``: what its nodes say now."""
+        ...
 
-    def signatures_beside(self, plan_file: Path) -> Mapping[str, str]:
-        """File → the signature that is kept beside a plan."""
+    def check_still_approved(self, state: RunState, inventory: Inventory) -> None:
+        """``InputError``: by today's rules and signers the run may not continue."""
         ...
 
     def files(self) -> Files: ...

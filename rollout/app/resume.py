@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from rollout.app.approvals import Approvals, journaled, rules_for
 from rollout.app.call import Call, Operator
 from rollout.app.cordons import LiftedCordons, lift_those_of
-from rollout.app.following import plan_of, replay
+from rollout.app.following import replay
 from rollout.app.freezes import check_not_frozen
 from rollout.app.maintenance import Freed, held_by, set_free
 from rollout.app.ports import Journal
@@ -17,7 +16,6 @@ from rollout.app.revert import RunResult, proofs_of
 from rollout.app.runs import changes_since, highest_counter, leased, needs_of_run, resumable, with_pending_recovery
 from rollout.app.runs import resume as resume_order
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory
 from rollout.core.plans.fleet_comparison import change_lines, field_lines
 from rollout.core.plans.receipt_history import highest_token
 from rollout.core.run.events import Request, RequestWord
@@ -101,17 +99,6 @@ def _lift_cordons(call: Call, journal: Journal, run: str) -> OnlyCordons | None:
         return OnlyCordons(state, lift_those_of(call, journal, inventory, state, cordoned))
 
 
-def _check_approvals(call: Call, journal: Journal, state: RunState, inventory: Inventory) -> None:
-    """The signatures in the journal, by today's rules and signers. The person that applied does not count here either."""
-    header = journal.header(state.order.run)
-    plan = plan_of(header) if state.order.goal is Goal.APPLY else None
-    rules = rules_for(plan, inventory)
-    if plan is not None and rules:
-        how = f"correct the file of signers, or `rollout rollback {state.order.run}`"
-        applier = header.who.partition("@")[0]
-        Approvals(call.files(), call.signatures).checked(plan, rules, journaled(state), {applier}, how, None)
-
-
 def continue_run(
     call: Call, operator: Operator, journal: Journal, state: RunState, why: str = "", *, promote: bool = False
 ) -> RunResult:
@@ -120,7 +107,7 @@ def continue_run(
     inventory = call.inventory_or_remembered(cluster)
     changes = changes_since(state, journal, inventory, call.jumps(inventory, state.order.nodes))
     operator.tell((*change_lines(changes), *field_lines(changes.fields)))
-    _check_approvals(call, journal, state, inventory)
+    call.check_still_approved(state, inventory)
     if state.order.goal is Goal.APPLY and state.halt is None and state.phase is not Phase.ENDED:
         check_not_frozen(journal, cluster)  # else nothing is applied any more: it ends what began
     with call.back_ends(inventory, needs_of_run(journal, state.order.run)) as back_ends:

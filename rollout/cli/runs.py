@@ -9,17 +9,20 @@ from pathlib import Path
 
 import click
 
-from rollout.app.apply import apply_plan, approvals_of
+from rollout.app.apply import apply_plan
 from rollout.app.cordons import CordonsDocument
-from rollout.app.resume import ClaimsEnded, OnlyCordons, recover_run, resume_run
+from rollout.app.ports import Journal, Nodes
+from rollout.app.resume import ClaimsEnded, OnlyCordons, continue_run, recover_run, resume_run
 from rollout.app.revert import RunResult
 from rollout.app.runs import check_plan
 from rollout.cli.options import known_run, limit_option, reason_option, session_options, yes_option
 from rollout.cli.registry import Kinds, registered
 from rollout.cli.terminal import Terminal
 from rollout.cli.upkeep import released
+from rollout.composition.approving import approvals_of
 from rollout.composition.plan_files import plan_in
 from rollout.composition.wiring import Session
+from rollout.core.model.approvals import Approval
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -27,6 +30,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS
 from rollout.core.presentation.nothing_to_do import NothingToDo, NothingToDoDocument
 from rollout.core.presentation.summary import exit_code
+from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted
 from rollout.errors import UsageError
@@ -68,9 +72,10 @@ def check_digest(plan: Plan, digest: str, path: Path) -> None:
 
 
 def _apply_documents() -> Kinds:
-    from rollout.cli.sequence import sequence_documents
+    from rollout.features.late_watch.command import late_documents
+    from rollout.features.sequence.words import SequenceDocument
 
-    return (*_resume_documents(), NothingToDoDocument, *sequence_documents())
+    return (*_resume_documents(), NothingToDoDocument, SequenceDocument, *late_documents())
 
 
 def _resume_documents() -> Kinds:
@@ -111,9 +116,11 @@ def apply(
     if sequence is not None:
         if plan_file is not None or cluster or playbook or overrides or limit or digest:
             raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")
-        from rollout.cli.sequence import apply_sequence
+        from rollout.features.late_watch.command import ask_once
+        from rollout.features.sequence.command import PlanRuns, apply_sequence
 
-        return apply_sequence(session, sequence, yes=yes)
+        runs = PlanRuns(approvals_of, _apply_fresh, _resume_as_is, ask_once)
+        return apply_sequence(session, sequence, runs, yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):
@@ -135,7 +142,24 @@ def apply(
                 echo_plan(plan, whole=True)
         approvals = approvals_of(session, plan, inventory, plan_file)
         ended = apply_plan(session, terminal, nodes, plan, inventory, approvals, fresh=plan_file is None)
+    return _apply_ended(terminal, ended)
+
+
+def _apply_ended(terminal: Terminal, ended: RunState | NothingToDo) -> int:
     return terminal.nothing_to_do(ended) if isinstance(ended, NothingToDo) else exit_code(ended) or 0
+
+
+def _apply_fresh(
+    session: Session, nodes: Nodes, plan: Plan, inventory: Inventory, approvals: tuple[Approval, ...]
+) -> int:
+    """One cluster of a sequence, which was confirmed as a whole."""
+    terminal = Terminal(session)
+    return _apply_ended(terminal, apply_plan(session, terminal, nodes, plan, inventory, approvals, fresh=False))
+
+
+def _resume_as_is(session: Session, journal: Journal, state: RunState) -> int:
+    terminal = Terminal(session)
+    return terminal.result(continue_run(session, terminal, journal, state))
 
 
 def _read_plan(session: Session, path: Path, digest: str) -> tuple[Plan, Inventory]:

@@ -19,23 +19,20 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
-from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, SecondInterruptError, StateError, UsageError
+from rollout.features.regions.client.dask_engine import DaskEngine
 
 if TYPE_CHECKING:
     from rollout.adapters.clock import SystemClock
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.journal import PostgresUrl, SqlJournal
     from rollout.adapters.local import LocalCommands
-    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
-    from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
-    from rollout.adapters.ssh_signatures import SshSignatures
     from rollout.adapters.zones import SystemZones
     from rollout.app.backends import Backends
     from rollout.app.isolation import Keep
@@ -43,9 +40,14 @@ if TYPE_CHECKING:
     from rollout.app.ports import ApiSources, Cluster, Interruption, Journal, Nodes, Observer, PastRuns, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
+    from rollout.core.model.plan import Plan
     from rollout.core.model.regions import RegionStanding
+    from rollout.core.model.report import Report
     from rollout.core.plans.fleet_comparison import Jumps
     from rollout.core.plans.required_back_ends import Needs
+    from rollout.core.run.state import RunState
+    from rollout.features.notices.asking import NoticeSender
+    from rollout.features.regions.client.workers import RegionWorker, Scheduler
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024
@@ -119,23 +121,21 @@ class Session:
 
         return SystemZones()
 
-    @cached_property
-    def signatures(self) -> SshSignatures:
-        from rollout.adapters.ssh_signatures import SshSignatures
-
-        return SshSignatures()
-
     @property
     def local(self) -> LocalCommands:
         from rollout.adapters.local import LocalCommands
 
         return LocalCommands(self.folder)
 
-    def signatures_beside(self, plan_file: Path) -> Mapping[str, str]:
-        """File → the signature that is kept beside a plan."""
-        from rollout.adapters.approval_files import signatures_beside
+    def check_unused(self, plan: Plan, reports: Mapping[str, Report]) -> None:
+        from rollout.features.approvals.asking import check_not_used
 
-        return signatures_beside(plan_file)
+        check_not_used(plan, self.past(), reports)
+
+    def check_still_approved(self, state: RunState, inventory: Inventory) -> None:
+        from rollout.composition.approving import check_still_approved
+
+        check_still_approved(self, state, inventory)
 
     def check_back_ends(self, inventory: Inventory, needs: Needs) -> None:
         from rollout.composition.back_ends import check_backends
@@ -206,7 +206,7 @@ class Session:
         """How nodes are reached: over SSH from here, or through the workers of their regions."""
         if self.engine is None:
             return self.ssh_nodes()
-        from rollout.adapters.regions.nodes import RegionNodes
+        from rollout.features.regions.client.nodes import RegionNodes
 
         return RegionNodes(self._scheduler, self.ssh_nodes(), _say)
 
@@ -221,7 +221,7 @@ class Session:
         """The same, but it waits for an engine that is away as long as a run does that is under way."""
         if self.engine is None:
             return self
-        from rollout.core.run.moving import ENGINE_PATIENCE
+        from rollout.core.run.transitions import ENGINE_PATIENCE
 
         return replace(self, engine=replace(self.engine, patience=ENGINE_PATIENCE))
 
@@ -361,13 +361,13 @@ class Session:
     def _regions_of(self, nodes: Nodes) -> Callable[[], Sequence[RegionStanding]]:
         if self.engine is None:
             return tuple
-        from rollout.adapters.regions.nodes import RegionNodes
+        from rollout.features.regions.client.nodes import RegionNodes
 
         return nodes.regions if isinstance(nodes, RegionNodes) else tuple
 
     def region_workers(self) -> tuple[RegionWorker, ...]:
         """The workers that are connected now."""
-        from rollout.adapters.regions.workers import RegionWorkers
+        from rollout.features.regions.client.workers import RegionWorkers
 
         return RegionWorkers(self._scheduler).connected()
 
