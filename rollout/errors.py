@@ -91,3 +91,13 @@ class StateError(RolloutError):
 
 class AwayError(RemoteError):
     """A back end did not answer this time; a retry may succeed."""
+
+
+class SecondInterruptError(RolloutError):
+    """The second Ctrl-C, with a run under way."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        hint = "`rollout resume` continues; nodes without a confirm revert themselves"
+        super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)

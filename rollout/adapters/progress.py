@@ -11,16 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from rollout.core.presentation.event_documents import EVENT_DOCUMENTS, event_document
+from rollout.core.presentation.event_documents import event_document
 from rollout.core.presentation.event_log import EventLog
 from rollout.core.presentation.summary import summarize
 from rollout.core.presentation.summary_text import NOTHING_SINCE, Afterwards, SummaryDocument, summary_lines
 from rollout.core.run.events import Event
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
-
-RUN_DOCUMENTS = (*EVENT_DOCUMENTS, SummaryDocument)
-"""What ``JsonProgress`` prints."""
 
 
 def shows_live(out: TextIO) -> bool:

@@ -11,6 +11,7 @@ from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges
 from rollout.core.model.plan import ChangeGroup, Plan
 from rollout.core.plans import plan_codec
 from rollout.core.plans.planning import Preflight, preflight
+from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.kubelet.changes.home_files import foreign_files, foreign_units
@@ -44,3 +45,8 @@ def _foreign(plan: Plan, group: ChangeGroup, file: str) -> Iterator[Problem]:
 def check_preflight(plan: Plan, changes: FleetChanges = UNCHANGED) -> Preflight:
     """Whether the cluster is already too unhealthy to start. Nodes that left since the plan do not count."""
     return preflight(plan, UNHEALTHY, changes)
+
+
+def preflight_text(preflight: Preflight) -> str:
+    unhealthy = f"{len(preflight.unhealthy)} of {preflight.selected} nodes are unhealthy or cannot be read"
+    return f"{unhealthy}, the playbook's preflight limit is {preflight.most}: {fold(preflight.unhealthy)}"

@@ -307,6 +307,16 @@ class Journal(PastRuns, Protocol):
         ...
 
 
+class Interruption(Protocol):
+    """The operator's wish to stop, in two steps: the second one raises ``KeyboardInterrupt`` in the main thread."""
+
+    def install(self) -> None:
+        """From here on it counts. Before, it ends the process."""
+        ...
+
+    def asked(self) -> bool: ...
+
+
 class Observer(Protocol):
     """Receives every journaled event and the state after it. Must not raise."""
 

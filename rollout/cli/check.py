@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemZones
-from rollout.adapters.files import FolderFiles
-from rollout.adapters.local import why_not_run
-from rollout.adapters.node_sources import RealSources
-from rollout.adapters.ssh import Resolver
 from rollout.app.check import CheckResult, NodesNotAsked
-from rollout.app.check import check as check_files
-from rollout.app.reading import access_to
 from rollout.cli.check_kubelet import KubeletCheckDocument, answers, asked, tell
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.checking import check_project
 from rollout.composition.plan_files import saved_fleet
-from rollout.composition.wiring import refused_routes
-from rollout.core.model.inventory import Inventory
 from rollout.core.text import documents
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import InputError, Problem, UsageError
@@ -103,23 +93,13 @@ def check(
             "no-kubelet-config", "these options describe a kubelet's file, but --kubelet-config is missing"
         )
     folder, fleet = project_here().folder, saved_fleet(snapshot) if snapshot else None
-    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, SystemZones())
-    checked = replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
+    checked = check_project(folder, ssh_config, fleet)
     if output == "json":
         click.echo(documents.page(_document(checked)))
     else:
         _print(checked)
     if checked.problems:
         context.exit(InputError.exit_code)
-
-
-def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple[Problem, ...]:
-    try:
-        resolver = Resolver.reading(ssh_config)
-    except InputError as error:
-        return error.problems
-    accesses = [access_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
-    return tuple(problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
 
 
 def _print(checked: CheckResult) -> None:

@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click import shell_completion
 from click.shell_completion import BashComplete, CompletionItem
 
-from rollout.adapters.project import project_at
 from rollout.cli.main import COMPLETE
 from rollout.cli.registry import registered
+from rollout.composition.project import Project, project_at
 from rollout.errors import RolloutError
+
+if TYPE_CHECKING:
+    from rollout.composition.wiring import Session
 
 SHELLS = ("bash", "zsh", "fish")
 MOST = 200
@@ -95,10 +98,9 @@ def _items(known: Complete, ctx: click.Context, incomplete: str) -> list[Complet
 
 
 def _files(folder: str) -> Iterator[str]:
-    from rollout.adapters.files import FolderFiles
     from rollout.app.load import names_in
 
-    yield from names_in(FolderFiles(project_at(Path()).folder), folder)
+    yield from names_in(_session(project_at(Path())).files(), folder)
 
 
 def _clusters(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
@@ -110,13 +112,17 @@ def _playbooks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
 
 
 def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    from rollout.composition.wiring import Session
-
     project = project_at(Path())
     if ctx.params.get("journal") or _set("journal"):
         return  # a database server
+    yield from (header.run for header in _session(project).past().listed())
+
+
+def _session(project: Project) -> Session:
+    from rollout.composition.wiring import Session
+
     state = Path(_set("state") or project.default("state"))
-    yield from (header.run for header in Session(state, None, accept_new=False, output="text").past().listed())
+    return Session(state, None, accept_new=False, output="text", folder=project.folder)
 
 
 def _set(key: str) -> str:
@@ -132,10 +138,6 @@ _LAST_TERM = re.compile(r"(.*[,&!])?([^,&!]*)", re.DOTALL)
 
 def _nodesets(ctx: click.Context, incomplete: str) -> Iterator[str]:
     """The last term of an expression: ``@rack12&@g`` becomes ``@rack12&@gpu``."""
-    from rollout.adapters.files import FolderFiles
-    from rollout.adapters.node_sources import OnlyRemembered
-    from rollout.app.load import load_cluster
-
     project = project_at(Path())
     cluster = str(ctx.params.get("cluster") or _set("cluster") or "")
     if not cluster:
@@ -143,8 +145,7 @@ def _nodesets(ctx: click.Context, incomplete: str) -> Iterator[str]:
         cluster = clusters[0] if len(clusters) == 1 else ""
     if not cluster:
         return
-    state = Path(_set("state") or project.default("state"))
-    inventory = load_cluster(FolderFiles(project.folder), OnlyRemembered(state), cluster)
+    inventory = _session(project).only_remembered(cluster)
     found = _LAST_TERM.fullmatch(incomplete)
     before = (found[1] or "") if found else ""
     yield from (f"{before}@{name}" for name in sorted(inventory.nodesets))

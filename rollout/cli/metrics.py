@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.files import write_for_all
 from rollout.app.live_run import LiveRuns
 from rollout.app.metrics import measured_runs
 from rollout.cli.options import session_options
 from rollout.cli.registry import registered
+from rollout.composition.files import write_for_all
 from rollout.composition.wiring import Session
 from rollout.core.presentation.metrics import metrics_text
 
@@ -31,7 +30,7 @@ def metrics(session: Session, file: Path | None) -> int:
 
     Example: `rollout metrics --state .rollout`
     """
-    text = metrics_text(tuple(measured_runs(LiveRuns(session.past, SystemClock().now))))
+    text = metrics_text(tuple(measured_runs(LiveRuns(session.past, session.clock.now))))
     if file is None:
         click.echo(text, nl=False)
     else:

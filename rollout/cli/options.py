@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import carried, proposals_here
+from rollout.composition.files import read_password, usable_password
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
 from rollout.core.model.playbook import Share

@@ -11,17 +11,15 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.private_files import write_privately
 from rollout.app.freezes import freeze_in
-from rollout.app.load_playbook import load_policy
-from rollout.app.plan_file import check_preflight
+from rollout.app.plan_file import check_preflight, preflight_text
+from rollout.app.planning import make_plan, read_fleet, to_plan
 from rollout.cli.options import limit_option, session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
-from rollout.composition.back_ends import ask_backends, check_backends, needs_to_plan
-from rollout.composition.plan_files import plan_in, preflight_text, saved_fleet
-from rollout.composition.planning import make_plan, read_fleet, the_playbook
+from rollout.composition.files import write_privately
+from rollout.composition.plan_files import plan_in, saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
@@ -32,7 +30,6 @@ from rollout.core.plans.plan_markdown import plan_markdown
 from rollout.core.plans.plan_text import plan_text
 from rollout.core.presentation.freeze_text import frozen_in, frozen_lines, noted_line
 from rollout.core.text import documents
-from rollout.core.text.nodesets import select
 from rollout.core.text.terminal import LONGEST_PATH, printable
 from rollout.errors import UsageError
 from rollout.kubelet import versions
@@ -100,17 +97,12 @@ def plan(
             ctx=call, param=next(each for each in call.command.params if each.name == "cluster")
         )
     assumed = _assumed(assume_kubelet)
-    files = session.files()
-    inventory = session.inventory(cluster)
-    policy = load_policy(files, playbook or the_playbook(files, inventory))
     # A plan from a file contacts no machine: apply then checks the rights at the back ends.
-    needs = needs_to_plan(inventory, policy, session.kubeconfig)
-    (check_backends if snapshot else ask_backends)(inventory, needs, session.kubeconfig)
-    selection = select(limit, inventory) if limit else tuple(inventory.nodes)
-    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, selection)
+    asked = to_plan(session, cluster, playbook, limit, contacts=snapshot is None)
+    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, asked.inventory, asked.selection)
     if save_snapshot:
         _write(save_snapshot, snapshot_codec.encode(fleet))
-    made = make_plan(session, inventory, policy, fleet, selection, limit, overrides, assumed)
+    made = make_plan(session, asked, fleet, overrides, assumed)
     _say_frozen(session, cluster, fleet)
     del fleet  # with 100,000 nodes it is large
     digest, content = plan_codec.sealed(made)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rollout.adapters.project import Project, project_at
+from rollout.composition.project import Project, project_at
 from rollout.core.reading.project_file import PROJECT_KEYS, ProjectKey
 
 _IN_META = "rollout.cli.project"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
-from rollout.adapters.private_files import write_privately
 from rollout.app.after_run import afterwards
 from rollout.app.live_run import tell_run
 from rollout.app.past_runs import past_run
@@ -15,6 +13,7 @@ from rollout.app.run_documents import PastRunDocument, past_run_document
 from rollout.cli.options import echo_lines, known_run, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.files import write_privately
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.document import ReportDocument, report_document, report_lines
 from rollout.core.presentation.pages.markup import with_texts
@@ -53,7 +52,7 @@ def report(session: Session, run: str, file: Path | None) -> int:
             echo_lines(past_run_lines(past))
         return 0
     story = tell_run(journal, named)
-    after = afterwards(journal, story.state, SystemClock().now())
+    after = afterwards(journal, story.state, session.clock.now())
     if file is not None:
         _write(file, with_texts(page(story, after), session.carried))
     if session.output == "json":

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import click
 
-from rollout.adapters.clock import SystemZones
-from rollout.app.change_windows import PASSES, closed_lines
-from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
-from rollout.app.following import plan_of, replay
-from rollout.app.freezes import freeze_in
-from rollout.app.ports import Journal, Nodes
-from rollout.app.proofs import promised_files, prove
-from rollout.app.reverted_elsewhere import reverted_elsewhere
-from rollout.app.rollbacks import NOTHING_SINCE, RunsToRevert, SinceRun, rollback_order, since_run
-from rollout.app.runs import Tools, highest_counter, start_revert
-from rollout.cli.cordons import CordonsDocument, lift_and_tell, lift_those_of
-from rollout.cli.options import (
-    PercentOption,
-    known_run,
-    limit_option,
-    reason_option,
-    session_options,
-    typed_confirmation,
-    yes_option,
-)
+from rollout.app.emergencies import EmergencyOptions, LeftTo, Told, Unfinished, Waiting
+from rollout.app.emergency_rounds import revert_nodes
+from rollout.app.following import replay
+from rollout.app.revert import NothingReverted, passed_lines, revert_run
+from rollout.app.rollbacks import Emergency, RunsToRevert
+from rollout.cli.options import PercentOption, known_run, limit_option, reason_option, session_options, yes_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
-from rollout.composition.emergency_io import (
-    EmergencyTerminal,
-    known_revert_times,
-    left_behind,
-    tell_proofs,
-    to_be_proven,
-)
-from rollout.composition.wiring import Session, new_run_id
+from rollout.cli.terminal import Terminal, run_documents
+from rollout.composition.wiring import Session
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.inventory import Inventory
-from rollout.core.model.plan import Plan
-from rollout.core.model.playbook import EMERGENCY_LIMITS, Limits, Share
-from rollout.core.model.proof import Proven, as_before
-from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS, PROOF_DOCUMENTS, predicted_lines
-from rollout.core.presentation.freeze_text import noted_line
-from rollout.core.presentation.nothing_to_do import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
-from rollout.core.presentation.rollback_time import node_time, time_back
-from rollout.core.presentation.summary import exit_code
-from rollout.core.run.facts import may_hold
-from rollout.core.run.state import Ending, Order, RunState
-from rollout.core.text import documents, durations
+from rollout.core.model.playbook import EMERGENCY_LIMITS, Share
+from rollout.core.presentation import emergency_text as text
+from rollout.core.presentation.emergency_text import EMERGENCY_DOCUMENTS
+from rollout.core.presentation.nothing_to_do import NothingToRevertDocument
+from rollout.core.presentation.rollback_time import NoTimeBack, TimeBack
+from rollout.core.text import durations
 from rollout.core.text.nodesets import select
-from rollout.core.text.terminal import counted, printable
+from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
-from rollout.features.approvals.asking import rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +41,8 @@ class Emergencies:
     at_most: str
 
 
-def revert_documents() -> Kinds:
-    """What the revert of a run by the journal prints."""
-    from rollout.adapters.progress import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
-
-    return (*RUN_DOCUMENTS, CordonsDocument, *PROOF_DOCUMENTS)
-
-
 def _documents() -> Kinds:
-    return (*revert_documents(), NothingToRevertDocument, *EMERGENCY_DOCUMENTS)
+    return (*run_documents(), NothingToRevertDocument, *EMERGENCY_DOCUMENTS)
 
 
 @registered("Revert a run, or all nodes in an emergency.", prints=_documents, needs_output=False)
@@ -133,34 +97,51 @@ def rollback(
         per_zone=per_zone or EMERGENCY_LIMITS.per_zone,
         in_flight=in_flight or EMERGENCY_LIMITS.in_flight,
     )
+    terminal = EmergencyTerminal(session, yes)
     if not asked.from_nodes:
-        return _by_journal(session, runs[0], limit, limits, force=force, yes=yes)
+        journal = session.past()
+        source = replay(journal, known_run(session, journal.listed(), runs[0]))
+        ended = revert_run(session, terminal, journal, source, limit, limits, force=force)
+        return terminal.nothing_reverted(ended) if isinstance(ended, NothingReverted) else terminal.result(ended)
     inventory = session.inventory_or_remembered(asked.cluster)
     names = select(limit, inventory) if limit else tuple(inventory.nodes)
     patience = _patience(asked)
-    say_passed(session, inventory, None)
-    whole = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
+    terminal.tell(passed_lines(session, inventory, None))
+    options = EmergencyOptions(inventory, RunsToRevert(runs, asked.every_run), limits, force=force, at_most=patience)
     session = session.in_emergency()
-    return _emergency(
-        session, whole, EmergencyTerminal(session, inventory, partial(typed_confirmation, yes=yes)), names
-    )
-
-
-def _emergency(session: Session, asked: EmergencyOptions, terminal: EmergencyTerminal, names: Sequence[str]) -> int:
-    """Returns the exit code. Once we hold the nodes, cordons are lifted, except those of runs that still hold nodes."""
-    work = EmergencyRollback(asked, terminal)
-    try:
-        code = work.run(names)
-        if work.has_them:
-            lift_and_tell(session, asked.inventory, names, spared=work.others())
-    except KeyboardInterrupt:
-        if not terminal.rounds:
-            raise
+    rescue = revert_nodes(session, terminal, options, names)
+    if rescue.cordons is not None:
+        terminal.cordons(rescue.cordons)
+    if rescue.stopped:
         say("stopped at once; run the same command again to continue", err=True)
-        return 130
-    finally:
-        terminal.close()
-    return code
+    return rescue.exit_code
+
+
+class EmergencyTerminal(Terminal):
+    """It also prints what an emergency finds and does, at once."""
+
+    def told(self, what: Told, cluster: str) -> None:
+        document, lines = _told(what, cluster)
+        self.documents([document])
+        self.show(lines)
+
+
+def _told(what: Told, cluster: str) -> tuple[object, Iterable[str]]:
+    """For programs, and for people."""
+    match what:
+        case Emergency():
+            lines = text.seen_lines(what.seen, what.picked, what.already, cluster)
+            return text.seen_document(what.seen, what.picked, what.already), lines
+        case TimeBack() | NoTimeBack():
+            return text.predicted_document(what), text.predicted_lines(what)
+        case Waiting():
+            return text.waiting_document(what.owed, what.seconds), text.waiting_lines(what.owed, what.seconds)
+        case LeftTo():
+            return text.left_document(what.nodes), text.left_lines(what.nodes)
+        case Unfinished():
+            return text.unfinished_document(what.picked, what.owed), text.unfinished_lines(
+                cluster, what.picked, what.owed
+            )
 
 
 def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
@@ -177,16 +158,6 @@ def _checked(runs: tuple[str, ...], asked: Emergencies) -> Emergencies:
     return asked
 
 
-def say_passed(session: Session, inventory: Inventory, plan: Plan | None) -> None:
-    """A rollback waits for nothing and nobody: it says so where a run would wait."""
-    calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
-    lines = closed_lines(calendars, SystemZones(), PASSES)
-    if rules_for(plan, inventory) or inventory.approvals is not None:
-        lines = (*lines, "plans need approvals here; a rollback needs none")
-    for line in lines:
-        say(line, err=session.output != "text")
-
-
 def _patience(asked: Emergencies) -> float | None:
     """Seconds to keep retrying: 0 without ``--until-done``, ``None`` without ``--at-most``."""
     if not asked.until_done:
@@ -195,110 +166,3 @@ def _patience(asked: Emergencies) -> float | None:
         return durations.parse(asked.at_most) if asked.at_most else None
     except durations.DurationError as error:
         raise UsageError("bad-duration", f"--at-most {printable(asked.at_most, 60)!r}: {error}") from None
-
-
-def _by_journal(session: Session, run: str, limit: str, limits: Limits, *, force: bool, yes: bool) -> int:
-    journal = session.past()
-    source = replay(journal, known_run(session, journal.listed(), run))
-    inventory = session.inventory_or_remembered(source.order.cluster)
-    chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
-    with closing(session.nodes()) as nodes:
-        return _reverted_since(
-            session, journal, source, inventory, nodes, limits, chosen, limited=bool(limit), force=force, yes=yes
-        )
-
-
-def _reverted_since(
-    session: Session, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, limits: Limits, chosen: frozenset[str],
-    *, limited: bool, force: bool, yes: bool,
-) -> int:  # fmt: skip
-    """Revert what no other run has reverted since; the exit code. ``limited``: ``chosen`` are not all nodes of the inventory."""
-    since = since_by_nodes(session, journal, source, inventory, nodes, chosen)
-    back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen.intersection(names))))}
-    order = rollback_order(source, new_run_id(), chosen if limited else None, inventory, limits, since, force=force)
-    if session.output == "text":
-        for line in not_reverted_lines(back, since.elsewhere, order.left_out):
-            say(line)
-    if not order.nodes:
-        lift_those_of(session, journal, inventory, source, chosen)  # the run may have left some
-        return _tell_nothing(session, nothing_to_revert(source.order.run, back, since.elsewhere, order.left_out))
-    say_passed(session, inventory, plan_of(journal.header(source.order.run)))
-    if freeze := freeze_in(journal, order.cluster):
-        say(f"{noted_line(freeze)}; {PASSES}", err=session.output != "text")
-    if session.output == "text":
-        for line in predicted_lines(time_back(order, node_time(known_revert_times(session, order.cluster)))):
-            say(line)
-        if source.silences:
-            say(
-                "the run's silences are not lifted; they expire by themselves: "
-                + printable(", ".join(source.silences), 300)
-            )
-    typed_confirmation(
-        order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted", yes=yes
-    )
-    return revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes)
-
-
-def since_by_nodes(
-    session: Session, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, chosen: Collection[str]
-) -> SinceRun:
-    """What later runs did to the nodes of a run, by the journal and by the receipts of those that may have its change."""
-    held = (name for name, record in source.nodes.items() if may_hold(record))
-    there = tuple(name for name in held if name in chosen and name in inventory.nodes)
-    if not there:
-        return since_run(journal, source.order.run)
-    access = session.access(inventory, there)
-    elsewhere = reverted_elsewhere(journal, source.order.cluster, access, nodes, session.traces.keep)
-    return since_run(journal, source.order.run, elsewhere)
-
-
-def _tell_nothing(session: Session, found: NothingToRevertDocument) -> int:
-    if session.output == "json":
-        click.echo(documents.line(found))
-    else:
-        say("nothing to revert: no node was touched")
-    return found.exit_code
-
-
-def revert_by_journal(
-    session: Session, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str],
-    since: SinceRun = NOTHING_SINCE, nodes: Nodes | None = None,
-) -> int:  # fmt: skip
-    """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes; the exit code.
-
-    ``since``: nodes that it lists as reverted elsewhere are only released. ``nodes``: open connections (``None``: new ones).
-    """
-    counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
-    already = frozenset(name for names in since.elsewhere.values() for name in names)
-    with session.tools(journal, order.limits.in_flight, nodes=nodes) as tools:
-        state = start_revert(order, counter, session.access(inventory, tuple(order.nodes)), tools)
-        lift_those_of(session, journal, inventory, source, chosen)
-        return (
-            proven(session, journal, state, inventory, tools, already)
-            if state.ending is Ending.DONE
-            else exit_code(state) or 0
-        )
-
-
-def proven(
-    session: Session,
-    journal: Journal,
-    state: RunState,
-    inventory: Inventory,
-    tools: Tools,
-    already: Collection[str] = (),
-) -> int:
-    """Read every node that a rollback has reached, compare it with what the rollback promises, and print it; the exit code.
-
-    Nodes that left since are not read: only what is in the fleet has an address. ``already``: nodes that had no change of the
-    run before the rollback; it does not count them as reverted.
-    """
-    asked = {name: tx for name, tx in to_be_proven(state).items() if name in inventory.nodes}
-    access = session.access(inventory, tuple(asked))
-    proofs = prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
-    proofs = tuple(
-        replace(proof, proven=Proven.UNCHANGED) if proof.node in already and proof.proven is Proven.PROVEN else proof
-        for proof in proofs
-    )
-    tell_proofs(session, proofs)
-    return exit_code(state) or (0 if as_before(proofs) else 4)

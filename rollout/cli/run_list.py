@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.run_list import listed_runs
 from rollout.cli.options import echo_lines, session_options
 from rollout.cli.registry import registered
@@ -37,9 +36,11 @@ MOST = 50
 def list_runs(session: Session, cluster: str, who: str, states: tuple[str, ...], since: str, most: int) -> None:
     """List runs, the newest first: when each began, its operator, how it ended, and which runs rolled it back.
 
+    Reads no node: what a run of another journal reverted is not shown. `rollout verify` reads the nodes.
+
     Example: `rollout runs --cluster rno --most 5`
     """
-    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, SystemClock().now()))
+    chosen = RunFilter(who, frozenset(map(RunStanding, states)), most, _since(since, session.clock.now()))
     found = tuple(chosen.chosen(listed_runs(session.past_runs(), cluster)))
     if session.output == "json":
         click.echo(documents.page(RunsDocument(found)))

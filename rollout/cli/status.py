@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.app.after_run import afterwards
 from rollout.app.following import replay
 from rollout.app.freezes import freeze_in
@@ -46,6 +45,8 @@ def _documents() -> Kinds:
 def status(session: Session, run: str, sequence: Path | None) -> int:
     """Show the state of a run from its journal (without RUN: the newest), and the plans here that wait for approvals.
 
+    Reads no node: what a run of another journal reverted is not shown. `rollout verify` reads the nodes.
+
     Example: `rollout status -o json`
     """
     if sequence is not None:
@@ -54,7 +55,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
         from rollout.features.sequence.command import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
 
         return show_sequence(session, sequence)
-    journal, now = session.past_runs(), SystemClock().now()
+    journal, now = session.past_runs(), session.clock.now()
     headers = journal.listed()
     named = known_run(session, headers, run)
     past = past_run(journal, named)

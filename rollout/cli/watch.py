@@ -11,7 +11,6 @@ from typing import Protocol, runtime_checkable
 
 import click
 
-from rollout.adapters.clock import SystemClock
 from rollout.adapters.keyboard import TerminalKeys, ended_by_signals, has_keys
 from rollout.app.after_run import afterwards
 from rollout.app.control import ask
@@ -35,7 +34,7 @@ from rollout.errors import StateError
 
 
 def _documents() -> Kinds:
-    from rollout.adapters.progress import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
 
     return (*RUN_DOCUMENTS, NoControllerDocument)
 
@@ -84,10 +83,10 @@ def _followed(journal: Journal, run: str, observers: Sequence[Observer], keys: W
 def _tell_no_controller(session: Session, journal: Journal, state: RunState) -> None:
     """Print the state of a run without a controller, the last heartbeat, and how to continue the run."""
     if session.output == "json":
-        click.echo(documents.line(no_controller_document(journal, state, SystemClock().now())))
+        click.echo(documents.line(no_controller_document(journal, state, session.clock.now())))
         return
     summary = summarize(state)
-    after = afterwards(journal, state, SystemClock().now())
+    after = afterwards(journal, state, session.clock.now())
     say("\n".join((*summary_lines(summary, after), *attendance_lines(summary, after))), err=True)
 
 

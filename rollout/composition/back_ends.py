@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rollout.app.backends import Absent, Backends
 from rollout.app.ports import Cluster
 from rollout.core.model.inventory import Endpoints, Inventory
-from rollout.core.model.playbook import Disruption, Policy
 from rollout.core.plans.required_back_ends import Needs, PodNeeds, needs_cluster, needs_http, unnamed
 from rollout.errors import InputError, RemoteError, UsageError
 from rollout.gates import table
@@ -29,20 +28,6 @@ def check_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
         raise InputError(problems)
     with ExitStack() as stack:
         _backends(endpoints, needs, stack)
-
-
-def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
-    """A playbook may have nodes drained. Without a kubeconfig it is unknown which nodes need it."""
-    drains = policy.disruption is Disruption.DRAIN_AND_RESTART and _endpoints(inventory, kubeconfig).kubeconfig
-    demands = (policy.data, *(wave.data for wave in policy.waves))
-    pulls = any(data is not None and data.pulls for data in demands)
-    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls)
-
-
-def ask_backends(inventory: Inventory, needs: Needs, kubeconfig: str) -> None:
-    """The same, and checks the rights at the API server, so that ``plan`` reports missing rights, not the run."""
-    with gate_backends(inventory, needs, kubeconfig):
-        pass
 
 
 @contextmanager

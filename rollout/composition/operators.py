@@ -6,6 +6,7 @@ import getpass
 import os
 import pwd
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ def own_logins() -> frozenset[str]:
     return frozenset(names - {""})
 
 
-def notice_sender(journal: Journal) -> NoticeSender | None:
-    """``None``: no addresses are set. ``UsageError``: they cannot be used."""
+def notice_sender(journal: Journal, carried: Callable[[str], str]) -> NoticeSender | None:
+    """``None``: no addresses are set. ``UsageError``: they cannot be used. ``carried`` completes proposed commands."""
     from rollout.features.notices.client.addresses import LINK_VARIABLE, addresses
 
     urls = addresses(os.environ)
@@ -45,4 +46,5 @@ def notice_sender(journal: Journal) -> NoticeSender | None:
         ) from exc
     from rollout.features.notices.asking import NoticeSender
 
-    return NoticeSender(ApprisePostman(urls), journal, operator(), os.environ.get(LINK_VARIABLE, ""))
+    page = os.environ.get(LINK_VARIABLE, "")
+    return NoticeSender(ApprisePostman(urls), journal, operator(), page, carried=carried)

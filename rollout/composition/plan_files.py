@@ -8,17 +8,10 @@ from rollout.app.plan_file import read_plan
 from rollout.core.model.plan import Plan
 from rollout.core.model.snapshot import FleetSnapshot
 from rollout.core.plans import snapshot_codec
-from rollout.core.plans.planning import Preflight
-from rollout.core.text.nodesets import fold
 from rollout.errors import InputError, Problem
 
 LARGEST = 2**30
 """Most bytes of a plan or snapshot file."""
-
-
-def preflight_text(preflight: Preflight) -> str:
-    unhealthy = f"{len(preflight.unhealthy)} of {preflight.selected} nodes are unhealthy or cannot be read"
-    return f"{unhealthy}, the playbook's preflight limit is {preflight.most}: {fold(preflight.unhealthy)}"
 
 
 def saved_fleet(path: Path) -> FleetSnapshot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.errors import InputError, Problem
-from rollout.features.approvals.asking import Approvals
+from rollout.features.approvals.asking import Approvals, how_to_approve
 from rollout.features.approvals.client.files import signatures_beside
 from rollout.features.approvals.client.signatures import SshSignatures
 
@@ -24,11 +23,6 @@ MOST = 8
 
 _NO_RULE = b'"approvals":[]'
 """In the bytes of a plan that needs no approval: its whole text need not be read."""
-
-
-def how_to_approve(plan: Path) -> str:
-    """The command that helps when an approval is missing."""
-    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
 
 
 def missing_approvals(

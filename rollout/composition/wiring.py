@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
@@ -19,26 +19,32 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
-from rollout.composition.operators import notice_sender, operator
+from rollout.composition.operators import notice_sender, operator, own_logins
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
-from rollout.errors import Problem, RolloutError, StateError, UsageError
+from rollout.errors import Problem, RolloutError, SecondInterruptError, StateError, UsageError
 from rollout.features.regions.client.dask_engine import DaskEngine
 
 if TYPE_CHECKING:
+    from rollout.adapters.clock import SystemClock, SystemZones
     from rollout.adapters.files import FolderFiles
-    from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
+    from rollout.adapters.local import LocalCommands
     from rollout.adapters.private_files import Traces
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
+    from rollout.app.isolation import Keep
     from rollout.app.node_worker import NodeAccess
-    from rollout.app.ports import ApiSources, Journal, Nodes, Observer, PastRuns, Target
+    from rollout.app.ports import ApiSources, Cluster, Interruption, Journal, Nodes, Observer, PastRuns, Target
     from rollout.app.runs import Tools
     from rollout.core.model.inventory import Inventory
+    from rollout.core.model.plan import Plan
     from rollout.core.model.regions import RegionStanding
+    from rollout.core.model.report import Report
     from rollout.core.plans.fleet_comparison import Jumps
+    from rollout.core.plans.required_back_ends import Needs
+    from rollout.core.run.state import RunState
     from rollout.features.notices.asking import NoticeSender
     from rollout.features.regions.client.workers import RegionWorker, Scheduler
     from rollout.kubelet.agent.sudo import Secret
@@ -52,16 +58,6 @@ SHELL_SECONDS = 60.0
 _MOST_SAID = 20
 SPARE = 32
 """Threads beyond the in-flight limit, so that confirms never wait behind applies."""
-
-
-class SecondInterruptError(RolloutError):
-    """The second Ctrl-C, with a run under way."""
-
-    exit_code = 130
-
-    def __init__(self) -> None:
-        hint = "`rollout resume` continues; nodes without a confirm revert themselves"
-        super().__init__("stopped", "stopped at once; nothing is lost", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Session:
     folder: Path = Path()  # the project: inventories, playbooks, templates
     engine: DaskEngine | None = None  # ``None``: this process reaches the nodes
     label: str = ""  # the cluster, in a command that starts several runs together: it begins their lines
-    interrupts: Interrupts | None = None  # of such a command; ``None``: each run has its own
+    interrupts: Interruption | None = None  # of such a command; ``None``: each run has its own
     carried: Callable[[str], str] = field(
         default=str, compare=False
     )  # repeats this call's options in proposed commands
@@ -98,6 +94,70 @@ class Session:
         from rollout.adapters.private_files import Traces
 
         return Traces(self.state)
+
+    @property
+    def keep(self) -> Keep:
+        return self.traces.keep
+
+    @property
+    def who(self) -> str:
+        """The operator and the machine, for the journal."""
+        return operator()
+
+    @property
+    def logins(self) -> frozenset[str]:
+        return own_logins()
+
+    @cached_property
+    def clock(self) -> SystemClock:
+        from rollout.adapters.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def zones(self) -> SystemZones:
+        from rollout.adapters.clock import SystemZones
+
+        return SystemZones()
+
+    @property
+    def local(self) -> LocalCommands:
+        from rollout.adapters.local import LocalCommands
+
+        return LocalCommands(self.folder)
+
+    def check_unused(self, plan: Plan, reports: Mapping[str, Report]) -> None:
+        from rollout.features.approvals.asking import check_not_used
+
+        check_not_used(plan, self.past(), reports)
+
+    def check_still_approved(self, state: RunState, inventory: Inventory) -> None:
+        from rollout.composition.approving import check_still_approved
+
+        check_still_approved(self, state, inventory)
+
+    def check_back_ends(self, inventory: Inventory, needs: Needs) -> None:
+        from rollout.composition.back_ends import check_backends
+
+        check_backends(inventory, needs, self.kubeconfig)
+
+    def back_ends(self, inventory: Inventory, needs: Needs) -> AbstractContextManager[Backends]:
+        from rollout.composition.back_ends import gate_backends
+
+        return gate_backends(inventory, needs, self.kubeconfig)
+
+    def api_server(self, inventory: Inventory) -> AbstractContextManager[Cluster | None]:
+        from rollout.composition.back_ends import cluster_of
+
+        return cluster_of(inventory, self.kubeconfig)
+
+    def interruption(self) -> Interruption:
+        from rollout.adapters.interrupts import Interrupts
+
+        return Interrupts()
+
+    def new_run_id(self) -> str:
+        return new_run_id()
 
     def files(self) -> FolderFiles:
         from rollout.adapters.files import FolderFiles
@@ -118,6 +178,13 @@ class Session:
         sources = RecallingSources(self.sources(), self.state, _say)
         inventory = load_cluster(self.files(), sources, cluster, self.kubeconfig)
         return replace(inventory, remembered=sources.taken)
+
+    def only_remembered(self, cluster: str) -> Inventory:
+        """With the nodes of its source's last answer: asks no source."""
+        from rollout.adapters.node_sources import OnlyRemembered
+        from rollout.app.load import load_cluster
+
+        return load_cluster(self.files(), OnlyRemembered(self.state), cluster)
 
     def jumps(self, inventory: Inventory, names: Iterable[str]) -> Jumps:
         """Node → the bastions on the way to it from here. Workers of regions have ways of their own, which are not known."""
@@ -262,7 +329,12 @@ class Session:
         try:
             return self.journal()
         except StateError as exc:
-            return without_journal(exc)
+            return self.without_journal(exc)
+
+    def without_journal(self, why: StateError) -> Journal:
+        """Warns once, at once."""
+        _say(f"no journal ({why}); continuing with what the nodes report")
+        return NoJournal()
 
     def access(self, inventory: Inventory, names: Sequence[str]) -> NodeAccess:
         """Prints what ``ssh_config`` requests and rollout does not support.
@@ -321,7 +393,7 @@ class Session:
     def notices(self, journal: Journal) -> Iterator[tuple[NoticeSender, ...]]:
         """The sender of notices, if there are addresses. A mistake in them is printed, and stops no run."""
         try:
-            sender = notice_sender(journal)
+            sender = notice_sender(journal, self.carried)
         except RolloutError as error:
             _say(self.carried(f"no notices are sent: {error}"))
             sender = None
@@ -344,7 +416,7 @@ class Session:
         journal: Journal,
         width: int,
         backends: Backends | None = None,
-        interrupts: Interrupts | None = None,
+        interrupts: Interruption | None = None,
         nodes: Nodes | None = None,
         cluster: str = "",
     ) -> Iterator[Tools]:
@@ -352,17 +424,14 @@ class Session:
         ``interrupts`` and ``nodes``: those of a command that starts several runs (``None``: it starts one). ``cluster``: its
         inventory is read again if a node does not answer before its change (``""``: it is not).
         """
-        from rollout.adapters.clock import SystemClock, SystemZones
         from rollout.adapters.engine import ThreadEngine
-        from rollout.adapters.interrupts import Interrupts
-        from rollout.adapters.local import LocalCommands
         from rollout.app.backends import Backends
         from rollout.app.roll_call import RollCall, lists_all
         from rollout.app.runs import Tools
 
         interrupts = interrupts or self.interrupts
         if interrupts is None:
-            interrupts = Interrupts()
+            interrupts = self.interruption()
             interrupts.install()
         connections = nodes or self.nodes()
         engine = ThreadEngine(width + SPARE)
@@ -372,8 +441,8 @@ class Session:
                     journal=journal,
                     engine=engine,
                     nodes=connections,
-                    local=LocalCommands(self.folder),
-                    clock=SystemClock(),
+                    local=self.local,
+                    clock=self.clock,
                     observers=(*shown, *notices),
                     interrupted=interrupts.asked,
                     who=operator(),
@@ -381,10 +450,10 @@ class Session:
                     new_run_id=new_run_id,
                     backends=backends or Backends(),
                     notice=lambda words: _say(self.carried(words)),
-                    zones=SystemZones(),
+                    zones=self.zones,
                     regions=self._regions_of(connections),
                     keep=self.traces.keep,
-                    lists=RollCall(lambda: self.inventory(cluster).nodes, SystemClock()) if cluster else lists_all,
+                    lists=RollCall(lambda: self.inventory(cluster).nodes, self.clock) if cluster else lists_all,
                 )
         except KeyboardInterrupt:
             raise SecondInterruptError from None
@@ -419,12 +488,6 @@ def refused_routes(resolver: Resolver, targets: Iterable[Target]) -> tuple[Probl
         Problem(reference, f"{printable(fold(names))}: {for_all(message, names)}")
         for (reference, message), names in found.items()
     )
-
-
-def without_journal(why: StateError) -> Journal:
-    """Warns once, at once."""
-    _say(f"no journal ({why}); continuing with what the nodes report")
-    return NoJournal()
 
 
 def _say(words: str) -> None:

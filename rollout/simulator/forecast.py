@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from rollout.core.model.areas import Area, AreaKind, area_of, most_of, share_of
 from rollout.core.model.calendar import joined
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
+from rollout.core.text.documents import Key, Shown
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -175,21 +177,11 @@ def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
 # -------------------------------------------------------------------------------------------------------- for programs
 
 
-@dataclass(frozen=True, slots=True)
-class PeakPart:
-    """The most nodes of the fleet, a zone or a rack that were unavailable at once; ``limit`` ``None``: the plan has none."""
-
-    kind: PeakKind
-    name: str
-    most: int
-    limit: int | None
-    after_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class ForecastMomentPart:
-    after_seconds: float
-    text: str
+_PEAK = Shown(
+    "The most nodes of the fleet, a zone or a rack that were unavailable at once; ``limit`` ``None``: the plan has none.",
+    ("kind", "name", "most", "limit", Key("at", "after_seconds")),
+)
+_MOMENT = Shown("", (Key("at", "after_seconds"), Key("words", "text")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +201,8 @@ class ForecastDocument:
     reverted: str
     failed: str
     pending_recovery: PendingNodes
-    peaks: tuple[PeakPart, ...]
-    moments: tuple[ForecastMomentPart, ...]
+    peaks: tuple[Annotated[Peak, _PEAK], ...]
+    moments: tuple[Annotated[ForecastMoment, _MOMENT], ...]
 
 
 def foreseen_document(found: Forecast) -> ForecastDocument:
@@ -225,6 +217,6 @@ def foreseen_document(found: Forecast) -> ForecastDocument:
         reverted=found.reverted,
         failed=found.failed,
         pending_recovery=PendingNodes(found.owed),
-        peaks=tuple(PeakPart(each.kind, each.name, each.most, each.limit, each.at) for each in found.peaks),
-        moments=tuple(ForecastMomentPart(each.at, each.words) for each in found.moments),
+        peaks=found.peaks,
+        moments=found.moments,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.cli.cordons import by_hand
+from rollout.app.cordons import by_hand
 from tests.controllers import PATIENCE
 
 pytestmark = pytest.mark.process

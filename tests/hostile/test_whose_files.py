@@ -20,11 +20,11 @@ from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.node_sources import InventoryScripts
 from rollout.adapters.owners import others_hold
 from rollout.adapters.private_files import private_state, read_password
-from rollout.adapters.project import project_at
 from rollout.adapters.ssh.identities import _load
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
+from rollout.composition.project import project_at
 from rollout.errors import RolloutError
 from rollout.features.approvals.client.signatures import SshSignatures
 from rollout.features.notices.client.addresses import FILE_VARIABLE, addresses
@@ -87,7 +87,9 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
 NAMES = {"rollout.toml": "rollout.toml", "state folder": "journal.db", "Dask certificates": "key.pem"}
 
 OF_ANYBODY = {
-    "files.FolderFiles.content": "files of a project: reviewed as code, and named by the operator",
+    "plan_files.read_bounded": "a plan or snapshot that the operator names; a plan is checked before it is applied",
+    "waiting_plans.waiting_plans": "plans of the current folder: only their names and digests are shown",
+    "files.FolderFiles._bytes": "files of a project: reviewed as code, and named by the operator",
     "diagnosis_files._opened": "logs and events that an operator hands over: evidence, read with limits",
     "approval_files._text": "signatures: each is checked against the file of signers",
 }
@@ -235,9 +237,9 @@ OPENS = {"open", "read_text", "read_bytes", "load_cert_chain", "create_default_c
 
 
 def readers() -> Iterator[str]:
-    """The functions of the adapters that open files, as ``module.function``."""
-    folder = ROOT / "rollout" / "adapters"
-    for file in sorted(folder.rglob("*.py")):
+    """The functions of the adapters and of the composition root that open files, as ``module.function``."""
+    rooms = (ROOT / "rollout" / "adapters", ROOT / "rollout" / "composition")
+    for folder, file in ((room, file) for room in rooms for file in sorted(room.rglob("*.py"))):
         module = str(file.relative_to(folder).with_suffix(""))
         waiting: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text()), module)]
         while waiting:

@@ -760,9 +760,9 @@ MUTANTS = (
     ),
     Mutant(
         "approval-used-twice",
-        "rollout/cli/runs.py",
-        "        check_not_used(plan, session.past(), reports)\n",
-        "",
+        "rollout/app/apply.py",
+        "        call.check_unused(plan, read_receipts(call.access(inventory, there), nodes, keep=call.keep))\n",
+        "        pass\n",
         "what was rolled back for harm is applied again by its old approval",
         (
             "tests/story/test_approvals.py::test_an_approval_applies_nothing_a_second_time_by_this_journal_or_by_what_the_nodes_keep",

@@ -70,8 +70,8 @@ class Outlet:
                 return
             self._sending = True
         try:
-            while (message := self._next()) is not None:
-                self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001 - Channel calls it
+            while (following := self._next()) is not None:
+                self._transport._send_user_message(following)  # type: ignore[attr-defined]  # noqa: SLF001 - Channel calls it
         except BaseException:
             with self._lock:  # a message is missing: no later message may be sent
                 self._closed, self._sending = True, False

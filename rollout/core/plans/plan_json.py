@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import ChangeCalendar
@@ -24,11 +24,21 @@ from rollout.core.model.plan import (
     Sum,
     Wave,
 )
-from rollout.core.model.playbook import Budget, Busy, Disruption, EvictToo, LateWatch, Limits, RevertScope, Share
+from rollout.core.model.playbook import (
+    Budget,
+    Disruption,
+    Drain,
+    LateWatch,
+    Limits,
+    PullsInFlight,
+    RevertScope,
+    SoakData,
+)
 from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff, nodesets
+from rollout.core.text.documents import Key, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +84,10 @@ class GroupPart:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DataPart:
-    """So many pods must start, and image pulls succeed, on the nodes of a wave within this time, or the run halts.
-
-    0: none are demanded.
-    """
-
-    pod_starts: int
-    pulls: int
-    within_seconds: float
+_SHOWN_DATA = Shown(
+    "So many pods must start, and image pulls succeed, on the nodes of a wave within this time, or the run halts.\n\n0: none are demanded.",
+    ("pod_starts", "pulls", Key("within", "within_seconds")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class WavePart:
     hold: bool
     at_once: int
     seconds: float
-    must_have_data: DataPart | None
+    must_have_data: Annotated[SoakData, _SHOWN_DATA] | None
     smallest_harms: tuple[SmallestHarm, ...]
 
 
@@ -115,12 +119,10 @@ class LeftPart:
     nodes: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrainPart:
-    """How long drained nodes have, and the kinds of pods that are evicted although that loses them."""
-
-    within_seconds: float
-    evict_too: frozenset[EvictToo]
+_SHOWN_DRAIN = Shown(
+    "How long drained nodes have, and the kinds of pods that are evicted although that loses them.",
+    (Key("within", "within_seconds"), "evict_too"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +157,7 @@ class RegistryPart:
     qps: StepPart
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsPart:
-    """``pace``: restarts per second."""
-
-    in_flight: int
-    pace: float
-    per_rack: Share
-    per_zone: Share | None
-    preflight: Share
+_SHOWN_LIMITS = Shown("``pace``: restarts per second.", ("in_flight", "pace", "per_rack", "per_zone", "preflight"))
 
 
 if TYPE_CHECKING:
@@ -182,12 +176,9 @@ class GatePart:
     scope: GateScope
 
 
-@dataclass(frozen=True, slots=True)
-class PullsPart:
-    """How long a node waits for its image pulls, and what happens ``then``."""
-
-    within_seconds: float
-    then: Busy
+_SHOWN_PULLS = Shown(
+    "How long a node waits for its image pulls, and what happens ``then``.", (Key("within", "within_seconds"), "then")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +200,14 @@ class PlanDocument:
     waves: tuple[WavePart, ...]
     left: tuple[LeftPart, ...]
     remarks: tuple[NodesPart, ...]
-    drain: DrainPart
+    drain: Annotated[Drain, _SHOWN_DRAIN]
     drained: tuple[DrainedPart, ...]
     registries: tuple[RegistryPart, ...]
-    limits: LimitsPart
+    limits: Annotated[Limits, _SHOWN_LIMITS]
     budgets: tuple[Budget, ...]
     gates: tuple[GatePart, ...]
     guard_seconds: float
-    pulls_in_flight: PullsPart
+    pulls_in_flight: Annotated[PullsInFlight, _SHOWN_PULLS]
     rehearsal: bool
     on_failure: RevertScope
     calendars: tuple[ChangeCalendar, ...]
@@ -242,14 +233,14 @@ def plan_json(plan: Plan, file: str) -> PlanDocument:
         waves=tuple(_wave(plan, wave) for wave in plan.waves),
         left=tuple(_left(entry, names) for entry, names in folded_left(plan)),
         remarks=tuple(_remark(remark) for remark in plan.remarks),
-        drain=DrainPart(plan.drain.within, plan.drain.evict_too),
+        drain=plan.drain,
         drained=tuple(_drained(node.name, node.drain) for node in plan.nodes.values() if node.drain),
         registries=tuple(_registry_load(load) for load in plan.loads),
-        limits=_limits(plan.limits),
+        limits=plan.limits,
         budgets=plan.budgets,
         gates=tuple(_gate(gate) for gate in plan.gates),
         guard_seconds=plan.guard,
-        pulls_in_flight=PullsPart(plan.pulls.within, plan.pulls.then),
+        pulls_in_flight=plan.pulls,
         rehearsal=plan.rehearsal,
         on_failure=plan.on_failure,
         calendars=plan.calendars,
@@ -267,7 +258,7 @@ def _wave(plan: Plan, wave: Wave) -> WavePart:
         hold=wave.hold,
         at_once=wave.at_once,
         seconds=estimate.of_wave(plan, wave),
-        must_have_data=DataPart(wave.data.pod_starts, wave.data.pulls, wave.data.within) if wave.data else None,
+        must_have_data=wave.data,
         smallest_harms=smallest_harms(plan, wave),
     )
 
@@ -282,10 +273,6 @@ def _remark(remark: Remark) -> NodesPart:
 
 def _drained(name: str, drain: PlannedDrain) -> DrainedPart:
     return DrainedPart(name, drain.pods, drain.pod, drain.seconds, drain.why, f"1.{drain.minor}")
-
-
-def _limits(limits: Limits) -> LimitsPart:
-    return LimitsPart(limits.in_flight, limits.pace, limits.per_rack, limits.per_zone, limits.preflight)
 
 
 def _gate(gate: Gate) -> GatePart:

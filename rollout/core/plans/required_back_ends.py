@@ -8,8 +8,9 @@ from enum import StrEnum
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.gate_kinds import known
 from rollout.core.model.gates import Gate
-from rollout.core.model.inventory import Endpoints
+from rollout.core.model.inventory import Endpoints, Inventory
 from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Disruption, Policy
 from rollout.errors import Problem
 
 
@@ -39,6 +40,14 @@ def needs_of(plan: Plan | None) -> Needs:
         return Needs(plan.gates, PodNeeds.DRAINED, pulls)
     counted = any(node.less_room for node in plan.nodes.values())
     return Needs(plan.gates, PodNeeds.COUNTED if counted else PodNeeds.NOT_ASKED, pulls)
+
+
+def needs_to_plan(inventory: Inventory, policy: Policy, kubeconfig: str) -> Needs:
+    """A playbook may have nodes drained. Without a kubeconfig it is unknown which nodes need it."""
+    drains = policy.disruption is Disruption.DRAIN_AND_RESTART and (kubeconfig or inventory.endpoints.kubeconfig)
+    demands = (policy.data, *(wave.data for wave in policy.waves))
+    pulls = any(data is not None and data.pulls for data in demands)
+    return Needs(policy.gates, PodNeeds.DRAINED if drains else PodNeeds.NOT_ASKED, pulls)
 
 
 def needs_cluster(gates: Iterable[Gate]) -> bool:

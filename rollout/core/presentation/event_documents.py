@@ -13,6 +13,7 @@ from rollout.core.model.playbook import RevertScope
 from rollout.core.model.report import LastLog
 from rollout.core.model.verdict import Reading, Verdict
 from rollout.core.presentation.summary import HaltSummary, halt_summary
+from rollout.core.presentation.summary_text import SummaryDocument
 from rollout.core.run import events
 from rollout.core.run.events import Event, Trigger
 from rollout.core.run.state import NodeState, Phase, RunState, Verb
@@ -208,6 +209,9 @@ EVENT_DOCUMENTS = (
     CordonsLiftedDocument, InterruptAskedDocument, PauseAskedDocument, ContinueAskedDocument, AbortAskedDocument,
     ResumedDocument, FleetReadDocument, WindowClosedDocument, WindowOpenedDocument, ApprovedDocument,
 )  # fmt: skip
+
+RUN_DOCUMENTS = (*EVENT_DOCUMENTS, SummaryDocument)
+"""What a run prints: every event, then its summary."""
 
 
 def event_document(event: Event, after: RunState) -> object:

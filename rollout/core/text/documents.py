@@ -39,6 +39,31 @@ Inline = Annotated[T, _Mark.INLINE]
 """A dataclass whose keys stand beside those of the dataclass that has it."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Key:
+    """A field or property of a value in a document. ``name``: its key, as a field would be named (``""``: the same).
+
+    ``write``: what is printed in its place, of the type ``kind`` (``None``: of its own). ``or_null``: an empty text is ``null``.
+    """
+
+    field: str
+    name: str = ""
+    write: Callable[[Any], Any] | None = None
+    kind: Any = None
+    or_null: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shown:
+    """How a value of the domain is printed: ``Annotated[Limits, Shown("…", ("in_flight", Key("within", "within_seconds")))]``.
+
+    ``words``: its description in the schema. Only ``keys`` are printed, in their order.
+    """
+
+    words: str
+    keys: tuple[str | Key, ...]
+
+
 def page(document: Any) -> str:
     """The only document of a command, indented."""
     return json.dumps(values(document), indent=2)
@@ -105,28 +130,13 @@ def _form(kind: Any) -> _Form:
         return _Form(_same, {})  # a value of YAML or JSON as it is
     if kind == Moment:
         return _Form(instant, {"type": "string", "format": "date-time"})
+    if typing.get_origin(kind) is Annotated:
+        shown = next(mark for mark in kind.__metadata__ if isinstance(mark, Shown))
+        return _object(kind.__origin__, shown)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _Form(lambda value: value.value, {"type": "string", "enum": [member.value for member in kind]})
     if dataclasses.is_dataclass(kind):
-        parts = tuple(_parts(kind))
-        described = [_described(kind), *(form.schema.get("description", "") for _, key, form in parts if not key)]
-        schema: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
-        properties: dict[str, Json] = {}
-        for _, key, form in parts:
-            properties |= {key: form.schema} if key else form.schema["properties"]
-        schema |= {"properties": properties, "required": list(properties)}
-
-        def write(value: Any) -> Json:
-            entries: dict[str, Json] = {}
-            for name, key, form in parts:
-                written = form.write(getattr(value, name))
-                if key:
-                    entries[key] = written
-                else:
-                    entries |= written
-            return entries
-
-        return _Form(write, schema)
+        return _object(kind)
     return _container(kind)
 
 
@@ -160,11 +170,38 @@ def _or_null(schema: dict[str, Json]) -> dict[str, Json]:
     return {**schema, "type": [schema["type"], "null"]} if "type" in schema else schema
 
 
+def _object(kind: Any, shown: Shown | None = None) -> _Form:
+    parts = tuple(_parts(kind) if shown is None else _shown_parts(kind, shown))
+    words = _described(kind) if shown is None else _as_keys(shown.words)
+    described = [words, *(form.schema.get("description", "") for _, key, form in parts if not key)]
+    made: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
+    properties: dict[str, Json] = {}
+    for _, key, form in parts:
+        properties |= {key: form.schema} if key else form.schema["properties"]
+    made |= {"properties": properties, "required": list(properties)}
+
+    def write(value: Any) -> Json:
+        found: dict[str, Json] = {}
+        for name, key, form in parts:
+            written = form.write(getattr(value, name))
+            if key:
+                found[key] = written
+            else:
+                found |= written
+        return found
+
+    return _Form(write, made)
+
+
 def _described(kind: Any) -> str:
     """Its docstring (``""``: it has none) for readers of JSON: names of fields as keys, and ``null``."""
     words = inspect.cleandoc(kind.__doc__ or "")
     if words.startswith(f"{kind.__name__}("):  # what ``dataclass`` writes
         return ""
+    return _as_keys(words)
+
+
+def _as_keys(words: str) -> str:
     return _NAMED.sub(lambda name: f"`{'null' if name[1] == 'None' else _camel(name[1])}`", words)
 
 
@@ -177,9 +214,28 @@ def _parts(kind: Any) -> Iterator[tuple[str, str, _Form]]:
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         if typing.get_origin(hint) is Annotated and _Mark.INLINE in hint.__metadata__:
-            yield field.name, "", _form(hint.__origin__)
+            marks = [mark for mark in hint.__metadata__ if isinstance(mark, Shown)]
+            yield field.name, "", _form(Annotated[hint.__origin__, marks[0]] if marks else hint.__origin__)
         else:
             yield field.name, _camel(field.name), _form(hint)
+
+
+def _shown_parts(kind: Any, shown: Shown) -> Iterator[tuple[str, str, _Form]]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for each in shown.keys:
+        key = Key(each) if isinstance(each, str) else each
+        hint = key.kind or hints.get(key.field)
+        if hint is None:
+            hint = typing.get_type_hints(getattr(kind, key.field).fget, include_extras=True)["return"]
+        yield key.field, _camel(key.name or key.field), _written(_form(hint | None if key.or_null else hint), key)
+
+
+def _written(form: _Form, key: Key) -> _Form:
+    """What ``key`` does to a value before it is written."""
+    write = key.write
+    if key.or_null:
+        return _Form(lambda value: form.write(value or None), form.schema)
+    return form if write is None else _Form(lambda value: form.write(write(value)), form.schema)
 
 
 def _camel(name: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from rollout.app.following import acted_on, followed_by, has_acted, headers_of, highest_seen, replay_if_readable
@@ -106,6 +108,11 @@ class Approvals:
             else f"the key {key} is not in {rule.signers}"
         )
         return Examined(source, None, "approval-unknown-signer", f"{whose} that may approve ({rule.place})")
+
+
+def how_to_approve(plan: Path) -> str:
+    """The command that helps when an approval is missing."""
+    return f"another person: `rollout approve {shlex.quote(str(plan))} --key FILE`"
 
 
 def journaled(state: RunState) -> Mapping[str, str]:

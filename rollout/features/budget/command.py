@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from rollout.adapters.files import FolderFiles
 from rollout.adapters.kubernetes.pods import leaving_pod
 from rollout.cli.options import pod_name
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.files import text_in
 from rollout.composition.wiring import cluster_in
 from rollout.core.model.pods import LeavingPod
 from rollout.core.text import documents, durations
@@ -66,7 +66,7 @@ def _minor_of(version: str) -> int | None:
 
 def _pod(file: str) -> LeavingPod:
     """A manifest has no uid, and a template no name: those of its workload count. Raises ``InputError``."""
-    document = read_yaml(FolderFiles(Path()).read(file), file)
+    document = read_yaml(text_in(file), file)
     if document.problems:
         raise InputError(document.problems)
     root: Any = document.root.plain() if document.root else None

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from rollout.app.planning import read_fleet
 from rollout.cli.options import session_options
 from rollout.cli.project import project_option
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.composition.plan_files import saved_fleet
-from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.text import documents
 from rollout.core.text.suggest import did_you_mean
@@ -23,7 +23,7 @@ from rollout.features.explain.asking import explain_on_node, shown_by
 from rollout.kubelet import versions
 from rollout.kubelet.explained.explanation import Explanation, every_name
 from rollout.kubelet.explained.explanation import explain as explanation_of
-from rollout.kubelet.explained.explanation_document import ExplanationDocument, explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_document import ExplanationDocument, OnNodePart
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode
 from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
@@ -69,11 +69,11 @@ def explain(
             say("\n".join(reference_lines(reference, entry)))
         return
     found = explanation_of(setting, _minor(kubelet), *_runtime(runtime))
-    lines, document = explanation_lines(found), explanation_document(found)
+    lines, document = explanation_lines(found), ExplanationDocument(found)
     if node_name:
         here, shown = _on_node(session, cluster, node_name, found, snapshot)
         lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
-        document = explanation_document(found, on_node_part(here, shown))
+        document = ExplanationDocument(found, OnNodePart(here, shown))
     elif _is_typed("cluster") or snapshot:
         raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
     if session.output == "json":

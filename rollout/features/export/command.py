@@ -52,6 +52,11 @@ def kubeadm(session: Session, plan: str, cluster: str, patches: Path | None) -> 
     Example: `rollout export kubeadm --cluster rno`
     """
     found = _patches(session, plan, cluster)
+    if cluster:
+        say(
+            f"by this journal alone: what a run of another journal reverted counts as in force; `rollout verify --cluster {cluster}` reads the nodes",
+            err=True,
+        )
     if patches is not None:
         _write(patches, found)
     elif session.output == "json":

@@ -10,18 +10,16 @@ from functools import partial
 
 import click
 
-from rollout.adapters.clock import SystemClock, SystemZones
-from rollout.adapters.local import LocalCommands
 from rollout.app.following import late_findings, late_of, replay
 from rollout.app.node_gates import NodeGates
 from rollout.app.ports import Journal
+from rollout.app.revert import passed_lines, revert_by_journal, since_by_nodes
 from rollout.app.rollbacks import rollback_order
 from rollout.app.wave_gates import WaveGates
 from rollout.cli.options import echo_lines, known_run, reason_option, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds, registered
-from rollout.cli.rollback import revert_by_journal, revert_documents, say_passed, since_by_nodes
-from rollout.composition.back_ends import gate_backends
+from rollout.cli.terminal import Terminal, run_documents
 from rollout.composition.operators import operator
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.playbook import OnLateHarm
@@ -55,7 +53,7 @@ class LateWatchDocument:
 
 def late_documents() -> Kinds:
     """What a watch prints, and the rollback that may follow."""
-    return (LateWatchDocument, *revert_documents())
+    return (LateWatchDocument, *run_documents())
 
 
 @registered(
@@ -99,11 +97,11 @@ def ask_once(session: Session, journal: Journal, run: str) -> bool:
 def _watcher(session: Session, journal: Journal, run: str) -> Iterator[LateWatcher]:
     state, plan, watch = watched_run(journal, run)
     inventory = session.inventory_or_remembered(state.order.cluster)
-    clock = SystemClock()
-    with gate_backends(inventory, needs_of(plan), session.kubeconfig) as backends:
-        waves = WaveGates(run, plan, LocalCommands(session.folder), clock, backends, operator())
+    clock = session.clock
+    with session.back_ends(inventory, needs_of(plan)) as backends:
+        waves = WaveGates(run, plan, session.local, clock, backends, operator())
         nodes = NodeGates(plan, clock, backends)
-        yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, SystemZones(), time.sleep, operator())
+        yield LateWatcher(journal, clock, run, plan, watch, waves, nodes, session.zones, time.sleep, operator())
 
 
 def _say_away(error: StateError) -> None:
@@ -139,12 +137,14 @@ def _rolled_back(session: Session, journal: Journal, watcher: LateWatcher) -> in
     watcher.heartbeat()
     source = replay(journal, watcher.run)
     inventory = session.inventory_or_remembered(source.order.cluster)
-    chosen = frozenset(inventory.nodes)
+    chosen, terminal, code = frozenset(inventory.nodes), Terminal(session), 0
     with closing(session.nodes()) as nodes:
         since = since_by_nodes(session, journal, source, inventory, nodes, chosen)
         order = rollback_order(source, new_run_id(), None, inventory, watcher.plan.limits, since, force=False)
-        say_passed(session, inventory, watcher.plan)
-        code = revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes) if order.nodes else 0
+        terminal.tell(passed_lines(session, inventory, watcher.plan))
+        if order.nodes:
+            found = revert_by_journal(session, journal, source, order, inventory, chosen, since, nodes)
+            code = terminal.result(found)
     watcher.end(f"late harm; run {order.run} rolled it back and ended with exit code {code}")
     return code
 
@@ -157,7 +157,7 @@ def _print(session: Session, journal: Journal, run: str) -> None:
     if session.output == "json":
         click.echo(documents.line(LateWatchDocument(run, state.order.cluster, late)))
         return
-    echo_lines((f"run {run} on {state.order.cluster}", *late_lines(late, run, SystemZones().wall_seconds())))
+    echo_lines((f"run {run} on {state.order.cluster}", *late_lines(late, run, session.zones.wall_seconds())))
 
 
 def _seconds(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Full, Queue
 from threading import Thread
@@ -29,16 +30,23 @@ FAREWELL = 10.0
 
 
 class NoticeSender:
-    """An observer of a run. ``page``: the address of `rollout serve`; ``""``: not known."""
+    """An observer of a run. ``page``: the address of `rollout serve`; ``""``: not known. ``carried`` completes proposed commands."""
 
     def __init__(
-        self, postman: Postman, journal: Journal, who: str, page: str = "", farewell: float = FAREWELL
+        self,
+        postman: Postman,
+        journal: Journal,
+        who: str,
+        page: str = "",
+        farewell: float = FAREWELL,
+        carried: Callable[[str], str] = str,
     ) -> None:
         self._postman = postman
         self._journal = journal
         self._who = who
         self._page = page
         self._farewell = farewell
+        self._carried = carried
         self._waiting: Queue[Notice | None] = Queue(MOST_WAITING)
         self._failed: deque[str] = deque()
         self._state: RunState | None = None
@@ -83,7 +91,7 @@ class NoticeSender:
     def _send_all(self) -> None:
         while (notice := self._waiting.get()) is not None:
             try:
-                self._postman.send(notice.title, notice.body(self._page))
+                self._postman.send(notice.title, self._carried(notice.body(self._page)))
             except RolloutError as error:
                 self._failed.append(f"{notice.title}: {error.message}")
             except Exception as error:  # noqa: BLE001 - a library's failure must not end the thread; its text may hold an address

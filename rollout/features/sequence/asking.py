@@ -14,6 +14,7 @@ from rollout.app.ports import Clock, Journal
 from rollout.app.run_list import listed_runs
 from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
+from rollout.core.plans.again import plan_again
 from rollout.core.presentation.run_list import ListedRun, RunStanding
 from rollout.core.presentation.summary import RunSummary, run_summary
 from rollout.core.run.facts import MAY_HOLD
@@ -70,7 +71,10 @@ class SequenceTools:
 
 def cluster_states(journal: Journal, plans: Mapping[str, Plan]) -> Mapping[str, SequencedCluster]:
     """``plans``: cluster → its plan. The state of each, from its newest run that applies this plan."""
-    return {cluster: _state_of(journal, plan) for cluster, plan in plans.items()}
+    return {
+        cluster: replace(_state_of(journal, plan), again=plan_again(cluster, plan.limit, plan.playbook))
+        for cluster, plan in plans.items()
+    }
 
 
 def _state_of(journal: Journal, plan: Plan) -> SequencedCluster:

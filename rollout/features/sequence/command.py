@@ -14,14 +14,14 @@ import click
 from rollout.adapters.clock import SystemClock
 from rollout.adapters.files import FolderFiles
 from rollout.adapters.interrupts import Interrupts
-from rollout.app.plan_file import check_preflight
+from rollout.app.plan_file import check_preflight, preflight_text
 from rollout.app.ports import Journal, Nodes
 from rollout.app.runs import check_not_held, check_nothing_unfinished, check_plan, resumable
 from rollout.cli.options import typed_confirmation
 from rollout.cli.proposals import say
 from rollout.composition.back_ends import check_backends
-from rollout.composition.plan_files import plan_in, preflight_text
-from rollout.composition.wiring import SecondInterruptError, Session
+from rollout.composition.plan_files import plan_in
+from rollout.composition.wiring import Session
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -29,7 +29,7 @@ from rollout.core.plans.required_back_ends import needs_of
 from rollout.core.run.state import RunState
 from rollout.core.text import documents
 from rollout.core.text.terminal import LONGEST_PATH, counted, printable
-from rollout.errors import InputError, Problem, RolloutError
+from rollout.errors import InputError, Problem, RolloutError, SecondInterruptError
 from rollout.features.sequence.asking import SequenceTools, carry_out, cluster_states
 from rollout.features.sequence.rules import (
     ClusterProgress,

@@ -87,7 +87,8 @@ class SequencedCluster:
     ``rollback``: the run that rolls it back, or ``""``. ``pending``: the nodeset of its pending recoveries.
 
     ``left``: it is done and no node failed, but nodes were not changed, such as refused ones. ``late_due``: its run has late gates,
-    which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why.
+    which did not pass since this process looks. ``late_over``: the watch has ended without a pass, and why. ``again``: the command
+    that makes its plan anew.
     """
 
     progress: ClusterProgress
@@ -102,6 +103,7 @@ class SequencedCluster:
     late_over: str = ""
     rollback: str = ""
     pending: str = ""
+    again: str = ""
 
 
 class Turn(StrEnum):

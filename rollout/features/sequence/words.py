@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from rollout.core.plans.again import SAME_SETTINGS
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.text.documents import Moment
 from rollout.core.text.nodesets import expand
@@ -92,7 +93,7 @@ def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> C
     hint = None
     halted = state.progress in (ClusterProgress.HALTED, ClusterProgress.ROLLED_BACK)
     if halted:
-        hint = _after_halt(cluster, plan, state)
+        hint = _after_halt(plan, state)
     elif turn.turn is Turn.HALT and cluster in turn.clusters:
         hint = f"see `rollout report {state.run}`; if the cluster is healthy, {_REMOVE}"
     elif state.remedy is HaltRemedy.RECOVER and state.pending:
@@ -107,8 +108,8 @@ def _line(cluster: str, plan: str, state: SequencedCluster, turn: NextTurn) -> C
 _REMOVE = "remove it from the sequence file; then repeat the sequence"
 
 
-def _after_halt(cluster: str, plan: str, state: SequencedCluster) -> str:
-    run, again = state.run, f"replace its plan {plan} with `rollout plan --cluster {cluster} --out FILE`"
+def _after_halt(plan: str, state: SequencedCluster) -> str:
+    run, again = state.run, f"replace its plan {plan}, {SAME_SETTINGS}, with `{state.again} --out FILE`"
     acts = {
         HaltRemedy.RESUME_OR_ROLL_BACK: f"`rollout resume {run}`, or `rollout rollback {run}` and {again}",
         HaltRemedy.RESUME_OR_PLAN_AGAIN: f"`rollout resume {run}`, or {again}",

@@ -12,7 +12,6 @@ from threading import Event, Lock, Thread
 
 import click
 
-from rollout.adapters.no_journal import NoJournal
 from rollout.app.ports import Journal
 from rollout.cli.options import session_options
 from rollout.cli.proposals import say
@@ -80,7 +79,7 @@ def opening(session: Session) -> Callable[[], Journal]:
         with one_at_a_time:
             if not kept:
                 found = session.past()
-                if isinstance(found, NoJournal):
+                if not session.opened:
                     return found
                 kept.append(found)
         return kept[0]

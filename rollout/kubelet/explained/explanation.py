@@ -162,6 +162,11 @@ class Explanation:
     traps: tuple[str, ...]
     source: str
 
+    @property
+    def every_trap(self) -> tuple[str, ...]:
+        """Those of its homes too."""
+        return (*self.traps, *(f"on {runtime}: {trap}" for runtime, trap in self.home_traps))
+
 
 def explain(
     name: str, minor: int | None = None, runtime: Runtime | None = None, version: RuntimeVersion | None = None

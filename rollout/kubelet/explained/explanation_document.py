@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from rollout.core.model.playbook import Disruption
-from rollout.kubelet.configuration.outcome import Layer
-from rollout.kubelet.explained.explanation import Explanation, What
+from rollout.core.text.documents import Inline, Key, Shown
+from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
-from rollout.kubelet.explained.on_node import OnNode
-from rollout.kubelet.runtimes.description import Runtime
+from rollout.kubelet.explained.on_node import LayerValue, OnNode
+from rollout.kubelet.runtimes.description import Row
 from rollout.kubelet.runtimes.known import dotted
 
 
@@ -21,124 +21,59 @@ class DefaultPart:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class HomePart:
-    """Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home."""
+_HOME = Shown(
+    "Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home.",
+    (
+        "runtime", Key("since", "from_", write=dotted, kind=str), Key("before", write=dotted, kind=str),
+        "key", "place", "unit", "disruption", "default", "refusal",
+    ),
+)  # fmt: skip
 
-    runtime: Runtime
-    from_: str
-    before: str
-    key: str
-    place: str
-    unit: str
-    disruption: Disruption
-    default: str
-    refusal: str
+_LAYER = Shown(
+    "The value in one layer, from low to high, and whether it wins.",
+    ("layer", "where", Key("value", kind=object), "wins"),
+)
 
+_CONFIGZ = Shown(
+    "The value in ``/configz``, and whether it is the computed one; ``not_asked``: why there is none.",
+    (Key("value", kind=object), "agrees", Key("not_asked", or_null=True)),
+)
 
-@dataclass(frozen=True, slots=True)
-class LayerPart:
-    """The value in one layer, from low to high, and whether it wins."""
-
-    layer: Layer
-    where: str
-    value: object
-    wins: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigzPart:
-    """The value in ``/configz``, and whether it is the computed one; ``not_asked``: why there is none."""
-
-    value: object
-    agrees: bool | None
-    not_asked: str | None
+_ON_NODE = Shown(
+    "",
+    (
+        "node", "kubelet", "runtime", Key("field", or_null=True), Key("home", or_null=True), Key("value", kind=object),
+        Key("late", "not_loaded"), Key("layers", kind=tuple[Annotated[LayerValue, _LAYER], ...]),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class OnNodePart:
     """The value on one node. ``not_loaded``: values in files that the running process does not have yet."""
 
-    node: str
-    kubelet: str
-    runtime: str
-    field: str | None
-    home: str | None
-    value: object
-    not_loaded: tuple[str, ...]
-    layers: tuple[LayerPart, ...]
-    configz: ConfigzPart
+    here: Inline[Annotated[OnNode, _ON_NODE]]
+    configz: Annotated[ConfigzAnswer, _CONFIGZ]
+
+
+def _defaults(found: tuple[tuple[int, str], ...]) -> list[DefaultPart]:
+    return [DefaultPart(since, text) for since, text in found]
+
+
+_EXPLANATION = Shown(
+    "",
+    (
+        "name", "what", Key("kind", "type"), "purpose", "since", "last", "gone", "here",
+        Key("defaults", write=_defaults, kind=tuple[DefaultPart, ...]),
+        "lives", Key("homes", kind=tuple[Annotated[Row, _HOME], ...]), "twins", "disruption",
+        Key("may_drain", "may_reject_pods"), "not_ours", Key("every_trap", "traps"), "source",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationDocument:
     """A setting. Minors are numbers, ``27`` is 1.27; ``on_node`` is ``None`` if no node was named."""
 
-    name: str
-    what: What
-    type: str
-    purpose: str
-    since: int | None
-    last: int | None
-    gone: str
-    here: str
-    defaults: tuple[DefaultPart, ...]
-    lives: str
-    homes: tuple[HomePart, ...]
-    twins: tuple[str, ...]
-    disruption: Disruption
-    may_reject_pods: bool
-    not_ours: str
-    traps: tuple[str, ...]
-    source: str
-    on_node: OnNodePart | None
-
-
-def explanation_document(explanation: Explanation, on_node: OnNodePart | None = None) -> ExplanationDocument:
-    return ExplanationDocument(
-        name=explanation.name,
-        what=explanation.what,
-        type=explanation.kind,
-        purpose=explanation.purpose,
-        since=explanation.since,
-        last=explanation.last,
-        gone=explanation.gone,
-        here=explanation.here,
-        defaults=tuple(DefaultPart(since, text) for since, text in explanation.defaults),
-        lives=explanation.lives,
-        homes=tuple(
-            HomePart(
-                runtime=row.runtime,
-                from_=dotted(row.since),
-                before=dotted(row.before),
-                key=row.key,
-                place=row.place,
-                unit=row.unit,
-                disruption=row.disruption,
-                default=row.default,
-                refusal=row.refusal,
-            )
-            for row in explanation.homes
-        ),
-        twins=explanation.twins,
-        disruption=explanation.disruption,
-        may_reject_pods=explanation.may_drain,
-        not_ours=explanation.not_ours,
-        traps=(*explanation.traps, *(f"on {runtime}: {trap}" for runtime, trap in explanation.home_traps)),
-        source=explanation.source,
-        on_node=on_node,
-    )
-
-
-def on_node_part(here: OnNode, shown: ConfigzAnswer) -> OnNodePart:
-    return OnNodePart(
-        node=here.node,
-        kubelet=here.kubelet,
-        runtime=here.runtime,
-        field=here.field or None,
-        home=here.home or None,
-        value=here.value,
-        not_loaded=here.late,
-        layers=tuple(LayerPart(layer.layer, layer.where, layer.value, layer.wins) for layer in here.layers),
-        configz=ConfigzPart(shown.value, shown.agrees, shown.not_asked or None),
-    )
+    explanation: Inline[Annotated[Explanation, _EXPLANATION]]
+    on_node: OnNodePart | None = None

@@ -14,6 +14,8 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.runs import start_apply
+from rollout.cli.main import cli
+from rollout.cli.proposals import Proposals
 from rollout.core.run.events import Ticked
 from rollout.core.run.state import Ending, Phase, RunState, altered
 from rollout.errors import UsageError
@@ -88,6 +90,21 @@ def test_notices_arrive_with_their_link(tmp_path: Path) -> None:
         "http://127.0.0.1:8700/",
     ]
     assert noted(site) == []
+
+
+def test_a_notice_proposes_its_command_with_the_options_of_the_call(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    class Listening:
+        def send(self, title: str, body: str) -> None:
+            heard.append(body)
+
+    site = Site(SqlJournal(tmp_path))
+    proposals = Proposals(cli, ["apply", "p.json", "--state", "elsewhere"])
+    sender = NoticeSender(Listening(), site.journal, "me@here", carried=proposals.carried)
+    start_apply(SMALL, ACCESS, replace(site.tools(), observers=(sender,)))
+    sender.close()
+    assert heard[-1] == "3 confirmed; exit code 0\nrollout report --state elsewhere r1"
 
 
 def test_a_server_that_refuses_is_noted_in_the_journal_without_its_address(

@@ -33,7 +33,8 @@ from rollout.features.sequence.words import sequence_document, sequence_exit, se
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, SMALL, KilledError, Site, held_by_another_process
 
-FIRST, SECOND = SMALL, replace(SMALL, cluster="second")
+FIRST = replace(SMALL, playbook="playbooks/base.yaml", limit="@rack01")
+SECOND = replace(SMALL, cluster="second")
 SOAK = 300.0
 
 

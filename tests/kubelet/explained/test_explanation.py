@@ -12,7 +12,7 @@ from rollout.kubelet import fields, homes
 from rollout.kubelet.configuration.defaulting import with_file
 from rollout.kubelet.explained import explanation
 from rollout.kubelet.explained.explanation import What, every_name, explain
-from rollout.kubelet.explained.explanation_document import explanation_document
+from rollout.kubelet.explained.explanation_document import ExplanationDocument
 from rollout.kubelet.explained.explanation_text import explanation_lines
 from rollout.kubelet.intents import DEADLINE, INTENTS
 from rollout.kubelet.runtimes.description import Runtime, parse
@@ -26,7 +26,7 @@ MINORS = fields.known_minors()
 def test_every_name_can_be_explained(name: str) -> None:
     found = explain(name)
     assert list(explanation_lines(found))
-    assert as_printed(explanation_document(found))["name"] == found.name
+    assert as_printed(ExplanationDocument(found))["name"] == found.name
 
 
 @pytest.mark.parametrize("minor", MINORS)

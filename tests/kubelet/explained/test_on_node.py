@@ -9,7 +9,7 @@ from rollout.core.model.snapshot import FileState, Snapshot, Stale
 from rollout.kubelet import versions
 from rollout.kubelet.configuration.outcome import Layer
 from rollout.kubelet.explained.explanation import explain
-from rollout.kubelet.explained.explanation_document import explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_document import ExplanationDocument, OnNodePart
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer, on_node_lines
 from rollout.kubelet.explained.on_node import OnNode, agrees, on_node
 from rollout.kubelet.node import sources
@@ -135,8 +135,8 @@ def test_the_text_and_the_document() -> None:
         "    flag: 20 (--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet), wins",
         "  /configz: 110, which differs from the computed value: was the kubelet restarted since?",
     ]
-    part = on_node_part(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
-    document = as_printed(explanation_document(explain("maxPods"), part))["onNode"]
+    part = OnNodePart(found_, ConfigzAnswer(not_asked="no kubeconfig is named"))
+    document = as_printed(ExplanationDocument(explain("maxPods"), part))["onNode"]
     assert document["configz"] == {"value": None, "agrees": None, "notAsked": "no kubeconfig is named"}
     assert document["layers"][-1] == {
         "layer": "flag", "where": "--max-pods, KUBELET_EXTRA_ARGS in /etc/default/kubelet", "value": "20", "wins": True,
@@ -151,7 +151,9 @@ def test_edited_but_not_loaded_values_are_distinguished_from_values_in_force() -
         "  not in force until a restart: registryPullQPS: unknown → 60",
         "  in the files: 60",
     ]
-    assert on_node_part(found_, ConfigzAnswer()).not_loaded == ("registryPullQPS: unknown → 60",)
+    part = OnNodePart(found_, ConfigzAnswer())
+    document = as_printed(ExplanationDocument(explain("maxPods"), part))["onNode"]
+    assert document["notLoaded"] == ["registryPullQPS: unknown → 60"]
     assert here(replace(node, stale=stale), "maxPods").late == ()
 
 

@@ -22,13 +22,12 @@ from rollout.core.text.terminal import printable
 from rollout.errors import InputError, Problem
 from rollout.features.diagnose.rules.finding import ProposalTarget
 from rollout.features.diagnose.rules.timed_pulls import (
-    PullPart,
     PullWay,
+    ShownPull,
     TimedPull,
     conclusions,
     is_image,
     pull_command,
-    pull_part,
     timed_pull,
 )
 from rollout.kubelet import versions
@@ -83,7 +82,7 @@ class Pulled:
 class PullsDocument:
     """``not_started``: how many pulls; ``conclusions``: sentences for people, and the plan that is proposed."""
 
-    pulls: tuple[PullPart, ...]
+    pulls: tuple[ShownPull, ...]
     unknown: tuple[NotPulled, ...]
     not_started: int
     conclusions: tuple[str, ...]
@@ -91,7 +90,7 @@ class PullsDocument:
 
 def pulls_document(found: Pulled, target: ProposalTarget) -> PullsDocument:
     return PullsDocument(
-        pulls=tuple(pull_part(pull) for pull in found.pulls),
+        pulls=tuple(found.pulls),
         unknown=tuple(replace(each, why=printable(each.why, 300)) for each in found.unknown),
         not_started=found.left,
         conclusions=tuple(conclusions(found.pulls, target)),

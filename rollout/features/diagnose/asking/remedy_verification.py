@@ -21,7 +21,7 @@ from rollout.features.diagnose.asking.from_cluster import FromApi
 from rollout.features.diagnose.rules.finding import ProposalTarget
 from rollout.features.diagnose.rules.node_journals import NodeJournal
 from rollout.features.diagnose.rules.not_in_force import not_in_force
-from rollout.features.diagnose.rules.remedies import SETTINGS, Observed, Remedy, RemedyPart, remedies, remedy_part
+from rollout.features.diagnose.rules.remedies import SETTINGS, Observed, Remedy, ShownRemedy, remedies
 from rollout.kubelet import values
 from rollout.kubelet.intents import DEADLINE
 
@@ -69,12 +69,11 @@ class VerifiedDocument:
     run: str
     nodes: str
     not_read: str
-    remedies: tuple[RemedyPart, ...]
+    remedies: tuple[ShownRemedy, ...]
 
 
 def verified_document(found: Verified) -> VerifiedDocument:
-    parts = tuple(remedy_part(each) for each in found.remedies)
-    return VerifiedDocument(found.run.run, fold(list(found.run.confirmed)), fold(list(found.silent)), parts)
+    return VerifiedDocument(found.run.run, fold(list(found.run.confirmed)), fold(list(found.silent)), found.remedies)
 
 
 def run_to_verify(journal: Journal, run: str) -> RunToVerify:

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from rollout.adapters.private_files import write_privately
 from rollout.cli.options import limit_option, pod_name, session_options
 from rollout.cli.proposals import say
 from rollout.cli.registry import registered
+from rollout.composition.files import write_privately
 from rollout.composition.plan_files import saved_fleet
 from rollout.composition.wiring import Session
 from rollout.core.presentation.pages.markup import with_texts

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import click
 
-from rollout.adapters.interrupts import Interrupts
 from rollout.app.operator_commands import bounds_of
+from rollout.app.planning import read_fleet
 from rollout.app.ports import Note
 from rollout.app.reading import only
 from rollout.cli.options import limit_option, reason_option, session_options
@@ -18,7 +18,6 @@ from rollout.cli.proposals import say
 from rollout.cli.registry import registered
 from rollout.cli.stopping import INTERRUPTED, told_once
 from rollout.composition.operators import operator
-from rollout.composition.planning import read_fleet
 from rollout.composition.wiring import Session, new_run_id
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import FleetSnapshot
@@ -142,7 +141,7 @@ def _noted(call: _Call) -> Callable[[str], None]:
 
 def _run(call: _Call, order: PullOrder, so_far: Pulled) -> bool:
     """Whether Ctrl-C ended it early."""
-    interrupts = Interrupts()
+    interrupts = call.session.interruption()
     interrupts.install()
     names = tuple(order.ways)
     access, nodes = call.session.access(call.inventory, names), call.session.command_nodes()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from rollout.adapters.node_sources import cluster_state
-from rollout.composition.planning import read_fleet
+from rollout.app.planning import read_fleet
 from rollout.composition.wiring import Session
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.snapshot import Snapshot

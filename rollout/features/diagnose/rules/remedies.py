@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
+from rollout.core.text.documents import Key, Shown
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -229,36 +231,21 @@ def remedy_lines(remedies: Sequence[Remedy]) -> Iterator[str]:
         yield "No setting of this run is a remedy for a finding."
 
 
-@dataclass(frozen=True, slots=True)
-class RemedyPart:
-    """One setting of a run. ``before``, ``after``: the nodeset with the finding; ``missing``: what is needed until it is proven."""
-
-    setting: str
-    finding: str
-    effect: Effect
-    before: str
-    after: str
-    why: str
-    missing: tuple[str, ...]
-    evidence: tuple[SourceLine, ...]
-
-
-def remedy_part(remedy: Remedy) -> RemedyPart:
-    return RemedyPart(
-        setting=remedy.setting,
-        finding=remedy.finding,
-        effect=remedy.effect,
-        before=_folded(remedy.before),
-        after=_folded(remedy.after),
-        why=remedy.why,
-        missing=remedy.missing,
-        evidence=without_secrets_in(remedy.evidence),
-    )
-
-
 def _with(nodes: Sequence[str]) -> str:
     return f"{counted(len(nodes), 'node')} {_folded(nodes)}".strip()
 
 
 def _folded(nodes: Iterable[str]) -> str:
     return fold([name for name in nodes if is_name(name)])
+
+
+ShownRemedy = Annotated[
+    Remedy,
+    Shown(
+        "One setting of a run. ``before``, ``after``: the nodeset with the finding; ``missing``: what is needed until it is proven.",
+        (
+            "setting", "finding", "effect", Key("before", write=_folded, kind=str), Key("after", write=_folded, kind=str),
+            "why", "missing", Key("evidence", write=without_secrets_in),
+        ),
+    ),
+]  # fmt: skip

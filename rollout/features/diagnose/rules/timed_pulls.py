@@ -18,7 +18,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
+from rollout.core.text.documents import Key, Shown
 from rollout.core.text.durations import go_format
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
@@ -229,27 +231,17 @@ def pull_line(pull: TimedPull) -> str:
     return f"{pull.node}  {pull.image}: {end}{took}{silence}{phase}{error}  [{LABELS[pull.tool]}]"
 
 
-@dataclass(frozen=True, slots=True)
-class PullPart:
-    """One pull on one node. ``longest_silent_seconds``: without progress, ``None`` if the tool shows none;
-    ``silent_after``: what the tool had printed before it.
-    """
-
-    node: str
-    image: str
-    end: PullEnd
-    tool: PullTool
-    through_cri: bool
-    seconds: float
-    longest_silent_seconds: float | None
-    silent_after: str
-    error: str
-
-
-def pull_part(pull: TimedPull) -> PullPart:
-    return PullPart(
-        pull.node, pull.image, pull.end, pull.tool, pull.tool is PullTool.CRICTL, pull.took, pull.silence, pull.phase, pull.error
-    )  # fmt: skip
+ShownPull = Annotated[
+    TimedPull,
+    Shown(
+        "One pull on one node. ``longest_silent_seconds``: without progress, ``None`` if the tool shows none;\n"
+        "``silent_after``: what the tool had printed before it.",
+        (
+            "node", "image", "end", "tool", Key("tool", "through_cri", write=PullTool.CRICTL.__eq__, kind=bool),
+            Key("took", "seconds"), Key("silence", "longest_silent_seconds"), Key("phase", "silent_after"), "error",
+        ),
+    ),
+]  # fmt: skip
 
 
 def conclusions(pulls: Sequence[TimedPull], target: ProposalTarget) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
+from rollout.core.text.documents import Key, Shown
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
-from rollout.features.diagnose.rules.diagnosis import Diagnosis
+from rollout.features.diagnose.rules.diagnosis import Diagnosis, NotRead
 from rollout.features.diagnose.rules.facts import SourceLine, without_secrets_in
 from rollout.features.diagnose.rules.finding import Confidence, Finding, time_text
 from rollout.features.diagnose.rules.pod_timelines import PodTimeline, timeline_lines
@@ -31,14 +33,9 @@ class FindingPart:
     fetch_next: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotReadPart:
-    """``nodes`` is a nodeset; ``""``: it is not of one node."""
-
-    what: str
-    nodes: str
-    why: str
-    fetch_next: str
+_NOT_READ = Shown(
+    '``nodes`` is a nodeset; ``""``: it is not of one node.', ("what", Key("nodeset", "nodes"), "why", "fetch_next")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class DiagnosisDocument:
 
     findings: tuple[FindingPart, ...]
     unread_lines: int
-    not_read: tuple[NotReadPart, ...] | None
+    not_read: tuple[Annotated[NotRead, _NOT_READ], ...] | None
     timelines: tuple[TimelinePart, ...] | None
 
 
@@ -90,12 +87,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
             for finding in diagnosis.findings
         ),
         unread_lines=diagnosis.unread_lines,
-        not_read=None
-        if diagnosis.not_read is None
-        else tuple(NotReadPart(each.what, each.nodeset, each.why, each.fetch_next) for each in diagnosis.not_read),
-        timelines=None
-        if diagnosis.timelines is None
-        else tuple(_timeline(timeline) for timeline in diagnosis.timelines),
+        not_read=diagnosis.not_read,
+        timelines=None if diagnosis.timelines is None else tuple(_timeline(each) for each in diagnosis.timelines),
     )
 
 

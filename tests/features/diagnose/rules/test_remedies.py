@@ -16,7 +16,6 @@ from rollout.features.diagnose.rules.remedies import (
     Remedy,
     remedies,
     remedy_lines,
-    remedy_part,
 )
 from tests.features.diagnose.rules.logs import BEGIN, NODE, event, klog, lines, logrus, pulls
 from tests.features.diagnose.rules.test_node_journals import END, LATEST
@@ -132,4 +131,4 @@ def test_a_queue_since_the_confirm_is_still_there() -> None:
 def test_a_setting_that_mends_no_finding_is_left_out() -> None:
     assert remedies({"eventBurst"}, [], (), ProposalTarget()) == ()
     assert list(remedy_lines(())) == ["No setting of this run is a remedy for a finding."]
-    assert remedy_part(judged(BEFORE)).effect is Effect.NOT_YET
+    assert judged(BEFORE).effect is Effect.NOT_YET

@@ -1,4 +1,4 @@
-"""The input and output of an emergency: with a journal that cannot be written, and with Ctrl-C."""
+"""The rounds of an emergency: with a journal that cannot be written, and with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from rollout.adapters.no_journal import NoJournal
+from rollout.app import emergency_rounds as module
+from rollout.app.emergency_rounds import EmergencyRounds
 from rollout.app.node_worker import NodeAccess
 from rollout.app.ports import Journal, RunHeader
 from rollout.app.rollbacks import Emergency, emergency
 from rollout.app.runs import Tools
-from rollout.composition import emergency_io as module
-from rollout.composition.emergency_io import EmergencyTerminal
+from rollout.cli.rollback import EmergencyTerminal
 from rollout.composition.wiring import Session
 from rollout.core.model.playbook import EMERGENCY_LIMITS
 from rollout.core.model.regions import RegionStanding
@@ -100,9 +101,9 @@ def signals() -> Iterator[None]:
 pytestmark = pytest.mark.usefixtures("signals")
 
 
-def terminal(folder: Path, journal: Journal) -> EmergencyTerminal:
+def terminal(folder: Path, journal: Journal) -> EmergencyRounds:
     session = Having(folder, None, accept_new=False, output="text", kept=journal)
-    return EmergencyTerminal(session, inventory(6), lambda *_: None)
+    return EmergencyRounds(session, EmergencyTerminal(session), inventory(6), session.interruption())
 
 
 def found(run: str) -> Emergency:

@@ -1,0 +1,86 @@
+"""Applies a plan: what is checked before the operator confirms, then the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rollout.app.apply_precheck import look_before, runs_that_applied
+from rollout.app.call import Call, Operator
+from rollout.app.change_windows import WAITS, closed_lines
+from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
+from rollout.app.plan_file import check_preflight, preflight_text
+from rollout.app.ports import Nodes
+from rollout.app.reading import read_receipts
+from rollout.app.runs import check_nothing_unfinished, start_apply
+from rollout.core.model.approvals import Approval
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.plans.again import SAME_SETTINGS, plan_again
+from rollout.core.plans.apply_readiness import Now, PlanDecision, Standings, does_lines
+from rollout.core.plans.fleet_comparison import change_lines, fleet_changes, promotion_lines
+from rollout.core.plans.required_back_ends import needs_of
+from rollout.core.presentation.nothing_to_do import NothingToDo, Why, nothing_to_change
+from rollout.core.run.order import promoted
+from rollout.core.run.state import RunState
+from rollout.core.text.nodesets import fold
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import UsageError
+
+
+def apply_plan(
+    call: Call,
+    operator: Operator,
+    nodes: Nodes,
+    plan: Plan,
+    inventory: Inventory,
+    approvals: Sequence[Approval],
+    *,
+    fresh: bool,
+) -> RunState | NothingToDo:
+    """The run as it ended. ``fresh``: the plan was made just now over ``nodes``.
+
+    Nothing is touched before the operator confirms. ``UsageError`` and ``StateError``: the plan may not be applied now.
+    """
+    changes = fleet_changes(plan, inventory, call.jumps(inventory, plan.nodes))
+    operator.tell((*change_lines(changes), *promotion_lines(promoted(plan, changes))))
+    preflight = check_preflight(plan, changes)
+    if preflight.refused:
+        raise UsageError("preflight", f"nothing was touched: {preflight_text(preflight)}")
+    if not plan.nodes:
+        return nothing_to_change(plan)
+    past = call.past()
+    check_nothing_unfinished(past, plan.cluster)
+    check_not_frozen(past, plan.cluster)
+    there = tuple(name for name in plan.nodes if name not in changes.left)
+    if not fresh:
+        found = look_before(plan, call.access(inventory, there), nodes, past, call.keep)
+        check_nodes_not_frozen(plan.cluster, found.frozen)
+        answer = found.answer()
+        if answer is PlanDecision.PLAN_AGAIN:
+            raise UsageError("plan-is-stale", _stale(found), hint=again(plan))
+        if answer is PlanDecision.ALREADY_APPLIED:
+            return NothingToDo(plan, Why.ALREADY_APPLIED, runs_that_applied(past, plan), changes)
+    if approvals:
+        call.check_unused(plan, read_receipts(call.access(inventory, there), nodes, keep=call.keep))
+    with call.back_ends(inventory, needs_of(plan)) as back_ends:
+        operator.tell((*does_lines(plan), *closed_lines(plan.calendars, call.zones, WAITS)))
+        operator.confirm(plan.cluster, f"{counted(len(there), 'node')} of {plan.cluster} will be changed")
+        width = plan.limits.in_flight
+        with call.tools(call.journal(), width, back_ends, nodes=nodes, cluster=plan.cluster) as tools:
+            # checks again that no run is unfinished: the operator may have taken long to confirm
+            return start_apply(plan, call.access(inventory, there), tools, approvals, changes, inventory.calendar)
+
+
+def again(plan: Plan) -> str:
+    return f"plan again, {SAME_SETTINGS}: `{plan_again(plan.cluster, plan.limit, plan.playbook)}`"
+
+
+def _stale(found: Standings) -> str:
+    """The reason why the plan fits no node."""
+    said = (
+        (Now.DRIFTED, "changed since the plan"),
+        (Now.AS_PLANNED, "already as planned"),
+        (Now.UNREAD, "could not be read"),
+    )
+    parts = [f"{what}: {printable(fold(names), 300)}" for now, what in said if (names := found.named(now))]
+    return f"nothing was touched: the plan fits no node any more; {'; '.join(parts)}"

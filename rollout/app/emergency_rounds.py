@@ -1,0 +1,210 @@
+"""The rounds of an emergency rollback: reads nodes, does a run, proves its nodes and waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rollout.app.call import Call, Operator
+from rollout.app.change_windows import PASSES
+from rollout.app.cordons import LiftedCordons, lift
+from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
+from rollout.app.ports import Interruption, Journal, Nodes
+from rollout.app.proofs import prove
+from rollout.app.reading import read_receipts, restart_pauses
+from rollout.app.revert import known_revert_times, left_behind, to_be_proven
+from rollout.app.rollbacks import Emergency
+from rollout.app.runs import Tools, start_revert
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.proof import NodeProof
+from rollout.core.presentation.freeze_text import frozen_lines
+from rollout.core.presentation.rollback_time import NodeTime, TimeBack, node_time, time_back
+from rollout.core.run.events import Event
+from rollout.core.run.state import Ending, Order, RunState
+from rollout.core.text.terminal import counted
+from rollout.errors import SecondInterruptError, StateError
+
+READERS = 256
+"""Nodes read in parallel: a thousand nodes that hang must not delay the others for minutes."""
+
+MOST_SAMPLED = 16
+LOOK = 0.2
+"""Seconds between two checks for Ctrl-C."""
+
+_UNWRITTEN = frozenset({"journal-unusable", "journal-away"})
+
+
+class EmergencyOperator(Operator, Protocol):
+    """The person that reverts in an emergency, and reads what comes of it at once."""
+
+    def told(self, what: Told, cluster: str) -> None: ...
+
+    def proofs(self, proofs: Sequence[NodeProof]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmergencyResult:
+    """``stopped``: by the operator, at once. ``cordons``: ``None`` if the runs did not hold their nodes."""
+
+    exit_code: int
+    cordons: LiftedCordons | None = None
+    stopped: bool = False
+
+
+def revert_nodes(
+    call: Call, operator: EmergencyOperator, asked: EmergencyOptions, names: Sequence[str]
+) -> EmergencyResult:
+    """Revert these nodes by what they report. Once we hold them, cordons are lifted, except those of runs that still hold nodes."""
+    rounds = EmergencyRounds(call, operator, asked.inventory, call.interruption())
+    work = EmergencyRollback(asked, rounds)
+    try:
+        code = work.run(names)
+        cordons = lift(call, asked.inventory, names, spared=work.others()) if work.has_them else None
+        return EmergencyResult(code, cordons)
+    except KeyboardInterrupt:
+        if not rounds.rounds:
+            raise
+        return EmergencyResult(130, stopped=True)
+    finally:
+        rounds.close()
+
+
+@dataclass(slots=True)
+class EmergencyRounds:
+    """One emergency. ``rounds`` counts the runs that it started; ``journal`` is opened with the first.
+
+    ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
+    """
+
+    call: Call
+    operator: EmergencyOperator
+    inventory: Inventory
+    interrupts: Interruption
+    rounds: int = 0
+    journal: Journal | None = None
+    _nodes: Nodes | None = None
+
+    def read(self, names: Sequence[str]) -> EmergencyReadings:
+        began = time.monotonic()
+        ended = [began]
+
+        def heard(_name: str) -> None:
+            ended[0] = time.monotonic()
+
+        access = self.call.access(self.inventory, names)
+        reports = read_receipts(access, self._connections, READERS, heard, self.call.keep)
+        if not self.rounds:  # told once, before the confirmation
+            for line in frozen_lines({name: report.frozen for name, report in reports.items()}):
+                self.operator.tell((f"{line}; {PASSES}",))
+        return EmergencyReadings(reports, ended[0] - began)
+
+    def predict(self, found: Emergency, heard: EmergencyReadings) -> TimeBack:
+        each = self._node_time(found.order)
+        answered = max(1, len(heard.reports) - len(found.seen.silent))
+        return time_back(found.order, each, heard.seconds * len(found.order.nodes) / answered)
+
+    def _node_time(self, order: Order) -> NodeTime:
+        """From the reverts that one of the cluster's last few runs measured.
+
+        Else from RestartSec on at most ``MOST_SAMPLED`` nodes of the order. Else a fixed estimate.
+        """
+        known = known_revert_times(self.call, order.cluster)
+        if known is not None or not order.nodes:
+            return node_time(known)
+        names = tuple(order.nodes)
+        sample = names[:: -(-len(names) // MOST_SAMPLED)]
+        return node_time(None, restart_pauses(self.call.access(self.inventory, sample), self._connections))
+
+    @property
+    def _connections(self) -> Nodes:
+        """From the first reading to the last proof."""
+        self._nodes = self._nodes or self.call.nodes()
+        return self._nodes
+
+    def close(self) -> None:
+        if self._nodes is not None:
+            self._nodes.close()
+
+    def confirm(self, count: int) -> None:
+        cluster = self.inventory.cluster
+        self.operator.confirm(cluster, f"{counted(count, 'node')} of {cluster} will be reverted")
+
+    def carry_out(self, found: Emergency) -> Round:
+        """Do one run, and prove its nodes and the nodes that were already reverted."""
+        self.rounds += 1
+        if self.rounds == 1:
+            self.interrupts.install()
+        if self.journal is None:
+            self.journal = self.call.journal_if_any()
+        try:
+            return self._with_or_without(found, self.journal)
+        except SecondInterruptError:
+            raise KeyboardInterrupt from None  # reported with the pending recoveries
+
+    def _with_or_without(self, found: Emergency, journal: Journal) -> Round:
+        """A journal that can be opened but not written counts as missing."""
+        begun = _Begun()
+        try:
+            return self._carried_out(found, journal, begun)
+        except StateError as error:
+            if error.reference not in _UNWRITTEN or begun.is_so:
+                raise
+            self.journal = self.call.without_journal(error)
+        return self._carried_out(found, self.journal, begun)
+
+    def _carried_out(self, found: Emergency, journal: Journal, begun: _Begun) -> Round:
+        width, nodes = found.order.limits.in_flight, self._connections
+        with self.call.tools(journal, width, interrupts=self.interrupts, nodes=nodes) as tools:
+            try:
+                state = self._run(found, replace(tools, observers=(*tools.observers, begun)))
+            except StateError as error:
+                if error.reference != "locked" or self.rounds == 1:
+                    raise
+                return Round(None, (), dict.fromkeys(found.order.nodes, f"{error.message} [{error.reference}]"))
+            if state is not None and state.ending is not Ending.DONE:
+                return Round(state, ())
+            taken = to_be_proven(state) if state else {}
+            access = self.call.access(self.inventory, (*taken, *found.already))
+            return Round(state, prove(access, tools.nodes, {**taken, **found.already}, left_behind(state), tools.keep))
+
+    def _run(self, found: Emergency, tools: Tools) -> RunState | None:
+        if not found.order.nodes:
+            return None
+        access = self.call.access(self.inventory, tuple(found.order.nodes))
+        return start_revert(found.order, found.counter, access, tools)
+
+    def tell(self, what: Told) -> None:
+        self.operator.told(what, self.inventory.cluster)
+
+    def prove(self, proofs: Sequence[NodeProof]) -> None:
+        self.operator.proofs(proofs)
+
+    def wait(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self.stopped():
+            time.sleep(min(LOOK, left))
+        return self.stopped()
+
+    def stopped(self) -> bool:
+        return self.interrupts.asked()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def new_run_id(self) -> str:
+        return self.call.new_run_id()
+
+
+@dataclass(slots=True)
+class _Begun:
+    """Observes whether a run has journaled anything. Until then it may start again without the journal."""
+
+    is_so: bool = False
+
+    def on_event(self, _event: Event, _before: RunState, _after: RunState) -> None:
+        self.is_so = True
+
+    def on_end(self, _state: RunState) -> None:
+        """``is_so`` is set by then."""

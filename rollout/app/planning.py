@@ -1,0 +1,109 @@
+"""Plans: reads the nodes, the files and the journal, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from rollout.app.call import Call
+from rollout.app.change_windows import zoned
+from rollout.app.cluster_context import look_around, with_running
+from rollout.app.following import last_revert_times
+from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
+from rollout.app.load import INVENTORY_FOLDER, PLAYBOOK_FOLDER, names_in
+from rollout.app.load_playbook import load_policy
+from rollout.app.plan import build_plan
+from rollout.app.ports import Files, Nodes
+from rollout.app.reading import snapshot_fleet
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Policy
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.core.plans.required_back_ends import needs_to_plan
+from rollout.core.presentation.freeze_text import frozen_in
+from rollout.core.reading.precedence import parse_override, settings_of
+from rollout.core.text.nodesets import select
+from rollout.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ToPlan:
+    """What is planned: a policy on the ``selection`` of an inventory's nodes. ``limit``: as it was given."""
+
+    inventory: Inventory
+    policy: Policy
+    selection: tuple[str, ...]
+    limit: str
+
+
+def to_plan(call: Call, cluster: str, playbook: str, limit: str, *, contacts: bool) -> ToPlan:
+    """From the files. ``playbook`` ``""``: the inventory's. ``contacts``: the rights at the back ends are checked too."""
+    files = call.files()
+    inventory = call.inventory(cluster)
+    policy = load_policy(files, playbook or _playbook(files, inventory))
+    needs = needs_to_plan(inventory, policy, call.kubeconfig)
+    if contacts:
+        with call.back_ends(inventory, needs):
+            pass
+    else:
+        call.check_back_ends(inventory, needs)
+    return ToPlan(inventory, policy, select(limit, inventory) if limit else tuple(inventory.nodes), limit)
+
+
+def _playbook(files: Files, inventory: Inventory) -> str:
+    """The inventory's playbook, or else the only one there is."""
+    if inventory.playbook:
+        return inventory.playbook
+    names = names_in(files, PLAYBOOK_FOLDER)
+    if len(names) != 1:
+        raise UsageError(
+            "which-playbook",
+            f"choose a playbook with --playbook: {', '.join(names) or 'there is none'}",
+            hint=f"or set `playbook:` in {INVENTORY_FOLDER}/{inventory.cluster}.yaml",
+        )
+    return names[0]
+
+
+def read_fleet(call: Call, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+    """One round trip per node."""
+    with closing(call.nodes()) as nodes:
+        return _read_over(nodes, call, inventory, selection, goes_on=False)
+
+
+def _read_over(
+    nodes: Nodes, call: Call, inventory: Inventory, selection: Sequence[str], *, goes_on: bool
+) -> FleetSnapshot:
+    """``goes_on``: the connections are used afterwards."""
+    access = call.access(inventory, selection)
+    fleet = snapshot_fleet(inventory, access, nodes, call.clock, call.keep, goes_on=goes_on)
+    sources = call.sources()
+    fleet = replace(fleet, jumps=call.jumps(inventory, selection))
+    return with_running(fleet, inventory, call.past(), sources, call.kubeconfig, call.keep)
+
+
+def make_plan(
+    call: Call, asked: ToPlan, fleet: FleetSnapshot, overrides: Sequence[str], assumed: int | None = None
+) -> Plan:
+    """``overrides``: NAME=VALUE. ``assumed``: kubelets newer than rollout knows are treated as this minor."""
+    inventory, policy, past = asked.inventory, asked.policy, call.past()
+    said = {setting.name: setting for setting in map(parse_override, overrides)}
+    known = last_revert_times(past, inventory.cluster)
+    around = look_around(inventory, past, call.sources(), call.kubeconfig, asked.selection)
+    zoned((each for each in (policy.calendar, inventory.calendar) if each is not None), call.zones)
+    settings = settings_of(inventory, policy, said)
+    return build_plan(
+        inventory, policy, fleet, settings, asked.selection, asked.limit, known, around, assumed, call.keep
+    )
+
+
+def plan_to_apply(
+    call: Call, nodes: Nodes, cluster: str, playbook: str, overrides: Sequence[str], limit: str
+) -> tuple[Plan, Inventory]:
+    """For an apply in the same call. ``StateError`` ``frozen``: nothing may be applied."""
+    check_not_frozen(call.past(), cluster)
+    asked = to_plan(call, cluster, playbook, limit, contacts=False)
+    fleet = _read_over(nodes, call, asked.inventory, asked.selection, goes_on=True)
+    check_nodes_not_frozen(cluster, frozen_in(fleet))
+    return make_plan(call, asked, fleet, overrides), asked.inventory

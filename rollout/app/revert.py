@@ -1,0 +1,162 @@
+"""Reverts a run by its journal: what later runs did since, the run that reverts, and the proof on every node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import replace
+
+from rollout.app.call import Call, Operator
+from rollout.app.change_windows import PASSES, closed_lines
+from rollout.app.cordons import LiftedCordons, lift_those_of
+from rollout.app.following import last_revert_times, plan_of
+from rollout.app.freezes import freeze_in
+from rollout.app.ports import Journal, Nodes
+from rollout.app.proofs import promised_files, prove
+from rollout.app.reverted_elsewhere import reverted_elsewhere
+from rollout.app.rollbacks import NOTHING_SINCE, SinceRun, rollback_order, since_run
+from rollout.app.runs import Tools, highest_counter, start_revert
+from rollout.core.model.frozen import dataclass
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.plan import Plan
+from rollout.core.model.playbook import Limits, RevertTimes
+from rollout.core.model.proof import NodeProof, Proven, as_before
+from rollout.core.presentation.emergency_text import predicted_lines
+from rollout.core.presentation.freeze_text import noted_line
+from rollout.core.presentation.nothing_to_do import NothingToRevertDocument, not_reverted_lines, nothing_to_revert
+from rollout.core.presentation.rollback_time import node_time, time_back
+from rollout.core.presentation.summary import exit_code
+from rollout.core.run.facts import may_hold
+from rollout.core.run.state import Ending, NodeState, Order, RunState
+from rollout.core.text.nodesets import select
+from rollout.core.text.terminal import counted, printable
+from rollout.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run as it ended. ``cordons`` of the run that it reverts; ``proofs``: ``None`` without a rollback that is done."""
+
+    state: RunState
+    cordons: LiftedCordons | None = None
+    proofs: tuple[NodeProof, ...] | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return exit_code(self.state) or (0 if self.proofs is None or as_before(self.proofs) else 4)
+
+
+@dataclass(frozen=True, slots=True)
+class NothingReverted:
+    """No node was touched. The run's cordons are lifted all the same."""
+
+    cordons: LiftedCordons
+    document: NothingToRevertDocument
+
+
+def revert_run(
+    call: Call, operator: Operator, journal: Journal, source: RunState, limit: str, limits: Limits, *, force: bool
+) -> RunResult | NothingReverted:
+    """Revert what no other run has reverted since, on the nodes of ``limit`` (``""``: on all)."""
+    inventory = call.inventory_or_remembered(source.order.cluster)
+    chosen = frozenset(select(limit, inventory) if limit else inventory.nodes)
+    with closing(call.nodes()) as nodes:
+        since = since_by_nodes(call, journal, source, inventory, nodes, chosen)
+        back = {by: mine for by, names in since.rolled_back.items() if (mine := tuple(sorted(chosen & set(names))))}
+        order = rollback_order(
+            source, call.new_run_id(), chosen if limit else None, inventory, limits, since, force=force
+        )
+        operator.show(not_reverted_lines(back, since.elsewhere, order.left_out))
+        if not order.nodes:
+            cordons = lift_those_of(call, journal, inventory, source, chosen)  # the run may have left some
+            found = nothing_to_revert(source.order.run, back, since.elsewhere, order.left_out)
+            return NothingReverted(cordons, found)
+        operator.tell(passed_lines(call, inventory, plan_of(journal.header(source.order.run))))
+        if freeze := freeze_in(journal, order.cluster):
+            operator.tell((f"{noted_line(freeze)}; {PASSES}",))
+        operator.show(predicted_lines(time_back(order, node_time(known_revert_times(call, order.cluster)))))
+        if source.silences:
+            silences = printable(", ".join(source.silences), 300)
+            operator.show((f"the run's silences are not lifted; they expire by themselves: {silences}",))
+        operator.confirm(order.cluster, f"{counted(len(order.nodes), 'node')} of {order.cluster} will be reverted")
+        return revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes)
+
+
+def passed_lines(call: Call, inventory: Inventory, plan: Plan | None) -> tuple[str, ...]:
+    """A rollback waits for nothing and nobody: what a run would wait for here."""
+    calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
+    lines = closed_lines(calendars, call.zones, PASSES)
+    if (plan is not None and plan.approvals) or inventory.approvals is not None:
+        return (*lines, "plans need approvals here; a rollback needs none")
+    return lines
+
+
+def since_by_nodes(
+    call: Call, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, chosen: Collection[str]
+) -> SinceRun:
+    """What later runs did to the nodes of a run, by the journal and by the receipts of those that may have its change."""
+    held = (name for name, record in source.nodes.items() if may_hold(record))
+    there = tuple(name for name in held if name in chosen and name in inventory.nodes)
+    if not there:
+        return since_run(journal, source.order.run)
+    access = call.access(inventory, there)
+    elsewhere = reverted_elsewhere(journal, source.order.cluster, access, nodes, call.keep)
+    return since_run(journal, source.order.run, elsewhere)
+
+
+def known_revert_times(call: Call, cluster: str) -> RevertTimes | None:
+    """``None`` if the journal cannot be read: an emergency does not wait for it."""
+    try:
+        return last_revert_times(call.past(), cluster)
+    except StateError:
+        return None
+
+
+def revert_by_journal(
+    call: Call, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str],
+    since: SinceRun = NOTHING_SINCE, nodes: Nodes | None = None,
+) -> RunResult:  # fmt: skip
+    """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes.
+
+    ``since``: nodes that it lists as reverted elsewhere are only released. ``nodes``: open connections (``None``: new ones).
+    """
+    counter = max(highest_counter(journal, order.cluster), source.counter, source.highest) + 1
+    already = frozenset(name for names in since.elsewhere.values() for name in names)
+    with call.tools(journal, order.limits.in_flight, nodes=nodes) as tools:
+        state = start_revert(order, counter, call.access(inventory, tuple(order.nodes)), tools)
+        cordons = lift_those_of(call, journal, inventory, source, chosen)
+        if state.ending is not Ending.DONE:
+            return RunResult(state, cordons)
+        return RunResult(state, cordons, proofs_of(call, journal, state, inventory, tools, already))
+
+
+def proofs_of(
+    call: Call,
+    journal: Journal,
+    state: RunState,
+    inventory: Inventory,
+    tools: Tools,
+    already: Collection[str] = (),
+) -> tuple[NodeProof, ...]:
+    """Read every node that a rollback has reached, and compare it with what the rollback promises.
+
+    Nodes that left since are not read: only what is in the fleet has an address. ``already``: nodes that had no change of the
+    run before the rollback; it does not count them as reverted.
+    """
+    asked = {name: tx for name, tx in to_be_proven(state).items() if name in inventory.nodes}
+    access = call.access(inventory, tuple(asked))
+    proofs = prove(access, tools.nodes, asked, left_behind(state), tools.keep, promised_files(journal, asked))
+    return tuple(
+        replace(proof, proven=Proven.UNCHANGED) if proof.node in already and proof.proven is Proven.PROVEN else proof
+        for proof in proofs
+    )
+
+
+def to_be_proven(state: RunState) -> Mapping[str, str]:
+    """Node → transaction, of nodes that were reached. The others have a pending recovery and an unknown state."""
+    away = (NodeState.UNREACHABLE, NodeState.UNKNOWN)
+    return {name: state.transaction(name) for name, record in state.nodes.items() if record.state not in away}
+
+
+def left_behind(state: RunState | None) -> Mapping[str, tuple[str, ...]]:
+    return {name: record.leftovers for name, record in state.nodes.items()} if state else {}

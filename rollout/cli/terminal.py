@@ -1,0 +1,82 @@
+"""What commands that change nodes print and ask: before the operator confirms, and of a run that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from rollout.app.cordons import CordonsDocument, LiftedCordons
+from rollout.app.revert import NothingReverted, RunResult
+from rollout.cli.options import typed_confirmation
+from rollout.cli.registry import Kinds
+from rollout.composition.wiring import Session
+from rollout.core.model.proof import NodeProof
+from rollout.core.presentation.emergency_text import PROOF_DOCUMENTS, proof_documents, proof_lines
+from rollout.core.presentation.nothing_to_do import NothingToDo, nothing_document, nothing_lines
+from rollout.core.text import documents
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The operator. ``yes``: do not ask."""
+
+    session: Session
+    yes: bool = True
+
+    def tell(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            click.echo(self.session.carried(line), err=self.session.output != "text")
+
+    def show(self, lines: Iterable[str]) -> None:
+        for line in lines if self.session.output == "text" else ():
+            click.echo(self.session.carried(line))
+
+    def confirm(self, cluster: str, what: str) -> None:
+        typed_confirmation(cluster, what, yes=self.yes)
+
+    # Results: a document for programs, or lines for people.
+
+    def result(self, found: RunResult) -> int:
+        """What the run itself has not printed; the exit code."""
+        if found.cordons is not None:
+            self.cordons(found.cordons)
+        if found.proofs is not None:
+            self.proofs(found.proofs)
+        return found.exit_code
+
+    def proofs(self, found: Sequence[NodeProof]) -> None:
+        self.documents(proof_documents(found))
+        self.show(proof_lines(found) if found else ())
+
+    def cordons(self, found: LiftedCordons) -> None:
+        self.documents([found.document] if found.document is not None else ())
+        self.show(found.lines)
+        if found.unrecorded:
+            click.echo(self.session.carried(found.unrecorded), err=True)
+
+    def nothing_reverted(self, found: NothingReverted) -> int:
+        """The exit code."""
+        self.cordons(found.cordons)
+        self.documents([found.document])
+        self.show(["nothing to revert: no node was touched"])
+        return found.document.exit_code
+
+    def nothing_to_do(self, found: NothingToDo) -> int:
+        """The exit code."""
+        self.documents([nothing_document(found)])
+        self.show(nothing_lines(found))
+        return found.exit_code
+
+    def documents(self, found: Iterable[object]) -> None:
+        """A document a line, for programs."""
+        for document in found if self.session.output == "json" else ():
+            click.echo(documents.line(document))
+
+
+def run_documents() -> Kinds:
+    """What a run prints, also one that reverts."""
+    from rollout.core.presentation.event_documents import RUN_DOCUMENTS  # noqa: PLC0415 - only `rollout schema documents` needs it here
+
+    return (*RUN_DOCUMENTS, CordonsDocument, *PROOF_DOCUMENTS)

@@ -1,0 +1,36 @@
+"""``rollout check`` on the real files: of a project, and of the SSH configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rollout.adapters.clock import SystemZones
+from rollout.adapters.files import FolderFiles
+from rollout.adapters.local import why_not_run
+from rollout.adapters.node_sources import RealSources
+from rollout.adapters.ssh import Resolver
+from rollout.app.check import CheckResult
+from rollout.app.check import check as check_files
+from rollout.app.reading import access_to
+from rollout.composition.wiring import refused_routes
+from rollout.core.model.inventory import Inventory
+from rollout.core.model.snapshot import FleetSnapshot
+from rollout.errors import InputError, Problem
+
+
+def check_project(folder: Path, ssh_config: Path | None, fleet: FleetSnapshot | None) -> CheckResult:
+    """``fleet`` ``None``: with model nodes."""
+    checked = check_files(FolderFiles(folder), RealSources(), partial(why_not_run, folder=folder), fleet, SystemZones())
+    return replace(checked, problems=(*checked.problems, *_ways_in(ssh_config, checked.inventories)))
+
+
+def _ways_in(ssh_config: Path | None, inventories: Iterable[Inventory]) -> tuple[Problem, ...]:
+    try:
+        resolver = Resolver.reading(ssh_config)
+    except InputError as error:
+        return error.problems
+    accesses = [access_to(inventory, "", tuple(inventory.nodes)) for inventory in inventories]
+    return tuple(problem for access in accesses for problem in refused_routes(resolver, access.targets.values()))
