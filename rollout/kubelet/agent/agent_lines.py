@@ -28,7 +28,7 @@ from rollout.core.model.verification import Binary
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
-from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, WordKind, Line
+from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, Line, WordKind
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
