@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
@@ -16,7 +17,27 @@ from rollout.core.model.playbook import (
 )
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert
 from rollout.core.run.records import Records
-from rollout.core.run.state import Goal, NodeOrder, NodeRecord, Order, WaveOrder
+from rollout.core.run.state import (
+    Applying,
+    Armed,
+    Confirmed,
+    Failed,
+    Goal,
+    Gone,
+    NodeOrder,
+    NodeRecord,
+    NodeState,
+    Order,
+    Pending,
+    Refused,
+    Reverted,
+    Reverting,
+    State,
+    Unknown,
+    Unreachable,
+    Untouched,
+    WaveOrder,
+)
 
 
 def make_order(
@@ -88,3 +109,25 @@ def to_revert(order: Order, nodes: Mapping[str, NodeRecord], names: Iterable[str
     """``nodes_to_revert`` of nodes with these records."""
     records = Records.of(order, nodes, now)
     return nodes_to_revert(records, records.among(names), now)
+
+
+CURRENT: dict[NodeState, State] = {
+    NodeState.PENDING: Pending(),
+    NodeState.SKIPPED: Untouched(),
+    NodeState.REFUSED: Refused(),
+    NodeState.APPLYING: Applying(),
+    NodeState.APPLIED: Armed(0.0),
+    NodeState.CONFIRMED: Confirmed(),
+    NodeState.REVERTING: Reverting(),
+    NodeState.REVERTED: Reverted(),
+    NodeState.FAILED: Failed(),
+    NodeState.UNREACHABLE: Unreachable(),
+    NodeState.UNKNOWN: Unknown(),
+    NodeState.GONE: Gone(),
+}
+"""A state for each word."""
+
+
+def in_state(state: NodeState, **fields: Any) -> NodeRecord:
+    """A node in this state."""
+    return NodeRecord(CURRENT[state], **fields)

@@ -27,19 +27,19 @@ def test_the_table_is_whole() -> None:
 
 @dataclass(frozen=True)
 class Older:
-    want_back: bool
+    to_revert: bool
     at: float
 
 
 @dataclass(frozen=True)
 class Renamed:
-    reverts: bool = field(metadata=on_disk("want_back"))
+    reverts: bool = field(metadata=on_disk("to_revert"))
     at: float
 
 
 def test_a_field_that_was_renamed_is_written_and_read_under_its_old_name() -> None:
     written = json_text.encode(Renamed(reverts=True, at=1.0))
-    assert written == json_text.encode(Older(want_back=True, at=1.0))
+    assert written == json_text.encode(Older(to_revert=True, at=1.0))
     assert json_text.decode(Renamed, written) == Renamed(reverts=True, at=1.0)
     assert list(shape("", Renamed)) == list(shape("", Older))
     with pytest.raises(json_text.ShapeError, match="reverts"):

@@ -11,7 +11,7 @@ from rollout.app.freezes import check_not_frozen
 from rollout.app.journal_away import AWAY
 from rollout.app.ports import Journal
 from rollout.core.presentation.summary_text import last_heartbeat
-from rollout.core.run.events import Asked, RequestWord
+from rollout.core.run.events import OperatorRequest, RequestWord
 from rollout.core.run.state import Phase, RunState
 from rollout.errors import StateError
 
@@ -67,7 +67,7 @@ def _met(follower: Follower, number: int) -> RunState | None:
     met = None
     try:
         for event, before, _ in follower.steps():
-            if isinstance(event, Asked) and event.request == number:
+            if isinstance(event, OperatorRequest) and event.request == number:
                 met = before
     except StateError as error:
         if error.reference != AWAY:

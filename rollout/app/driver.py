@@ -17,7 +17,7 @@ from rollout.app.ports import Clock, Engine, Journal, Observer, Worker
 from rollout.core.model.regions import RegionStanding
 from rollout.core.presentation.summary import run_summary
 from rollout.core.run.commands import Ask, Command
-from rollout.core.run.events import Event, InterruptAsked, Ticked, asked, is_known
+from rollout.core.run.events import Event, InterruptAsked, Ticked, is_known, request_event
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.machine import as_journaled, step
 from rollout.core.run.state import Order, Phase, RunState, Verb
@@ -99,7 +99,7 @@ class Driver:
             if error.reference != AWAY:
                 raise
             return ()  # other terminals cannot write either; the next write waits for the journal
-        return [asked(request, now) for request in found if is_known(request)]
+        return [request_event(request, now) for request in found if is_known(request)]
 
     def _time(self, state: RunState) -> Sequence[Event]:
         """What the change windows say at this time, then the time: changes start only on ticks."""

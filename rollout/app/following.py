@@ -343,7 +343,7 @@ def last_revert_times(journal: PastRuns, cluster: str) -> RevertTimes | None:
 def _reverted_a_node(journal: PastRuns, run: str) -> bool:
     """Whether an event may have measured a revert: told from the texts, because most runs revert nothing."""
     try:
-        return any(f'"{Trigger.TAKEN_BACK_ASKED}"' in text for text in journal.events(run))
+        return any(f'"{Trigger.REVERTED_ON_REQUEST}"' in text for text in journal.events(run))
     except StateError:
         return False
 

@@ -23,9 +23,9 @@ from rollout.core.presentation.summary import RunSummary
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave, is_change
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.facts import NodeList
-from rollout.core.run.moving import GRACE
 from rollout.core.run.records import Records
-from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
+from rollout.core.run.state import NodeState, Order, RunState
+from rollout.core.run.transitions import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
 from rollout.simulator.journal import Desk, ModelJournal, Owner
@@ -54,17 +54,14 @@ def moments(state: RunState) -> Iterator[float]:
     for _, record in records.those(records.listed(NodeList.SETTLING)):
         yield record.busy_until
     for _, record in records.those(records.listed(NodeList.POSTPONED)):
-        yield from (found.again for found in (record.pulling, record.unseen) if found is not None)
+        if record.postponed is not None:
+            yield record.postponed.again
     for _, record in records.those(records.listed(NodeList.TO_READ)):
         yield record.retry_at
     for _, record in records.those(records.listed(NodeList.SUSPECT)):
         if record.state is NodeState.UNKNOWN:
-            yield from _of_unknown(record, patience)
-
-
-def _of_unknown(record: NodeRecord, patience: float) -> Iterator[float]:
-    yield record.retry_at
-    yield record.since + patience
+            yield record.retry_at
+            yield record.since + patience
 
 
 GATE_SECONDS = 1.0

@@ -26,9 +26,10 @@ from rollout.core.presentation.event_log import LogLine, Tone
 from rollout.core.presentation.view import view
 from rollout.core.presentation.watch_keys import Keyboard, Panel
 from rollout.core.run.events import RequestWord, Ticked
-from rollout.core.run.state import NodeRecord, NodeState, RunState
+from rollout.core.run.state import NodeState, RunState
 from tests.core.presentation import test_view as states
 from tests.cost import calls
+from tests.orders import in_state
 from tests.story.conftest import Site, served
 
 S = NodeState
@@ -79,9 +80,7 @@ def test_a_frame_of_a_held_and_of_a_paused_run_shows_how_to_continue() -> None:
 
 def test_texts_of_nodes_cannot_control_the_terminal() -> None:
     state = states.soaking()
-    bad = NodeRecord(
-        S.REVERTED, cause=Cause.FAILED, message="\x1b[2Jboo [bold]x[/bold]\nnext", reference="r\x1b]0;t\x07"
-    )
+    bad = in_state(S.REVERTED, cause=Cause.FAILED, message="\x1b[2Jboo [bold]x[/bold]\nnext", reference="r\x1b]0;t\x07")
     text = frame(replace(state, nodes={**state.nodes, "a-1": bad}))
     assert "1 reverted a-1: boo [bold]x[/bold] next [r]" in text
     assert "\x1b" not in text

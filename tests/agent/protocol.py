@@ -141,7 +141,7 @@ def _reference() -> Iterator[str]:
     yield ""
     yield f"Of `say`: {_words(SAID)}."
     yield ""
-    yield "The controller reports `answer-cut-off` for an answer without its `end`. `rollout explain REFERENCE` has the cause and the remedy of each."
+    yield "The controller reports `answer-cut-off` for an answer without its `end`. `explain` has the cause and the remedy of each reference."
 
 
 def _arguments(form: VerbForm) -> str:

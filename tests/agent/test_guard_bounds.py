@@ -79,7 +79,7 @@ def test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit(brief: Node) 
     before = brief.calls().count("restart kubelet.service")
     assert fires(brief)[0] == 0
     assert brief.calls().count("restart kubelet.service") == before + 1
-    assert trigger_of(brief.status("t1")) is Trigger.TAKEN_BACK_ALONE
+    assert trigger_of(brief.status("t1")) is Trigger.REVERTED_BY_GUARD
 
 
 def test_a_restart_that_hung_once_is_requested_again(tmp_path: Path) -> None:

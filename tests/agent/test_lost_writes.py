@@ -66,7 +66,7 @@ def test_a_lost_void_is_not_said(node: Node) -> None:
 def test_lost_new_files_are_reverted_at_once(node: Node) -> None:
     lose(node, "*/lib/kubelet")
     report = node.apply()
-    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.REVERTED_UNHEALTHY)
     assert "sync failed" in report.message
     assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
 
@@ -82,7 +82,7 @@ def test_a_lost_confirm_is_reverted(node: Node) -> None:
     assert node.apply().healthy
     lose(node, "*/tx/t1")
     report = node.confirm()
-    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.REVERTED_UNHEALTHY)
     assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
 
 
@@ -159,7 +159,7 @@ def test_new_files_without_a_result_are_reverted(node: Node, end: str) -> None:
     if end == "126":
         assert report.healthy
         return
-    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.TAKEN_BACK_SICK)
+    assert (report.reference, trigger_of(report)) == ("not-durable", Trigger.REVERTED_UNHEALTHY)
     assert WORDS[end] in report.message
     assert (node.files(), node.receipt()["state"]) == (OLD, "reverted")
 
@@ -207,7 +207,7 @@ def test_old_files_without_a_result_are_written_again_by_the_guard(node: Node, n
         assert node.at(CONFIG).stat().st_ino != old, "its bytes are in a new inode"
     assert (node.files(), node.receipt()["state"], node.strays()) == (OLD, "reverted", [])
     assert node.calls().count("restart kubelet.service") == restarts == 2
-    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_ON_REQUEST
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -232,7 +232,7 @@ def test_a_revert_whose_last_sync_has_no_result_is_not_reported_as_reverted(node
     assert trigger_of(report) is Trigger.BUSY
     assert node.at("/run/standin/rollout-guard-t1.timer").exists()
     assert node.trigger("guard") == 0
-    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_ON_REQUEST
     assert (node.files(), node.strays()) == (OLD, [])
 
 
@@ -262,7 +262,7 @@ def test_a_cleanup_leaves_what_a_reverting_transaction_needs_until_the_disk_has_
     assert (node.tx() / "next").exists(), "the old files and the receipts are removed with it"
     assert node.at("/run/standin/rollout-guard-t1.timer").exists()
     assert node.trigger("guard") == 0
-    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ASKED
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_ON_REQUEST
     assert (node.files(), node.strays()) == (OLD, [])
 
 

@@ -92,7 +92,7 @@ def test_a_unit_that_systemd_has_not_reloaded_is_not_reported_as_healthy(node: N
     assert (node.receipt()["state"], node.files()) == ("reverted", OLD)
     assert report.healthy is False, report
     assert "systemd has not read its unit files anew" in report.message
-    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY
     node.at("/run/standin/unit").unlink()
     assert node.status("t1").healthy is None
 
@@ -165,11 +165,13 @@ def test_a_kubelet_may_wait_for_its_runtime_after_a_boot_that_came_later(node: N
     armed(node)
     assert node.trigger("guard") == 0
     node.standin("unit", "active=activating sub=auto-restart\n")
-    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK, "in the same boot it does not start for the first time"
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY, (
+        "in the same boot it does not start for the first time"
+    )
     node.reboot()
-    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ALONE
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_BY_GUARD
     node.standin("unit", "active=failed sub=failed\n")
-    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY
 
 
 # ------------------------------------------------------------------------------------------------ a boot unit that fails

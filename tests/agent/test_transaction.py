@@ -414,7 +414,7 @@ def test_later_requests_report_units_that_fail_with_the_files_that_a_guard_resto
     assert node.trigger("guard") == 0
     said = "kubelet.service is auto-restart with the old files"
     for report in (node.status("t1"), node.confirm(), node.revert()):
-        assert (report.healthy, trigger_of(report)) == (False, Trigger.STILL_SICK), report.verb
+        assert (report.healthy, trigger_of(report)) == (False, Trigger.STILL_UNHEALTHY), report.verb
     assert node.status("t1").message == said
     assert node.status().healthy is None, "nothing is reported of a transaction that was not requested"
 
@@ -422,7 +422,7 @@ def test_later_requests_report_units_that_fail_with_the_files_that_a_guard_resto
 def test_a_late_confirm_that_reverts_reports_that_too(node: Node) -> None:
     given_back_to_a_kubelet_that_fails(node)
     node.pass_time(61)
-    assert trigger_of(node.confirm()) is Trigger.STILL_SICK
+    assert trigger_of(node.confirm()) is Trigger.STILL_UNHEALTHY
 
 
 def test_after_a_boot_a_kubelet_may_still_wait_for_its_runtime(node: Node) -> None:
@@ -430,9 +430,9 @@ def test_after_a_boot_a_kubelet_may_still_wait_for_its_runtime(node: Node) -> No
     node.reboot()
     assert node.trigger("boot") == 0
     node.at("/run/standin/unit").write_text("active=activating sub=auto-restart\n")
-    assert trigger_of(node.status("t1")) is Trigger.TAKEN_BACK_ALONE
+    assert trigger_of(node.status("t1")) is Trigger.REVERTED_BY_GUARD
     node.at("/run/standin/unit").write_text("active=failed sub=failed\n")
-    assert trigger_of(node.status("t1")) is Trigger.STILL_SICK
+    assert trigger_of(node.status("t1")) is Trigger.STILL_UNHEALTHY
 
 
 def test_the_guard_of_a_confirmed_change_removes_itself(node: Node) -> None:

@@ -19,7 +19,7 @@ from rollout.core.run.state import NodeRecord, NodeState, Phase, Verb, altered
 from rollout.kubelet.explained.references import references
 from tests.app.agents import answer
 from tests.app.test_node_worker import Outside, worker
-from tests.orders import make_order
+from tests.orders import in_state, make_order
 
 ORDER = make_order({"n": 4}, budgets=())
 NODE, TX = "n-1", "r1-1"
@@ -63,9 +63,9 @@ RECEIPTS = st.builds(
 def records(draw: st.DrawFn) -> NodeRecord:
     state = draw(st.sampled_from(sorted(ASKED)))
     under_way = state is not NodeState.PENDING
-    return NodeRecord(
-        state=state, asked=ASKED[state], serial=9, touched=under_way, orphaned=draw(st.booleans()),
-        owed=under_way and draw(st.booleans()), want_back=under_way and draw(st.booleans()),
+    return in_state(
+        state, asked=ASKED[state], serial=9, touched=under_way, orphaned=draw(st.booleans()),
+        owed=under_way and draw(st.booleans()), to_revert=under_way and draw(st.booleans()),
         cause=draw(st.sampled_from([None, Cause.UNREACHABLE])) if under_way else None,
     )  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_used_approvals_keep_a_node_from_its_change_and_alter_nothing_else(
 def test_a_newer_change_on_a_node_without_ours_means_the_right_thing_in_every_state(
     state: NodeState, voided: tuple[str, ...]
 ) -> None:
-    check_used_approvals(NodeRecord(state=state, asked=ASKED[state], serial=9), [*voided, NEWER])
+    check_used_approvals(in_state(state, asked=ASKED[state], serial=9), [*voided, NEWER])
 
 
 def check_used_approvals(record: NodeRecord, lines: list[str]) -> None:

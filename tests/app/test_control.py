@@ -14,7 +14,7 @@ from rollout.app.following import last_revert_times, replay, runs_at_work
 from rollout.app.maintenance import last_confirmed
 from rollout.app.ports import RunHeader
 from rollout.app.runs import highest_counter
-from rollout.core.run.events import Answered, RequestWord, Trigger, asked
+from rollout.core.run.events import Answered, RequestWord, Trigger, request_event
 from rollout.core.run.journal_codec import encode_event, encode_order
 from rollout.core.run.state import Phase, RunState, Verb
 from rollout.errors import StateError
@@ -46,7 +46,7 @@ class Controller:
 
     def hears(self, _seconds: float) -> None:
         for request in self.journal.requests(self.order.run, self.play.state.heard):
-            self.play.feed(asked(request, self.play.now))
+            self.play.feed(request_event(request, self.play.now))
         self.write()
 
     def word(self, word: RequestWord, wait: Callable[[float], None] | None = None) -> RunState:

@@ -33,7 +33,7 @@ from rollout.core.presentation.rollback_time import NodeTime, NoTimeBack, TimeBa
 from rollout.core.run.events import Answered
 from rollout.core.run.facts import unavailable
 from rollout.core.run.machine import opening
-from rollout.core.run.state import Ending, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Ending, NodeState, Phase, Reverted, RunState, Unreachable, Verb
 from rollout.errors import UsageError
 from tests.kubelet.nodes import inventory
 from tests.plays import Drive, confirmed_before, leave_confirmed
@@ -356,9 +356,9 @@ class Script:
         away = self.unreachable.pop(0) if self.unreachable else set()
         state, _ = opening(found.order, found.counter, 0.0)
         records = {
-            name: replace(record, state=NodeState.UNREACHABLE, owed=True, reference="no-banner", message=SILENT)
+            name: replace(record, current=Unreachable(), owed=True, reference="no-banner", message=SILENT)
             if name in away
-            else replace(record, state=NodeState.REVERTED)
+            else replace(record, current=Reverted())
             for name, record in state.nodes.items()
         }
         ending = self.endings.pop(0) if self.endings else Ending.DONE

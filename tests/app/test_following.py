@@ -29,7 +29,7 @@ from rollout.core.presentation.summary_text import (
     since_then,
     summary_lines,
 )
-from rollout.core.run.events import RequestWord, asked
+from rollout.core.run.events import RequestWord, request_event
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import RULES, Ending, NodeState, Phase, Verb
 from rollout.errors import StateError
@@ -86,7 +86,7 @@ def at_work_on(journal: SqlJournal, *words: RequestWord) -> None:
         journal.ask("r1", word, "anna@laptop", "a look at it", "")
     heard = journal.requests("r1", 0)
     for request in heard:
-        journal.append("r1", [encode_event(asked(request, 1100.0))])
+        journal.append("r1", [encode_event(request_event(request, 1100.0))])
 
 
 def nobody_at_work(journal: SqlJournal) -> None:

@@ -19,7 +19,7 @@ from rollout.core.run.machine import opening, step
 from rollout.core.run.state import Ending, Goal, NodeState, Order, RunState, Verb
 from rollout.errors import StateError
 from tests.app.test_driver import Log, unasked
-from tests.orders import make_order
+from tests.orders import CURRENT, make_order
 
 
 class AwayLog(Log):
@@ -133,7 +133,7 @@ def test_the_wait_is_the_remaining_time_of_the_last_guard() -> None:
     order = replace(make_order({"a": 2}), guard=120.0)
     state, _ = opening(order, 1, 0.0)
     first, second = state.nodes
-    armed = replace(state.nodes[first], state=NodeState.APPLIED, since=1000.0)
+    armed = replace(state.nodes[first], current=CURRENT[NodeState.APPLIED], since=1000.0)
     assert waits_until(state, 1010.0) == 1010.0 + AWAY_SECONDS, "no node is armed"
     held = replace(state, nodes={**state.nodes, first: armed})
     assert waits_until(held, 1010.0) == 1000.0 + 120.0

@@ -503,4 +503,4 @@ def test_only_a_rollback_gets_a_later_transaction_of_its_run_and_only_on_a_read(
     for plan, verb, newer in ((None, Verb.READ, "r1-2"), (PLAN, Verb.READ, ""), (None, Verb.REVERT, "")):
         found = worker(Outside([said(answer, "status" if verb is Verb.READ else "revert")]), plan)(ask(verb))
         assert isinstance(found, Answered)
-        assert (found.trigger, found.newer) == (Trigger.TAKEN_BACK_ASKED, newer), (plan is None, verb)
+        assert (found.trigger, found.newer) == (Trigger.REVERTED_ON_REQUEST, newer), (plan is None, verb)

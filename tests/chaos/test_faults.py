@@ -12,6 +12,7 @@ from tests.chaos.draws import Kind, draw
 from tests.chaos.fault import Fault
 from tests.chaos.faults import FAULTS
 from tests.chaos.site import Site
+from tests.orders import in_state
 
 PATH = "/var/lib/kubelet/config.yaml"
 
@@ -34,7 +35,7 @@ def fault(kind: Kind) -> Fault:
 
 
 def record(state: NodeState, reference: str, message: str = "") -> NodeRecord:
-    return NodeRecord(state=state, reference=reference, message=message)
+    return in_state(state, reference=reference, message=message)
 
 
 EXPLAINED = [

@@ -32,7 +32,7 @@ from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import FOREIGN, NEW, OLD, Restart, Transaction
 from rollout.simulator.node import ModelNode
 from rollout.simulator.timeline import Timeline
-from tests.orders import make_order
+from tests.orders import in_state, make_order
 
 NAMES = ("a-1", "a-2", "b-1", "b-2")
 ORDER = make_order(
@@ -196,7 +196,7 @@ def running(phase: Phase = Phase.RUNNING, **records: NodeRecord) -> RunState:
 def test_a_controller_that_continues_after_it_was_fenced_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", told=0)
-    state = running(a_1=NodeRecord(state=NodeState.APPLYING, asked=Verb.APPLY, serial=2))
+    state = running(a_1=in_state(NodeState.APPLYING, asked=Verb.APPLY, serial=2))
     fenced = Answered(1.0, "a-1", 2, Verb.APPLY, Trigger.REFUSED, "fenced", "by run r2")
     discipline.submitted(replace(CONFIRM, node="b-1"))
     discipline.settled()
@@ -217,7 +217,7 @@ def test_a_node_released_after_a_gate_that_did_not_pass_is_detected(site: Site) 
 def test_a_soak_that_ends_without_its_data_is_detected(site: Site) -> None:
     site.journal.lines["r1"] = []
     discipline = Discipline(site.journal, "r1", fleet=site.fleet, told=0)
-    soaking = running(Phase.SOAKING, a_1=NodeRecord(state=NodeState.CONFIRMED))
+    soaking = running(Phase.SOAKING, a_1=in_state(NodeState.CONFIRMED))
     for data, said in ((SoakData(1), "0 of 1 pod starts"), (SoakData(pulls=1), "0 of 1 pulls")):
         needs = replace(ORDER, waves=tuple(replace(wave, data=data) for wave in ORDER.waves))
         short = replace(soaking, order=needs)
@@ -260,8 +260,8 @@ def test_a_journal_that_leads_to_another_state_is_detected(site: Site) -> None:
 
 # ------------------------------------------------------------------------------------------------------------ at the end
 
-CONFIRMED = NodeRecord(state=NodeState.CONFIRMED)
-REVERTED = NodeRecord(state=NodeState.REVERTED)
+CONFIRMED = in_state(NodeState.CONFIRMED)
+REVERTED = in_state(NodeState.REVERTED)
 OWED = replace(REVERTED, owed=True)
 NAMED = replace(OWED, leftovers=("its cordon",))
 
@@ -314,7 +314,7 @@ GUARD_LEFT, CORDON_LEFT, CLAIM_LEFT = (
         (CONFIRMED, half, [UNTRUE, GUARD_LEFT]),
         (REVERTED, as_it_was, []),
         (REVERTED, kept, [UNTRUE]),
-        (NodeRecord(state=NodeState.UNREACHABLE), as_it_was, [UNTRUE]),
+        (in_state(NodeState.UNREACHABLE), as_it_was, [UNTRUE]),
         (REVERTED, foreign, []),
         (REVERTED, guarded, [GUARD_LEFT]),
         (REVERTED, cordoned, [CORDON_LEFT]),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rollout.core.run.postponed import ASK_PULLS_AGAIN
+from rollout.core.run.postponed import ASK_AGAIN
+from rollout.core.run.state import PostponedFor
 from tests.controllers import PATIENCE, until
 from tests.sampling import sample
 from tests.story.conftest import Site
@@ -20,7 +21,11 @@ BUSY, STUCK = "small-002", "small-003"
 
 @pytest.mark.parametrize("then", sample("pulls that continue", ["skip", "override"], 1))
 def test_a_run_waits_for_a_node_that_pulls_and_then_skips_or_changes_it(few: Site, then: str) -> None:
-    policy(few, "guard: 60s", f"guard: 60s\npullsInFlight: {{within: {1.5 * ASK_PULLS_AGAIN:g}s, then: {then}}}")
+    policy(
+        few,
+        "guard: 60s",
+        f"guard: 60s\npullsInFlight: {{within: {1.5 * ASK_AGAIN[PostponedFor.PULLS]:g}s, then: {then}}}",
+    )
     few.fault("small-[002-003]", "pulling")
     before = few.everything(STUCK)
     with begun(few, *APPLY) as process:

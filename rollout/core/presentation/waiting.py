@@ -10,9 +10,21 @@ from rollout.core.presentation.waiting_nodes import data_seen, draining, pulling
 from rollout.core.run.budgets import rack_words
 from rollout.core.run.capacity import nodes_to_change, pace_allows
 from rollout.core.run.facts import IN_MOTION
-from rollout.core.run.moving import GRACE
 from rollout.core.run.records import Records
-from rollout.core.run.state import ClosedWindow, Goal, NodeRecord, NodeState, Phase, Rehearsal, RunState, Verb
+from rollout.core.run.state import (
+    ClosedWindow,
+    Drained,
+    Draining,
+    Goal,
+    NodeRecord,
+    NodeState,
+    Phase,
+    Rehearsal,
+    RunState,
+    Unknown,
+    Verb,
+)
+from rollout.core.run.transitions import GRACE
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -77,7 +89,8 @@ def silences(state: RunState, now: float) -> tuple[str, ...]:
 
 def at_its_gates(record: NodeRecord) -> bool:
     """Whether an unknown node has answered, and only a gate is still unknown."""
-    return record.state is NodeState.UNKNOWN and not record.reads and record.reference.startswith("gate-")
+    at = record.current
+    return isinstance(at, Unknown) and not at.reads and record.reference.startswith("gate-")
 
 
 def _silence(state: RunState, now: float, message: str, nodes: list[tuple[str, NodeRecord]]) -> str:
@@ -121,17 +134,15 @@ def _moving(state: RunState) -> str:
 
 
 def _doing(record: NodeRecord) -> str:
-    if record.draining is not None and record.asked is not Verb.APPLY:
-        return _EMPTY if record.draining.done else _DRAINING
+    if isinstance(record.current, Draining | Drained):
+        return _EMPTY if isinstance(record.current, Drained) else _DRAINING
     return _DOING[NodeState.APPLIED if at_its_gates(record) else record.state]
 
 
 def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
     """Why no more nodes are released now; ``""`` when none is pending."""
     pending = [
-        name
-        for name in names
-        if (record := state.nodes[name]).state is NodeState.PENDING and not (record.pulling or record.unseen)
+        name for name in names if (record := state.nodes[name]).state is NodeState.PENDING and not record.postponed
     ]
     if not pending:
         return ""
@@ -154,10 +165,10 @@ def _brake(state: RunState, now: float, names: Iterable[str]) -> str:
 
 def extended(state: RunState, name: str) -> str:
     """Why a drain continues beyond its time limit; ``""``: it does not."""
-    draining = state.nodes[name].draining
-    if draining is None or draining.done or state.now < draining.since + state.order.nodes[name].drain:
+    at = state.nodes[name].current
+    if not isinstance(at, Draining) or state.now < at.since + state.order.nodes[name].drain:
         return ""
-    return draining.waits
+    return at.waits
 
 
 def _settling(state: RunState, now: float) -> str:
@@ -183,7 +194,7 @@ def _round(state: RunState, now: float) -> str:
 
 
 def _halting(state: RunState, _now: float) -> str:
-    waiting = [record for record in state.nodes.values() if record.want_back and record.state is NodeState.CONFIRMED]
+    waiting = [record for record in state.nodes.values() if record.to_revert and record.state is NodeState.CONFIRMED]
     parts = [_moving(state), f"{counted(len(waiting), 'node')} still to be reverted" if waiting else ""]
     what = "reverting" if state.order.goal is Goal.REVERT else "halting"
     return f"{what}: {'; '.join(part for part in parts if part) or 'in-flight nodes to finish'}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Busy
+from rollout.core.run.drains import left
 from rollout.core.run.postponed import BASELINE_WITHIN
 from rollout.core.run.soak_data import Gathered, gathered
-from rollout.core.run.state import NodeState, Phase, RunState
+from rollout.core.run.state import Draining, NodeState, Phase, Postponed, PostponedFor, RunState
 from rollout.core.text.documents import Moment
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text, wall
@@ -112,25 +113,21 @@ def _which(count: int, what: str, nodes: str) -> str:
 
 def pulling(state: RunState, now: float) -> WaitingForPulls | None:
     """Nodes that wait for their pulls. ``now`` is in the seconds of the state's events."""
-    waiting = {
-        name: found
-        for name, record in state.nodes.items()
-        if (found := record.pulling) and record.state is not NodeState.REFUSED
-    }
+    waiting = _postponed(state, PostponedFor.PULLS)
     if not waiting:
         return None
     return WaitingForPulls(
         nodes=fold(waiting),
         count=len(waiting),
         images=tuple(dict.fromkeys(printable(image, _LONGEST) for each in waiting.values() for image in each.images)),
-        seconds_left=_left({name: found.since for name, found in waiting.items()}, state.order.pulls.within, now),
+        seconds_left=_left(waiting, PostponedFor.PULLS, state.order.pulls.within, now),
         then=state.order.pulls.then,
     )
 
 
 def draining(state: RunState, now: float) -> WaitingForDrains | None:
     """Nodes that are being drained."""
-    there = {name: found for name, record in state.nodes.items() if (found := record.draining) and not found.done}
+    there = {name: at for name, record in state.nodes.items() if isinstance(at := record.current, Draining)}
     if not there:
         return None
     longest = min(there, key=lambda name: there[name].since)
@@ -139,21 +136,27 @@ def draining(state: RunState, now: float) -> WaitingForDrains | None:
         count=len(there),
         longest=longest,
         waits_for=printable(there[longest].waits, _LONGEST),
-        seconds_left=_left({longest: there[longest].since}, state.order.nodes[longest].drain, now),
+        seconds_left=left(state.order.nodes[longest].drain, there[longest].since, now),
     )
 
 
 def without_baseline(state: RunState, now: float) -> WaitingForBaselines | None:
     """Nodes that wait for their baseline."""
-    waiting = {
-        name: found.since
-        for name, record in state.nodes.items()
-        if (found := record.unseen) and record.state is not NodeState.REFUSED
-    }
+    waiting = _postponed(state, PostponedFor.BASELINE)
     if not waiting:
         return None
-    return WaitingForBaselines(fold(waiting), len(waiting), _left(waiting, BASELINE_WITHIN, now))
+    seconds = _left(waiting, PostponedFor.BASELINE, BASELINE_WITHIN, now)
+    return WaitingForBaselines(fold(waiting), len(waiting), seconds)
 
 
-def _left(since: Mapping[str, float], within: float, now: float) -> float:
-    return max(0.0, max(since.values()) + within - now)
+def _postponed(state: RunState, reason: PostponedFor) -> dict[str, Postponed]:
+    """The nodes with a change that waits, last for this reason."""
+    return {
+        name: wait
+        for name, record in state.nodes.items()
+        if (wait := record.postponed) and wait.reason is reason and record.state is not NodeState.REFUSED
+    }
+
+
+def _left(waiting: Mapping[str, Postponed], reason: PostponedFor, within: float, now: float) -> float:
+    return max(0.0, max(wait.since[reason] for wait in waiting.values()) + within - now)

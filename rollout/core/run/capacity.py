@@ -65,7 +65,7 @@ def nodes_to_revert(
     records = records.at(now)
 
     def room(place: int) -> int:
-        away, recovering = records.count(Count.UNAVAILABLE, place), records.count(Count.MENDING, place)
+        away, recovering = records.count(Count.UNAVAILABLE, place), records.count(Count.RECOVERING, place)
         return max(records.layout.most[place] - away, 1 - recovering)
 
     cordoned = positions_in(records.listed(NodeList.CORDONED))

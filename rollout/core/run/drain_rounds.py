@@ -1,20 +1,14 @@
-"""What nodes being drained are asked on ticks, and what their answers change. The rules are in ``drains``."""
+"""What nodes that are drained or have a cordon of ours are asked on ticks. The rules are in ``drains``."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from rollout.core.run import drains
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import NodeList
-from rollout.core.run.moving import transition
 from rollout.core.run.postponed import may_be_asked
-from rollout.core.run.state import Ending, NodeRecord, NodeState, Phase, Verb
-from rollout.core.run.state_builder import StateBuilder, ask
-from rollout.core.run.transitions import ResolvedTrigger
-
-SOONEST = 0.5
-"""The least seconds between two rounds, whatever an answer asks for."""
+from rollout.core.run.state import Drained, Draining, Ending, NodeRecord, NodeState, Phase, Verb
+from rollout.core.run.state_builder import StateBuilder, ask, transition
+from rollout.core.run.transitions import Decision
 
 
 def go_round(builder: StateBuilder) -> None:
@@ -24,8 +18,8 @@ def go_round(builder: StateBuilder) -> None:
     for name, record in builder.nodes.those(builder.nodes.listed(NodeList.CORDONED)):
         if record.asked:
             continue
-        if record.draining is not None:
-            _next_round(builder, name)
+        if isinstance(record.current, Draining | Drained):
+            _next_round(builder, name, record.current)
         elif not drains.keeps_its_cordon(builder.state, builder.nodes, name) and _is_due(builder, record):
             ask(builder, name, Verb.UNCORDON)
 
@@ -36,12 +30,10 @@ def _is_over(builder: StateBuilder) -> bool:
     return claimed or builder.state.ending is not None
 
 
-def _next_round(builder: StateBuilder, name: str) -> None:
-    draining = builder.record(name).draining
+def _next_round(builder: StateBuilder, name: str, at: Draining | Drained) -> None:
     if not drains.may_go_on(builder.state):
-        transition(builder, name, ResolvedTrigger.NOT_NOW)
-        builder.put(name, want_back=False, pulling=None, unseen=None)
-    elif draining is not None and not draining.done and builder.now >= draining.again:
+        transition(builder, name, Decision.STOP_DRAINING)
+    elif isinstance(at, Draining) and builder.now >= at.again:
         ask(builder, name, Verb.DRAIN)
 
 
@@ -74,36 +66,18 @@ def are_open(builder: StateBuilder) -> bool:
     return not _is_over(builder) and any(drains.is_open(record) for _, record in cordoned)
 
 
-def went_on(builder: StateBuilder, event: Answered) -> None:
-    """Record the result of a round, before the node's move."""
-    record = builder.record(event.node)
-    draining = record.draining
-    if draining is None:
-        return
-    if event.trigger is Trigger.DRAINED:
-        builder.put(
-            event.node, draining=replace(draining, done=True, waits=""), drained_seconds=builder.now - draining.since
-        )
-    elif event.trigger is Trigger.DRAINING:
-        left = drains.left(builder.state.order.nodes[event.node], record, builder.now)
-        wait = min(event.again, left) if left else event.again
-        builder.put(event.node, draining=replace(draining, again=builder.now + max(wait, SOONEST), waits=event.message))
-
-
 def change_the_empty(builder: StateBuilder, allowed: int) -> int:
     """Restart drained nodes, as the pace allows; returns how many. They already have their room."""
     drained = builder.nodes.those(builder.nodes.listed(NodeList.DRAINING))
     empty = [name for name, record in drained if _may_restart(builder, record)]
     for name in empty[:allowed]:
-        builder.put(name, since=builder.now)  # from here on it is being changed
-        ask(builder, name, Verb.APPLY)
+        transition(builder, name, Decision.RESTART_EMPTY)
     return len(empty[:allowed])
 
 
 def _may_restart(builder: StateBuilder, record: NodeRecord) -> bool:
-    if record.draining is None or not record.draining.done or record.asked:
-        return False
-    return may_be_asked(record, builder.now)
+    at = record.current
+    return isinstance(at, Drained) and not record.asked and may_be_asked(at.postponed, builder.now)
 
 
 def uncordoned(builder: StateBuilder, event: Answered) -> None:

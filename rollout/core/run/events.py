@@ -25,10 +25,10 @@ class Trigger(StrEnum):
     BUSY = "busy"  # the transaction is still running on the node
     ARMED = "armed"  # new files in force, local health good, guard armed
     CONFIRMED = "confirmed"
-    TAKEN_BACK_SICK = "taken-back-sick"  # the agent found the kubelet unhealthy and reverted the change
-    TAKEN_BACK_ALONE = "taken-back-alone"  # the guard or the boot unit did: no confirm came in time
-    TAKEN_BACK_ASKED = "taken-back-asked"  # we asked for it
-    STILL_SICK = "still-sick"  # old files, yet unhealthy
+    REVERTED_UNHEALTHY = "taken-back-sick"  # the agent found the kubelet unhealthy and reverted the change
+    REVERTED_BY_GUARD = "taken-back-alone"  # the guard or the boot unit did: no confirm came in time
+    REVERTED_ON_REQUEST = "taken-back-asked"  # we asked for it
+    STILL_UNHEALTHY = "still-sick"  # old files, yet unhealthy
     STUCK = "stuck"  # its revert is not complete, and cannot complete yet
     REFUSED = "refused"
     UNREACHED = "unreached"  # no command was started on the node
@@ -44,7 +44,7 @@ class Trigger(StrEnum):
     NOT_DRAINED = "not-drained"  # they are still there, and their time is over
     UNCORDONED = "uncordoned"  # no cordon of ours is on it
     STILL_CORDONED = "still-cordoned"  # it could not be lifted, or this is not known
-    TAKE_BACK = "take-back"  # our decision: revert the change
+    REVERT = "take-back"  # our decision: revert the change
     CLEANED = "cleaned"
     GONE = "gone"  # it is no longer in the inventory; nothing was started on it
     RETURNED = "returned"  # it is in the inventory again
@@ -227,7 +227,7 @@ class Approved:
     signature: str
 
 
-Asked = PauseAsked | ContinueAsked | AbortAsked
+OperatorRequest = PauseAsked | ContinueAsked | AbortAsked
 Window = WindowClosed | WindowOpened
 Event = (
     Ticked
@@ -237,7 +237,7 @@ Event = (
     | SilencesLifted
     | CordonsLifted
     | InterruptAsked
-    | Asked
+    | OperatorRequest
     | Resumed
     | FleetRead
     | Window
@@ -270,7 +270,7 @@ def is_known(request: Request) -> bool:
     return request.word in set(RequestWord) and request.revert in {"", *RevertScope}
 
 
-def asked(request: Request, at: float) -> Asked:
+def request_event(request: Request, at: float) -> OperatorRequest:
     """The event for a request. An unknown request raises ``ValueError``."""
     word = RequestWord(request.word)
     if word is RequestWord.PAUSE:
@@ -285,11 +285,11 @@ def asked(request: Request, at: float) -> Asked:
 # requested.
 
 
-_TAKEN_BACK = {
-    "health": Trigger.TAKEN_BACK_SICK,
-    "guard": Trigger.TAKEN_BACK_ALONE,
-    "boot": Trigger.TAKEN_BACK_ALONE,
-    "asked": Trigger.TAKEN_BACK_ASKED,
+_REVERTED_BY = {
+    "health": Trigger.REVERTED_UNHEALTHY,
+    "guard": Trigger.REVERTED_BY_GUARD,
+    "boot": Trigger.REVERTED_BY_GUARD,
+    "asked": Trigger.REVERTED_ON_REQUEST,
 }
 NOT_REVERTED_YET = frozenset({"not-given-back", "not-restarted", "not-durable", "durability-unknown"})
 """References of a revert that cannot complete for now."""
@@ -336,9 +336,9 @@ def reference_of(report: Report, trigger: Trigger) -> str:
 
 
 _REFERENCES = {
-    Trigger.TAKEN_BACK_SICK: "unhealthy",
-    Trigger.TAKEN_BACK_ALONE: "not-confirmed-in-time",
-    Trigger.STILL_SICK: "unhealthy-with-old-files",
+    Trigger.REVERTED_UNHEALTHY: "unhealthy",
+    Trigger.REVERTED_BY_GUARD: "not-confirmed-in-time",
+    Trigger.STILL_UNHEALTHY: "unhealthy-with-old-files",
     Trigger.BUSY: "still-busy",
 }
 
@@ -351,5 +351,5 @@ def _of_receipt(receipt: Receipt, *, healthy: bool | None) -> Trigger:
     if receipt.state is ReceiptState.ARMED:
         return Trigger.ARMED if receipt.finished else Trigger.BUSY
     if healthy is False:
-        return Trigger.STILL_SICK
-    return _TAKEN_BACK.get(receipt.cause, Trigger.TAKEN_BACK_ALONE)
+        return Trigger.STILL_UNHEALTHY
+    return _REVERTED_BY.get(receipt.cause, Trigger.REVERTED_BY_GUARD)

@@ -6,7 +6,16 @@ from enum import IntEnum
 
 from rollout.core.model.playbook import Cause
 from rollout.core.run.events import FENCES
-from rollout.core.run.state import NodeRecord, NodeState, Rehearsal
+from rollout.core.run.state import (
+    MAY_WAIT,
+    Drained,
+    Draining,
+    NodeRecord,
+    NodeState,
+    Pending,
+    Rehearsal,
+    Unknown,
+)
 
 IN_MOTION = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING, NodeState.UNKNOWN})
 BROKEN = frozenset({NodeState.FAILED, NodeState.UNREACHABLE})
@@ -48,30 +57,31 @@ def unavailable(record: NodeRecord, now: float) -> bool:
 
     A failed node that is pending recovery counts even if accepted: its guard may restart it at any time.
     """
-    if record.state in BROKEN:
-        may_restart = record.state is NodeState.FAILED and record.owed
+    if record.current.state in BROKEN:
+        may_restart = record.current.state is NodeState.FAILED and record.owed
         return record.cordoned or may_restart or not record.accepted
-    return record.cordoned or record.state in IN_MOTION or now < record.busy_until
+    return record.cordoned or record.current.state in IN_MOTION or now < record.busy_until
 
 
-def mending(record: NodeRecord, now: float) -> bool:
+def recovering(record: NodeRecord, now: float) -> bool:
     """Whether it is unavailable and recovers without help: not broken, and no cordon that could not be lifted."""
     held = record.cordoned and not record.uncordons
-    return record.state not in BROKEN and (held or record.state in IN_MOTION or now < record.busy_until)
+    return record.current.state not in BROKEN and (held or record.current.state in IN_MOTION or now < record.busy_until)
 
 
 def wrong(record: NodeRecord) -> Cause | None:
     """What a node is charged for now. An ``unknown`` node is charged once a read of it has failed."""
     if record.accepted:
         return None
-    if record.state is _UNKNOWN:
-        return record.cause or (Cause.UNREACHABLE if record.reads else None)
+    at = record.current
+    if isinstance(at, Unknown):
+        return record.cause or (Cause.UNREACHABLE if at.reads else None)
     return record.cause
 
 
 def may_count(record: NodeRecord) -> bool:
     """Whether ``wrong`` can be other than ``None`` for it."""
-    return record.cause is not None or record.state is _UNKNOWN
+    return record.cause is not None or record.current.state is _UNKNOWN
 
 
 class Count(IntEnum):
@@ -85,10 +95,10 @@ class Count(IntEnum):
     ASKED = 5
     BUSY = 6  # in motion or asked
     SHORT = 7  # confirmed, and its gates have not passed often enough in the soak
-    RETURNING = 8  # confirmed, and to be reverted
+    MARKED = 8  # confirmed, and to be reverted
     FENCED = 9  # it reports that another run has it
     UNAVAILABLE = 10
-    MENDING = 11
+    RECOVERING = 11
     CHARGED_UNREACHABLE = 12
     CHARGED_FAILED = 13
     CHARGED_UNHEALTHY = 14
@@ -101,7 +111,7 @@ class NodeList(IntEnum):
     TO_RELEASE = 0  # pending and not asked
     TO_READ = 1  # unknown, or pending and not claimed because the engine is away; and not asked
     TO_REVERT = 2  # reverting and not asked
-    TO_RETURN = 3  # confirmed, to be reverted, and not asked
+    MARKED = 3  # confirmed, to be reverted, and not asked
     CORDONED = 4
     DRAINING = 5
     POSTPONED = 6  # waits for its pulls or its baseline
@@ -152,8 +162,8 @@ _NOT_ASKED = {
 _UNASKED = {state: _bits(listed) for state, listed in _NOT_ASKED.items()}
 _TO_READ = _bits(NodeList.TO_READ)
 _ASKED, _SHORT = _bits(Count.ASKED, Count.BUSY), _bits(Count.SHORT)
-_RETURNING, _TO_RETURN = _bits(Count.RETURNING), _bits(Count.RETURNING, NodeList.TO_RETURN)
-_UNAVAILABLE, _MENDING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.MENDING), _bits(Count.FENCED)
+_MARKED, _MARKED_UNASKED = _bits(Count.MARKED), _bits(Count.MARKED, NodeList.MARKED)
+_UNAVAILABLE, _RECOVERING, _FENCED = _bits(Count.UNAVAILABLE), _bits(Count.RECOVERING), _bits(Count.FENCED)
 _CORDONED, _DRAINING, _POSTPONED = _bits(NodeList.CORDONED), _bits(NodeList.DRAINING), _bits(NodeList.POSTPONED)
 _SETTLING, _SUSPECT, _REHEARSING = _bits(NodeList.SETTLING), _bits(NodeList.SUSPECT), _bits(NodeList.REHEARSING)
 
@@ -164,7 +174,7 @@ def marks(record: NodeRecord, passes: int, now: float) -> int:
     if now < record.busy_until:
         found |= _SETTLING
     if unavailable(record, now):
-        found |= _UNAVAILABLE | _MENDING * mending(record, now)
+        found |= _UNAVAILABLE | _RECOVERING * recovering(record, now)
     if may_count(record):
         charged = wrong(record)
         found |= _SUSPECT | (_OF_CHARGE[charged] if charged is not None else 0)
@@ -173,29 +183,30 @@ def marks(record: NodeRecord, passes: int, now: float) -> int:
 
 def _of_work(record: NodeRecord, passes: int) -> int:
     """Its state, and what is to be done with it."""
-    found = _OF_STATE[record.state]
+    found = _OF_STATE[record.current.state]
     if record.asked is not None:
         found |= _ASKED
     else:
-        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.state, 0)
-    if record.state is _CONFIRMED:
+        found |= _TO_READ if is_to_be_claimed(record) else _UNASKED.get(record.current.state, 0)
+    if record.current.state is _CONFIRMED:
         found |= _SHORT * (record.passes < passes)
-        if record.want_back:
-            found |= _TO_RETURN if record.asked is None else _RETURNING
+        if record.to_revert:
+            found |= _MARKED_UNASKED if record.asked is None else _MARKED
     return found
 
 
 def is_to_be_claimed(record: NodeRecord) -> bool:
     """Whether the engine was away when the node was last asked, before anything was done to it."""
-    return record.state is NodeState.PENDING and record.away_at > 0
+    return isinstance(record.current, Pending) and record.current.away_since > 0
 
 
 def _of_waits(record: NodeRecord) -> int:
     """What keeps it from being changed or left."""
     found = _CORDONED * record.cordoned
-    if record.draining is not None:
+    at = record.current
+    if isinstance(at, Draining | Drained):
         found |= _DRAINING
-    if record.pulling is not None or record.unseen is not None:
+    if isinstance(at, MAY_WAIT) and at.postponed is not None:
         found |= _POSTPONED
     if record.rehearsal is _BACK:
         found |= _REHEARSING

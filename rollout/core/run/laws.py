@@ -13,10 +13,21 @@ from rollout.core.run import drains
 from rollout.core.run.facts import wrong
 from rollout.core.run.layout import areas_of, most_of
 from rollout.core.run.records import Records
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import (
+    Applying,
+    Drained,
+    Draining,
+    Ending,
+    Goal,
+    NodeRecord,
+    NodeState,
+    Phase,
+    RunState,
+    Verb,
+)
 
 _MOVING = frozenset({NodeState.APPLYING, NodeState.APPLIED, NodeState.REVERTING})
-_TAKEN_BACK = frozenset({NodeState.REVERTED, NodeState.FAILED})
+_ENDED_WITHOUT = frozenset({NodeState.REVERTED, NodeState.FAILED})
 _UNFINISHED = _MOVING | {NodeState.UNKNOWN}
 
 
@@ -34,8 +45,7 @@ def broken_laws(state: RunState) -> tuple[str, ...]:
             _nothing_while_it_waits,
             _nothing_beyond_a_hold,
             _waves_in_order,
-            _pulls,
-            _unseen,
+            _postponed,
             _drains,
             _endings,
         )
@@ -100,7 +110,7 @@ def _rack_budget(state: RunState) -> Iterator[str]:
     lost = Counter(
         state.order.nodes[name].rack
         for name, record in state.nodes.items()
-        if record.state in _TAKEN_BACK
+        if record.state in _ENDED_WITHOUT
         and wrong(record) is not None
         and not record.passes
         and not _stuck_on_its_way(record)
@@ -117,7 +127,7 @@ def _rack_budget(state: RunState) -> Iterator[str]:
 
 def _stuck_on_its_way(record: NodeRecord) -> bool:
     """Its revert could not complete: it was reverted with others, or was charged before."""
-    return record.state is NodeState.FAILED and record.owed and record.want_back
+    return record.state is NodeState.FAILED and record.owed and record.to_revert
 
 
 def _nothing_after_halt(state: RunState) -> Iterator[str]:
@@ -159,40 +169,22 @@ def _waves_in_order(state: RunState) -> Iterator[str]:
             state.order.nodes[name].wave > state.wave
             and record.state in _MOVING
             and not record.orphaned
-            and not record.want_back
+            and not record.to_revert
         ):
             yield f"waves: {name} of wave {state.order.nodes[name].wave} is in flight during wave {state.wave}"
 
 
-def _pulls(state: RunState) -> Iterator[str]:
-    """A node that waits for its pulls is unchanged, its wave waits for it, and no node is charged for pulling."""
+def _postponed(state: RunState) -> Iterator[str]:
+    """The wave of a node with a postponed change waits for it, and no node is charged for that."""
     soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
     for name, record in state.nodes.items():
-        if record.pulling is None:
+        if record.postponed is None or isinstance(record.current, Applying):
             continue
-        if record.state not in _UNTOUCHED:
-            yield f"pulls: {name} waits for its pulls, but is {record.state}"
+        waits = f"postponed: {name} waits for its {record.postponed.reason}"
         if record.state is NodeState.PENDING and name in soaking:
-            yield f"pulls: {name} waits for its pulls while its wave soaks"
+            yield f"{waits} while its wave soaks"
         if record.cause is not None:
-            yield f"pulls: {name} is charged ({record.cause}) while it pulls images"
-
-
-def _unseen(state: RunState) -> Iterator[str]:
-    """A node that waits for its baseline is unchanged, its wave waits for it, and no node is charged for that."""
-    soaking = state.order.waves[state.wave].nodes if state.phase is Phase.SOAKING else ()
-    for name, record in state.nodes.items():
-        if record.unseen is None:
-            continue
-        if record.state not in _UNTOUCHED:
-            yield f"baselines: {name} waits for its baseline, but is {record.state}"
-        if record.state is NodeState.PENDING and name in soaking:
-            yield f"baselines: {name} waits for its baseline while its wave soaks"
-        if record.cause is not None:
-            yield f"baselines: {name} is charged ({record.cause}) for a missing baseline"
-
-
-_UNTOUCHED = frozenset({NodeState.PENDING, NodeState.APPLYING, NodeState.REFUSED})
+            yield f"{waits}, and is charged ({record.cause})"
 
 
 def _drains(state: RunState) -> Iterator[str]:
@@ -201,10 +193,10 @@ def _drains(state: RunState) -> Iterator[str]:
         drain = state.order.nodes[name].drain
         if not drain and record.cordoned:
             yield f"drains: {name} is cordoned, but needs no drain"
-        if record.draining is not None and (record.state is not NodeState.APPLYING or not record.cordoned):
-            yield f"drains: {name} is being drained, but is {record.state}"
-        empty = record.draining is not None and record.draining.done
-        if drain and record.asked is Verb.APPLY and not empty:
+        at = record.current
+        if isinstance(at, Draining | Drained) and not record.cordoned:
+            yield f"drains: {name} is being drained, but has no cordon"
+        if drain and record.asked is Verb.APPLY and not (isinstance(at, Applying) and at.drained):
             yield f"drains: {name} is changed before its pods are gone"
 
 

@@ -1,14 +1,8 @@
 """The machine: ``step(state, event) -> (state, commands)``. Pure; the driver, resume and the simulator all use it.
 
-Theory. The moves of a *node* are the table in ``transitions``. The moves of the *run* are the chain of phases below;
-after every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in the
-event.
-
-    opening ── every node claimed ──▶ running ── wave at rest ──▶ soaking ── K passes, last wave ──▶ closing ──▶ ended
-       │                                ▲  │  (the first: rehearsed)   │  │
-       │ preflight, foreign claim       └──┼──── next wave, no hold ───┘  │
-       ▼                                   ▼ budget spent, no room,       ▼ a gate did not pass, aborted
-    closing ◀──────────────────────────  halting: in-flight nodes finish, others are reverted ──▶ closing ──▶ ended
+Theory. The moves of a *node* are in ``transitions``, those of the *run* in ``run_moves``; ``docs/run-machine.md`` has both
+as diagrams. After every event the run advances as far as it can. Nothing here does I/O, and the only time is the time in
+the event.
 
 A pause (requested, or a hold after a wave) is not a phase: nothing is released and no wave begins until it is lifted.
 Nodes in flight continue, and the gates of a wave that has passed are still checked. The same holds while the change
@@ -26,7 +20,7 @@ from typing import Any
 from rollout.core.model.approvals import Approval
 from rollout.core.model.fleet_changes import IS_GONE, IS_REPLACED, REPLACED, FewerNodes
 from rollout.core.model.verdict import Verdict
-from rollout.core.run import drain_rounds, drains, postponed
+from rollout.core.run import drain_rounds, drains
 from rollout.core.run.capacity import burst
 from rollout.core.run.commands import Command
 from rollout.core.run.events import (
@@ -34,12 +28,12 @@ from rollout.core.run.events import (
     AbortAsked,
     Answered,
     Approved,
-    Asked,
     ContinueAsked,
     CordonsLifted,
     Event,
     FleetRead,
     InterruptAsked,
+    OperatorRequest,
     PauseAsked,
     Resumed,
     SilencesLifted,
@@ -50,9 +44,9 @@ from rollout.core.run.events import (
     WindowClosed,
     WindowOpened,
 )
-from rollout.core.run.moving import fenced, first_open_wave, halt, not_begun, transition
+from rollout.core.run.facts import AT_REST
 from rollout.core.run.phases import advance
-from rollout.core.run.retries import resume_tries_again
+from rollout.core.run.run_moves import enter, first_open_wave, halt, held_by_another_run
 from rollout.core.run.soak import note_measured, wait_for_data
 from rollout.core.run.state import (
     ClosedWindow,
@@ -68,18 +62,14 @@ from rollout.core.run.state import (
     Verb,
     altered,
 )
-from rollout.core.run.state_builder import StateBuilder, ask, did_not_restart
-from rollout.core.run.transitions import IllegalMoveError, ResolvedTrigger
+from rollout.core.run.state_builder import StateBuilder, ask, circumstances, did_not_restart, follow, transition
+from rollout.core.run.transitions import Heard, IllegalMoveError, first, resumed, waits_anew
 
 
 def opening(order: Order, counter: int, at: float) -> tuple[RunState, tuple[Command, ...]]:
     """The first state of a run and the claims it starts with."""
-    start = NodeRecord(since=at)
-    if order.goal is Goal.REVERT:
-        start = replace(start, state=NodeState.UNKNOWN, want_back=True)
-    state = RunState(
-        order=order, counter=counter, phase=Phase.OPENING, wave=0, now=at, nodes=dict.fromkeys(order.nodes, start)
-    )
+    nodes = dict.fromkeys(order.nodes, first(order.goal, at))
+    state = RunState(order=order, counter=counter, phase=Phase.OPENING, wave=0, now=at, nodes=nodes)
     builder = StateBuilder(state)
     for name in order.nodes:
         ask(builder, name, Verb.READ)
@@ -156,19 +146,18 @@ def _answered(builder: StateBuilder, event: Answered) -> None:
     if event.verb in _AFTERWARDS:
         builder.put(event.node, asked=None)
         _AFTERWARDS[event.verb](builder, event)
-    elif record.state in _LAST_WORDS:
+    elif record.state in AT_REST:
         builder.put(event.node, asked=None)  # it was given up, or its end is known: a resume reads it again
     elif event.newer and not record.tx:
         builder.put(event.node, tx=event.newer)
         ask(builder, event.node, Verb.READ)
     elif event.trigger is Trigger.REFUSED and event.reference in FENCES:
         builder.put(event.node, asked=None)
-        fenced(builder, event.node, event.reference, event.message)
-    elif event.trigger in _WAITING:
-        _WAITING[event.trigger](builder, event)
+        held_by_another_run(builder, event.node, event.reference, event.message)
     else:
         _remember(builder, event)
-        transition(builder, event.node, event.trigger, event.reference, event.message)
+        heard = Heard(event.trigger, event.reference, event.message, event.pulls, event.again)
+        transition(builder, event.node, heard)
         if event.trigger is Trigger.GONE and builder.record(event.node).state is NodeState.GONE:
             _one_less(builder, event.node)
 
@@ -195,60 +184,24 @@ _AFTERWARDS = {Verb.CLEAN: _cleaned, Verb.UNCORDON: drain_rounds.uncordoned}
 """Verbs that are also sent to nodes at rest and do not change their state."""
 
 
-def _pulling(builder: StateBuilder, event: Answered) -> None:
-    """Its pulls prevent its change: it is queued again, or it has waited long enough and is left alone."""
-    record = builder.record(event.node)
-    left_alone = postponed.is_left_alone(record, builder.state.order, builder.now)
-    did_not_restart(builder, event.node)
-    builder.put(event.node, pulling=postponed.still_pulling(record, event.pulls, builder.now), want_back=False)
-    if left_alone:
-        transition(
-            builder, event.node, ResolvedTrigger.PULLS_ON, postponed.PULLS_IN_FLIGHT, postponed.pulls_words(event.pulls)
-        )
-    else:
-        transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.PULLING)
-
-
-def _unseen(builder: StateBuilder, event: Answered) -> None:
-    """It has no baseline, so it is not changed: it is queued again, or it has waited long enough and is left alone."""
-    record = builder.record(event.node)
-    unseen = postponed.still_unseen(record, builder.now)
-    did_not_restart(builder, event.node)
-    builder.put(event.node, unseen=unseen, want_back=False)
-    if postponed.baseline_is_over(unseen, builder.now):
-        transition(builder, event.node, ResolvedTrigger.STILL_UNSEEN, event.reference, event.message)
-        return
-    transition(builder, event.node, ResolvedTrigger.EMPTY_AND_PULLING if record.draining else Trigger.UNSEEN)
-
-
-_WAITING = {Trigger.PULLING: _pulling, Trigger.UNSEEN: _unseen}
-"""What can prevent a change before anything was changed."""
-
-
 def _remember(builder: StateBuilder, event: Answered) -> None:
-    """Records an answer's data before the node's move: passes, the progress of a drain, times, the API's baseline, its log."""
+    """Records an answer's data before the node's move: passes, times, the API's baseline, its log."""
+    if event.trigger in (Trigger.PULLING, Trigger.UNSEEN):
+        did_not_restart(builder, event.node)
+        return
     if event.log is not None:
         builder.put(event.node, log=event.log)
     note_measured(builder, event)
-    if event.verb is Verb.DRAIN:
-        drain_rounds.went_on(builder, event)
-    elif event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
+    if event.verb is Verb.APPLY and event.trigger is Trigger.NOT_DRAINED:
         did_not_restart(builder, event.node)
     elif event.verb is Verb.APPLY:
         took = event.seconds if event.trigger is Trigger.ARMED else builder.record(event.node).apply_seconds
         builder.put(
-            event.node, apply_seconds=took, baseline=event.baseline, pulling=None, unseen=None, cancelled=event.pulls,
-            pod_starts=None, pulls_done=None,
+            event.node, apply_seconds=took, baseline=event.baseline, cancelled=event.pulls, pod_starts=None,
+            pulls_done=None,
         )  # fmt: skip
-    elif event.verb is Verb.REVERT and event.trigger is Trigger.TAKEN_BACK_ASKED:
+    elif event.verb is Verb.REVERT and event.trigger is Trigger.REVERTED_ON_REQUEST:
         builder.put(event.node, revert_seconds=event.seconds)
-
-
-_LAST_WORDS = frozenset(
-    {
-        NodeState.UNREACHABLE, NodeState.REVERTED, NodeState.FAILED, NodeState.REFUSED, NodeState.SKIPPED, NodeState.GONE,
-    }
-)  # fmt: skip
 
 
 def _wave_opened(builder: StateBuilder, event: WaveOpened) -> None:
@@ -272,7 +225,7 @@ def _wave_judged(builder: StateBuilder, event: WaveJudged) -> None:
         halt(builder, Ending.HALTED, f"wave-gate-{event.verdict}", event.evidence)
 
 
-def _asked(builder: StateBuilder, event: Asked) -> None:
+def _requested(builder: StateBuilder, event: OperatorRequest) -> None:
     """Another terminal's request, each once. A request to a run that has ended or is halting changes nothing."""
     if event.request <= builder.state.heard:
         return
@@ -303,8 +256,7 @@ def _waited(builder: StateBuilder) -> None:
     builder.set(round=0)
     wait_for_data(builder)
     for name, record in tuple(builder.nodes.items()):
-        if record.state is NodeState.PENDING and (record.pulling or record.unseen):
-            builder.put(name, pulling=None, unseen=None)
+        builder.keep(name, waits_anew(record))
 
 
 def _approved(builder: StateBuilder, event: Approved) -> None:
@@ -342,7 +294,7 @@ def _interrupt(builder: StateBuilder, _event: InterruptAsked) -> None:
         halt = Halt(
             Ending.INTERRUPTED, "interrupted", "stopped by the operator; in-flight nodes finish first", builder.now
         )
-        builder.set(halt=halt, phase=Phase.HALTING)
+        enter(builder, Phase.HALTING, halt=halt)
 
 
 def _resumed(builder: StateBuilder, event: Resumed) -> None:
@@ -355,28 +307,14 @@ def _resumed(builder: StateBuilder, event: Resumed) -> None:
     halt = builder.state.halt
     halted = halt is not None and halt.ending is Ending.HALTED
     accepted, halting = halted and builder.state.ending is not None, halted and builder.state.ending is None
-    builder.set(
-        counter=event.counter, phase=Phase.OPENING, halt=halt if halting else None, ending=None, interrupted=False,
+    enter(
+        builder, Phase.OPENING, counter=event.counter, halt=halt if halting else None, ending=None, interrupted=False,
         gate_asked=False, opened=-1, lifting=False, claims=1, highest=0,
         started=(builder.now,) * burst(builder.state.order.limits),  # as if the last controller had just started as many as it may
     )  # fmt: skip
     again = builder.state.order.goal is Goal.APPLY and not halting
     for name, record in tuple(builder.nodes.items()):
-        if again and record.state is NodeState.REVERTED and record.cause is None:
-            builder.put(name, state=NodeState.PENDING, attempt=record.attempt + 1, want_back=False)
-        elif again and record.state is NodeState.CONFIRMED:
-            builder.put(name, want_back=False, rehearsal=not_begun(record.rehearsal))
-        elif again and resume_tries_again(record):
-            builder.put(name, state=NodeState.PENDING, reference="", message="", want_back=False)
-        if not postponed.skipped_for_pulls(builder.record(name)):
-            builder.put(name, pulling=None)
-        if not postponed.skipped_without_baseline(builder.record(name)):
-            builder.put(name, unseen=None)
-        accept = record.accepted or (accepted and bool(record.cause))
-        builder.put(name, asked=None, orphaned=True, reads=0, accepted=accept)
-        if record.reference in FENCES:
-            builder.put(name, reference="", message="")  # its answer shows whether another run still has it
-        transition(builder, name, Trigger.RESUMED)
+        follow(builder, name, *resumed(record, circumstances(builder, name), again=again, accepted=accepted))
     drain_rounds.count_anew(builder)
     first_open_wave(builder)
 
@@ -404,7 +342,7 @@ def _lifted(builder: StateBuilder, event: SilencesLifted) -> None:
 
 
 def _cordons_lifted(builder: StateBuilder, event: CordonsLifted) -> None:
-    """Not from a command: a run that continues lifts its cordons itself and learns it from the answers."""
+    """An operator lifted them after the run's end. A run that continues lifts its cordons itself."""
     if builder.state.phase is Phase.ENDED:
         for name in event.nodes:
             if name in builder.nodes:
@@ -423,9 +361,9 @@ _HANDLERS: Mapping[type, Callable[[StateBuilder, Any], None]] = {
     SilencesLifted: _lifted,
     CordonsLifted: _cordons_lifted,
     InterruptAsked: _interrupt,
-    PauseAsked: _asked,
-    ContinueAsked: _asked,
-    AbortAsked: _asked,
+    PauseAsked: _requested,
+    ContinueAsked: _requested,
+    AbortAsked: _requested,
     Resumed: _resumed,
     FleetRead: _fleet_read,
     Approved: _approved,

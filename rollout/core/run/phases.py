@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from rollout.core.model.playbook import Cause
 from rollout.core.run import drain_rounds, drains
 from rollout.core.run.budgets import spent
 from rollout.core.run.capacity import nodes_to_change, nodes_to_revert, pace_allows
 from rollout.core.run.events import ENDED_HERE, FENCES, Trigger
 from rollout.core.run.facts import AT_REST, IN_MOTION, Count, NodeList, is_to_be_claimed
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import first_open_wave, halt, is_taken_over, patience, transition
 from rollout.core.run.postponed import in_turn
 from rollout.core.run.records import Nodes
+from rollout.core.run.run_moves import enter, first_open_wave, halt, is_taken_over
 from rollout.core.run.soak import begin_soak, has_lost_its_canaries, soaking
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Verb
-from rollout.core.run.state_builder import StateBuilder, ask, lift_silences, open_wave
-from rollout.core.run.transitions import ANOTHER_MACHINE, ResolvedTrigger
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, Rehearsal, Unknown, Verb
+from rollout.core.run.state_builder import (
+    StateBuilder,
+    ask,
+    lift_silences,
+    open_wave,
+    patience,
+    transition,
+)
+from rollout.core.run.transitions import ANOTHER_MACHINE, Decision
 
 # What happens on ticks: nodes that did not answer are read again, and restarts start as pace and limits allow.
 
@@ -30,8 +36,8 @@ def retries(builder: StateBuilder) -> None:
     for name, record in _listed(builder, NodeList.TO_READ):
         if record.reference in FENCES and builder.state.phase is Phase.OPENING:
             continue  # it did answer: all are claimed again with a higher token, once all have answered
-        if record.state is NodeState.UNKNOWN and builder.now > record.since + patience(builder):
-            transition(builder, name, ResolvedTrigger.GIVEN_UP, record.reference, record.message)
+        if record.state is NodeState.UNKNOWN and builder.now > record.since + patience(builder.state.order):
+            transition(builder, name, Decision.GIVE_UP, record.reference, record.message)
         elif builder.now >= record.retry_at:
             ask(builder, name, Verb.READ)
 
@@ -49,18 +55,18 @@ def releases(builder: StateBuilder) -> None:
     for name in unhealthy:
         ask(builder, name, Verb.REVERT)
     allowed -= len(unhealthy)
-    allowed -= _return_the_healthy(builder, allowed)
+    allowed -= _revert_the_healthy(builder, allowed)
     if drains.may_go_on(builder.state):
         allowed -= drain_rounds.change_the_empty(builder, allowed)
         if allowed > 0:
             _release_the_wave(builder, allowed)
 
 
-def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
+def _revert_the_healthy(builder: StateBuilder, allowed: int) -> int:
     """A rehearsal keeps the limits of a change: only a real revert may exceed them."""
     if allowed <= 0 or builder.state.waits or _is_interrupted(builder):
         return 0
-    healthy = builder.nodes.listed(NodeList.TO_RETURN)
+    healthy = builder.nodes.listed(NodeList.MARKED)
     rehearsing = healthy & builder.nodes.listed(NodeList.REHEARSING)
     if rehearsing:
         candidates, capacity = nodes_to_change(builder.nodes, (rehearsing,), builder.now, allowed)
@@ -68,7 +74,7 @@ def _return_the_healthy(builder: StateBuilder, allowed: int) -> int:
         candidates, capacity = nodes_to_revert(builder.nodes, healthy, builder.now, allowed)
     going = candidates[: min(capacity, allowed)]
     for name in going:
-        transition(builder, name, Trigger.TAKE_BACK)
+        transition(builder, name, Trigger.REVERT)
         ask(builder, name, Verb.REVERT)
     return len(going)
 
@@ -81,9 +87,7 @@ def _release_the_wave(builder: StateBuilder, allowed: int) -> None:
     wanted = in_turn(pending, nodes, builder.now)
     candidates, capacity = nodes_to_change(nodes, wanted, builder.now, allowed)
     for name in candidates[: min(capacity, allowed)]:
-        transition(
-            builder, name, ResolvedTrigger.TO_DRAIN if builder.state.order.nodes[name].drain else Trigger.RELEASED
-        )
+        transition(builder, name, Decision.DRAIN if builder.state.order.nodes[name].drain else Trigger.RELEASED)
 
 
 def is_to_open(builder: StateBuilder) -> bool:
@@ -136,13 +140,13 @@ def _opening(builder: StateBuilder) -> None:
         return
     if builder.state.order.goal is Goal.REVERT:
         _accept_the_unreachable(builder)
-        builder.set(phase=Phase.HALTING)
+        enter(builder, Phase.HALTING)
     elif builder.state.halt is not None:
-        builder.set(phase=Phase.HALTING)
+        enter(builder, Phase.HALTING)
     elif _too_unhealthy(builder) or has_lost_its_canaries(builder):
         return
     else:
-        builder.set(phase=Phase.RUNNING)
+        enter(builder, Phase.RUNNING)
 
 
 def _goes_on_without(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -> bool:
@@ -154,7 +158,7 @@ def _goes_on_without(builder: StateBuilder, foreign: Mapping[str, NodeRecord]) -
     if apply or builder.state.claims < MOST_CLAIMS or is_taken_over(builder):
         return False
     for name, record in foreign.items():
-        transition(builder, name, ResolvedTrigger.LEFT_TO_OTHERS, record.reference, record.message)
+        transition(builder, name, Decision.LEAVE_TO_OTHERS, record.reference, record.message)
         builder.put(name, accepted=True)
     return True
 
@@ -208,10 +212,8 @@ def _accept_the_unreachable(builder: StateBuilder) -> None:
     """
     for name, record in tuple(builder.nodes.items()):
         on_its_way = record.owed and record.cause is None
-        if record.state is NodeState.UNKNOWN and record.reads and not on_its_way:
-            builder.put(
-                name, state=NodeState.UNREACHABLE, cause=Cause.UNREACHABLE, owed=True, accepted=True, since=builder.now
-            )
+        if isinstance(record.current, Unknown) and record.current.reads and not on_its_way:
+            transition(builder, name, Decision.ACCEPT_UNREACHABLE)
 
 
 def _running(builder: StateBuilder) -> None:
@@ -247,7 +249,7 @@ def _rehearse(builder: StateBuilder, names: tuple[str, ...]) -> list[str]:
     waiting = [name for name in confirmed if builder.record(name).rehearsal is not Rehearsal.DONE]
     for name in waiting:
         if builder.record(name).rehearsal is Rehearsal.NONE and not builder.state.waits:
-            builder.put(name, rehearsal=Rehearsal.BACK, want_back=True)
+            builder.put(name, rehearsal=Rehearsal.BACK, to_revert=True)
     return waiting
 
 
@@ -272,14 +274,14 @@ def _check_for_room(builder: StateBuilder, waiting: Nodes) -> None:
 
 def _halting(builder: StateBuilder) -> None:
     ending = builder.state.halt.ending if builder.state.halt else Ending.DONE
-    waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.RETURNING) and not _is_interrupted(builder))
+    waits = builder.nodes.count(Count.BUSY) or (builder.nodes.count(Count.MARKED) and not _is_interrupted(builder))
     if ending in (Ending.CLAIMED, Ending.PREFLIGHT) or not waits:
         _close(builder)
 
 
 def _close(builder: StateBuilder) -> None:
     drain_rounds.count_anew(builder)
-    builder.set(phase=Phase.CLOSING)
+    enter(builder, Phase.CLOSING)
 
 
 def _closing(builder: StateBuilder) -> None:
@@ -297,7 +299,7 @@ def _closing(builder: StateBuilder) -> None:
     if builder.state.silences:
         lift_silences(builder)
     elif not builder.is_asked():
-        builder.set(phase=Phase.ENDED)
+        enter(builder, Phase.ENDED)
 
 
 def is_out_of_reach(ending: Ending | None, record: NodeRecord) -> bool:

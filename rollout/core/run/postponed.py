@@ -11,55 +11,72 @@ from rollout.core.model.playbook import Busy, PullsInFlight
 from rollout.core.model.report import Report
 from rollout.core.run.facts import NodeList
 from rollout.core.run.records import Nodes, Records
-from rollout.core.run.state import NodeRecord, NodeState, Order, Pulling, Unseen
+from rollout.core.run.state import NodeRecord, Postponed, PostponedFor, Refused
 from rollout.core.text.terminal import counted
 
 # Pulls in flight: after ``Order.pulls.within`` seconds the node is ``refused`` without a charge, or changed regardless.
-# The time starts again with a new controller and after a pause, because the node was not asked meanwhile.
+# A baseline that could not be taken: a restart of the API server is not the node's fault. After ``BASELINE_WITHIN``
+# seconds the node is ``refused`` without a charge. A resume tries both again. The time starts again with a new controller
+# and after a pause, because the node was not asked meanwhile.
 
 
-ASK_PULLS_AGAIN = 15.0
-"""Seconds after which a node that pulled images is asked again."""
+ASK_AGAIN = {PostponedFor.PULLS: 15.0, PostponedFor.BASELINE: 10.0}
+"""Seconds after which a node is asked again."""
+
+BASELINE_WITHIN = 120.0
+"""Seconds after which the attempts to take a baseline end."""
 
 PULLS_IN_FLIGHT = "pulls-in-flight"
+BASELINE_UNKNOWN = "baseline-unknown"
 
 
 def in_turn(names: Nodes, records: Records, now: float) -> tuple[Nodes, Nodes]:
     """The nodes to go that may be asked now: those not asked before, and those that come after them."""
     postponed = names & records.listed(NodeList.POSTPONED)
-    again = (name for name, record in records.those(postponed) if may_be_asked(record, now))
+    again = (name for name, record in records.those(postponed) if may_be_asked(record.postponed, now))
     return names & ~postponed, records.among(again)
 
 
-def may_be_asked(record: NodeRecord, now: float) -> bool:
-    """Whether the node waits neither for its pulls nor for its baseline now."""
-    return all(now >= found.again for found in (record.pulling, record.unseen) if found is not None)
+def may_be_asked(wait: Postponed | None, now: float) -> bool:
+    """Whether a change is not postponed at this time."""
+    return wait is None or now >= wait.again
 
 
-def still_pulling(record: NodeRecord, images: tuple[str, ...], now: float) -> Pulling:
-    """The record of a node that was found pulling, now or again."""
-    since = record.pulling.since if record.pulling else now
-    return Pulling(since, now + ASK_PULLS_AGAIN, images)
+def again(wait: Postponed | None, reason: PostponedFor, now: float, images: tuple[str, ...] = ()) -> Postponed:
+    """The change is postponed once more. ``wait``: how it was until now."""
+    since = {reason: now} | (dict(wait.since) if wait else {})
+    return Postponed(reason, now + ASK_AGAIN[reason], since, images)
 
 
-def pulls_are_over(pulling: Pulling | None, order: Order, now: float) -> bool:
-    """Whether the playbook's wait for this node has ended."""
-    return now - (pulling.since if pulling else now) >= order.pulls.within
+def pulls_are_over(wait: Postponed | None, pulls: PullsInFlight, now: float) -> bool:
+    """Whether the playbook's wait for this node's pulls has ended."""
+    since = wait.since.get(PostponedFor.PULLS, now) if wait else now
+    return now - since >= pulls.within
 
 
-def goes_regardless(record: NodeRecord, order: Order, now: float) -> bool:
+def goes_regardless(wait: Postponed | None, pulls: PullsInFlight, now: float) -> bool:
     """Whether the next apply changes the node even if it pulls."""
-    return order.pulls.then is Busy.OVERRIDE and pulls_are_over(record.pulling, order, now)
+    return pulls.then is Busy.OVERRIDE and pulls_are_over(wait, pulls, now)
 
 
-def is_left_alone(record: NodeRecord, order: Order, now: float) -> bool:
+def is_left_alone(wait: Postponed, pulls: PullsInFlight, now: float) -> bool:
     """Whether a node that still pulls is left unchanged."""
-    return order.pulls.then is Busy.SKIP and pulls_are_over(record.pulling, order, now)
+    return pulls.then is Busy.SKIP and pulls_are_over(wait, pulls, now)
 
 
 def skipped_for_pulls(record: NodeRecord) -> bool:
     """Whether it was left alone because of its pulls. It did not fail, so a new controller may try again."""
-    return record.state is NodeState.REFUSED and record.pulling is not None
+    return _was_left_for(record, PostponedFor.PULLS)
+
+
+def skipped_without_baseline(record: NodeRecord) -> bool:
+    """The same for a node without a baseline."""
+    return _was_left_for(record, PostponedFor.BASELINE)
+
+
+def _was_left_for(record: NodeRecord, reason: PostponedFor) -> bool:
+    at = record.current
+    return isinstance(at, Refused) and at.postponed is not None and at.postponed.reason is reason
 
 
 def pulls_words(images: tuple[str, ...]) -> str:
@@ -69,31 +86,9 @@ def pulls_words(images: tuple[str, ...]) -> str:
     return "it does not know whether it is pulling images; `pullsInFlight: override` skips this check"
 
 
-# A baseline that could not be taken: a restart of the API server is not the node's fault. After ``BASELINE_WITHIN``
-# seconds the node is ``refused`` without a charge; a resume tries it again.
-
-
-ASK_BASELINE_AGAIN = 10.0
-"""Seconds until the next try."""
-
-BASELINE_WITHIN = 120.0
-"""Seconds after which the tries end."""
-
-BASELINE_UNKNOWN = "baseline-unknown"
-
-
-def still_unseen(record: NodeRecord, now: float) -> Unseen:
-    """The record of a failed attempt to take a node's baseline, the first or a later one."""
-    return Unseen(record.unseen.since if record.unseen else now, now + ASK_BASELINE_AGAIN)
-
-
-def baseline_is_over(unseen: Unseen, now: float) -> bool:
-    return now - unseen.since >= BASELINE_WITHIN
-
-
-def skipped_without_baseline(record: NodeRecord) -> bool:
-    """Whether it was left alone without a baseline. It did not fail, so a new controller may try again."""
-    return record.state is NodeState.REFUSED and record.unseen is not None
+def baseline_is_over(wait: Postponed, now: float) -> bool:
+    """Whether a node without a baseline is left unchanged."""
+    return now - wait.since[PostponedFor.BASELINE] >= BASELINE_WITHIN
 
 
 MOST_IMAGES = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollout.core.run import drains, postponed
+from rollout.core.run import postponed, shown
 from rollout.core.run.facts import OPEN
 from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState
 
@@ -16,8 +16,8 @@ def resume_tries_again(record: NodeRecord) -> bool:
         (record.state is NodeState.REVERTED and record.cause is None)
         or postponed.skipped_for_pulls(record)
         or postponed.skipped_without_baseline(record)
-        or drains.was_skipped(record)
-        or drains.was_frozen(record)
+        or shown.was_skipped(record)
+        or shown.was_frozen(record)
     )
 
 

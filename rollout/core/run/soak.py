@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollout.core.model.playbook import RevertScope
-from rollout.core.run import drains, postponed
+from rollout.core.run import postponed, shown
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.facts import Count
 from rollout.core.run.layout import place_of
-from rollout.core.run.moving import following_wave, halt, next_wave
+from rollout.core.run.run_moves import enter, following_wave, halt, next_wave
 from rollout.core.run.soak_data import gathered
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Pause, Phase, Verb
 from rollout.core.run.state_builder import StateBuilder, ask, judge_wave
@@ -30,7 +30,7 @@ def begin_soak(builder: StateBuilder) -> None:
     """The first round comes after ``soak / K`` seconds; the time for its data begins now."""
     order, now = builder.state.order, builder.now
     wave = order.waves[builder.state.wave]
-    builder.set(phase=Phase.SOAKING, round=0, gate_passes=0, round_at=now + wave.soak / order.passes)
+    enter(builder, Phase.SOAKING, round=0, gate_passes=0, round_at=now + wave.soak / order.passes)
     wait_for_data(builder)
 
 
@@ -146,7 +146,7 @@ def _without_data(builder: StateBuilder, missing: str) -> None:
 
 def _shows_nothing(builder: StateBuilder) -> bool:
     """Halt before more nodes of a kind are changed if no node of that kind has shown the effect of the change."""
-    names = drains.unshown(builder.state.order, builder.nodes, builder.state.wave, following_wave(builder))
+    names = shown.unshown(builder.state.order, builder.nodes, builder.state.wave, following_wave(builder))
     if names:
         _halt_unshown(builder, names)
     return bool(names)
@@ -155,9 +155,9 @@ def _shows_nothing(builder: StateBuilder) -> bool:
 def has_lost_its_canaries(builder: StateBuilder) -> bool:
     """The same when a run is resumed, for the waves that have passed: others may have ended what their nodes showed."""
     passed = [name for wave in builder.state.order.waves[: builder.state.wave] for name in wave.nodes]
-    if not any(drains.shows_no_more(builder.record(name)) for name in passed):
+    if not any(shown.shows_no_more(builder.record(name)) for name in passed):
         return False
-    names = drains.unshown(builder.state.order, builder.nodes, len(builder.state.order.waves), builder.state.wave)
+    names = shown.unshown(builder.state.order, builder.nodes, len(builder.state.order.waves), builder.state.wave)
     if names:
         _halt_unshown(builder, names)
     return bool(names)
@@ -166,7 +166,7 @@ def has_lost_its_canaries(builder: StateBuilder) -> bool:
 def _halt_unshown(builder: StateBuilder, names: list[str]) -> None:
     waves = builder.state.order.waves
     wave = waves[min(builder.state.wave, len(waves) - 1)].name
-    lost = [name for name in names if drains.shows_no_more(builder.record(name))]
+    lost = [name for name in names if shown.shows_no_more(builder.record(name))]
     if lost:
         names = lost
         why = f"{counted(len(lost), 'node')} {_what_for(builder, lost)}; no node of that kind has the change"
@@ -182,17 +182,17 @@ def _what_for(builder: StateBuilder, names: list[str]) -> str:
 
 
 def _why_alone(record: NodeRecord) -> str:
-    if drains.was_reverted_by_others(record):
+    if shown.was_reverted_by_others(record):
         return "reverted by another run"
-    if drains.has_lost_its_receipt(record):
+    if shown.has_lost_its_receipt(record):
         return "without the receipt of the change"
-    if drains.has_left(record):
+    if shown.has_left(record):
         return "no longer in the fleet"
-    if drains.was_skipped(record):
+    if shown.was_skipped(record):
         return "not drained"
-    if drains.was_not_approved(record):
+    if shown.was_not_approved(record):
         return "approvals used up"
-    if drains.was_frozen(record):
+    if shown.was_frozen(record):
         return "frozen"
     return "no baseline" if postponed.skipped_without_baseline(record) else "pulling images"
 

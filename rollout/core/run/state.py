@@ -13,9 +13,9 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
 from rollout.core.model.report import LastLog
 
-RULES = 12
+RULES = 13
 """The version of the machine's rules. A journal holds only events: replayed with other rules it gives another state.
-Raise it with every change of the table of moves, and with every change after which ``tests/core/run/recorded`` replays to
+Raise it with every change of a node's moves, and with every change after which ``tests/core/run/recorded`` replays to
 another state.
 """
 
@@ -148,103 +148,244 @@ class Rehearsal(StrEnum):
     DONE = "done"  # was reverted once, healthy
 
 
-@dataclass(frozen=True, slots=True)
-class Pulling:
-    """A node that pulled images right before its change, and so was not changed.
+# The states of a node: each carries what belongs to it, and nothing else of a node does. ``state`` is its word on screens
+# and in documents. Only ``transitions`` makes the next one.
 
-    ``since`` is when this was first found; it is asked again at ``again``. ``images`` are those it pulled when it was
-    last asked; none: not known.
+
+class PostponedFor(StrEnum):
+    """Why a change is postponed."""
+
+    PULLS = "pulls"  # a restart would cancel the node's pulls, or nobody knows whether it pulls
+    BASELINE = "baseline"  # its baseline could not be taken
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The change of an untouched node waits, and is asked for again at ``again``.
+
+    ``since``: when each reason was first found; ``images``: those that it pulled when it was last asked; none: not known.
     """
 
-    since: float
+    reason: PostponedFor
     again: float
-    images: tuple[str, ...]
+    since: Mapping[PostponedFor, float]
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Not changed yet. ``away_since``: since when each request to it found the engine away; 0: the last one did not."""
+
+    postponed: Postponed | None = None
+    away_since: float = 0.0
+    state = NodeState.PENDING
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """A node that is being drained before its change, or is empty (``done``) and waits for its restart.
+    """Its pods leave before its change. ``since`` is when it was first asked; it is asked again at ``again``.
 
-    ``since`` is when it was first asked; it is asked again at ``again``. ``waits`` is what it waited for when last asked.
+    ``waits`` is what it waited for when last asked.
     """
 
     since: float
     again: float
     waits: str = ""
-    done: bool = False
+    state = NodeState.APPLYING
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """A node without a baseline: the first attempt failed at ``since``, the next one is at ``again``."""
+class Drained:
+    """Its pods have left, and it waits for its restart."""
+
+    postponed: Postponed | None = None
+    state = NodeState.APPLYING
+
+
+@dataclass(frozen=True, slots=True)
+class Applying:
+    """Its apply was sent. ``postponed``: for what the change had waited before."""
+
+    drained: bool = False
+    postponed: Postponed | None = None
+    state = NodeState.APPLYING
+
+
+@dataclass(frozen=True, slots=True)
+class Armed:
+    """It has the change, and its guard reverts it unless it is confirmed. ``since`` when, whatever it answered in between."""
 
     since: float
-    again: float
+    state = NodeState.APPLIED
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """It has the change for good. ``armed_since`` as in ``Armed``; 0: not known."""
+
+    armed_since: float = 0.0
+    state = NodeState.CONFIRMED
+
+
+@dataclass(frozen=True, slots=True)
+class Reverting:
+    """Its revert is asked for, or waits for the pace."""
+
+    state = NodeState.REVERTING
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It is read until it answers. ``reads``: how many reads in a row got no answer.
+
+    ``armed_since`` as in ``Confirmed``, ``away_since`` as in ``Pending``.
+    """
+
+    reads: int = 0
+    armed_since: float = 0.0
+    away_since: float = 0.0
+    state = NodeState.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    state = NodeState.REVERTED
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Left unchanged. ``postponed``: its change had waited for too long."""
+
+    postponed: Postponed | None = None
+    state = NodeState.REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """A rollback found nothing to revert on it."""
+
+    state = NodeState.SKIPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    state = NodeState.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    state = NodeState.UNREACHABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    state = NodeState.GONE
+
+
+State = (
+    Pending
+    | Draining
+    | Drained
+    | Applying
+    | Armed
+    | Confirmed
+    | Reverting
+    | Unknown
+    | Reverted
+    | Refused
+    | Untouched
+    | Failed
+    | Unreachable
+    | Gone
+)
 
 
 @dataclass(frozen=True)  # no slots: see ``altered``
 class NodeRecord:
-    """One node's state.
+    """One node: its state, and what outlives a state.
 
-    * ``asked``: the outstanding verb; ``serial``: its number. An answer with another number is stale.
+    Obligations:
+
     * ``cause``: what the node is charged for (``None``: nothing, it may have been reverted with others).
-    * ``want_back``: the change must be reverted as soon as limits allow.
-    * ``armed_at``: since when it is armed, whatever it answers in between; 0: not known to be.
-    * ``away_at``: since when each request to it found the engine away; 0: the last one did not.
-    * ``orphaned``: its controller died, so a guard that fired is not the node's fault.
-    * ``accepted``: an operator resumed after the halt that this node led to.
-    * ``apply_seconds``, ``revert_seconds``, ``drained_seconds``: how long its last apply, revert and drain took.
-    * ``baseline``: the API's answer before its apply.
-    * ``pulling``: its change waits for its pulls; ``unseen``: it waits for its baseline.
-    * ``cancelled``: the images with pulls that its last apply cancelled.
+      ``accepted``: an operator resumed after the halt that this node led to.
+    * ``owed``: it is pending recovery.
+    * ``to_revert``: the change must be reverted as soon as limits allow.
     * ``cordoned``: it may have a cordon of ours, from before the first request until it is known to have none.
       ``uncordons`` counts failed attempts in a row to lift it. From the first one on the cordon takes no room from
       nodes that must be reverted. A cordon of a node that was broken begins with one.
+    * ``rehearsal``: how far its rehearsal is.
+    * ``busy_until``: when it has settled after a restart. ``leftovers``: what its clean-up left.
+
+    The question that is open:
+
+    * ``asked``: the outstanding verb; ``serial``: its number. An answer with another number is stale.
+    * ``retry_at``: when it is next read, or its cordon next lifted, after an attempt that failed.
+
+    What is known of it:
+
+    * ``attempt``: the number of its transaction. ``since``: when it entered its state.
+    * ``reference``, ``message``: of its last failure.
+    * ``orphaned``: its controller died, so a guard that fired is not the node's fault.
+    * ``touched``: an apply was sent to it and no later read has found it untouched. What vanishes then may be our doing.
+    * ``shown``: it was confirmed, and as far as is known it has its change since, though it may not answer or have left.
+    * ``passes``: how often in a row its gates passed in the soak.
+    * ``apply_seconds``, ``revert_seconds``, ``drained_seconds``: how long its last apply, revert and drain took.
+    * ``baseline``: the API's answer before its apply.
+    * ``cancelled``: the images with pulls that its last apply cancelled.
     * ``log``: the last lines before its change was reverted, the last time that it was.
     * ``pod_starts``: the pods known to have started on it since its last apply; ``None``: not known.
     * ``pulls_done``: the image pulls known to have succeeded on it since then; ``None``: not known.
-    * ``touched``: an apply was sent to it and no later read has found it untouched. What vanishes then may be our doing.
-    * ``shown``: it was confirmed, and as far as is known it has its change since, though it may not answer or have left.
     * ``tx``: the transaction that a rollback reverts instead of the one in its order, because it was made between the
       read and the claim.
     """
 
-    state: NodeState = NodeState.PENDING
-    attempt: int = 1
-    since: float = 0.0
-    busy_until: float = 0.0
-    asked: Verb | None = None
-    serial: int = 0
+    current: State = Pending()
+
     cause: Cause | None = None
-    reference: str = ""
-    message: str = ""
-    owed: bool = False
-    want_back: bool = False
-    orphaned: bool = False
     accepted: bool = False
-    reads: int = 0
-    retry_at: float = 0.0
-    passes: int = 0
-    leftovers: tuple[str, ...] = ()
-    rehearsal: Rehearsal = Rehearsal.NONE
-    apply_seconds: float = 0.0
-    revert_seconds: float = 0.0
-    baseline: str = ""
-    pulling: Pulling | None = None
-    unseen: Unseen | None = None
-    cancelled: tuple[str, ...] = ()
-    draining: Draining | None = None
+    owed: bool = False
+    to_revert: bool = False
     cordoned: bool = False
     uncordons: int = 0
-    drained_seconds: float = 0.0
-    log: LastLog | None = None
-    tx: str = ""
-    pod_starts: int | None = None
-    pulls_done: int | None = None
-    armed_at: float = 0.0
-    away_at: float = 0.0
+    rehearsal: Rehearsal = Rehearsal.NONE
+    busy_until: float = 0.0
+    leftovers: tuple[str, ...] = ()
+
+    asked: Verb | None = None
+    serial: int = 0
+    retry_at: float = 0.0
+
+    attempt: int = 1
+    since: float = 0.0
+    reference: str = ""
+    message: str = ""
+    orphaned: bool = False
     touched: bool = False
     shown: bool = False
+    passes: int = 0
+    apply_seconds: float = 0.0
+    revert_seconds: float = 0.0
+    drained_seconds: float = 0.0
+    baseline: str = ""
+    cancelled: tuple[str, ...] = ()
+    log: LastLog | None = None
+    pod_starts: int | None = None
+    pulls_done: int | None = None
+    tx: str = ""
+
+    @property
+    def state(self) -> NodeState:
+        """The word for its state. ``applying`` is also a node that is being drained, or is empty."""
+        return self.current.state
+
+    @property
+    def postponed(self) -> Postponed | None:
+        """For what its change waits, or had waited for too long."""
+        return self.current.postponed if isinstance(self.current, MAY_WAIT) else None
+
+
+MAY_WAIT = (Pending, Drained, Applying, Refused)
+"""States with a change that may be postponed."""
 
 
 class Ending(StrEnum):

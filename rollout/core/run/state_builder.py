@@ -7,10 +7,23 @@ from typing import Any
 from rollout.core.model.fleet_changes import FewerNodes
 from rollout.core.run import drains, postponed
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
+from rollout.core.run.events import Trigger
 from rollout.core.run.facts import Count, may_count
 from rollout.core.run.layout import FLEET, place_of
 from rollout.core.run.records import Records
-from rollout.core.run.state import Goal, NodeRecord, NodeState, RunState, Verb, altered, transaction_of
+from rollout.core.run.state import (
+    Draining,
+    Ending,
+    Goal,
+    NodeRecord,
+    NodeState,
+    Order,
+    RunState,
+    Verb,
+    altered,
+    transaction_of,
+)
+from rollout.core.run.transitions import GRACE, Circumstances, Decision, Heard, Next, moved
 
 
 class StateBuilder:
@@ -27,7 +40,7 @@ class StateBuilder:
         self._touched: set[str] = set()  # in this step
         self._changed = False  # a record was, since ``state``
         self._asked: list[str] = []  # nodes that were asked, the last one last; some have answered since
-        self._stays = False  # for more than one step
+        self._serves_steps = False  # for more than one step
         self._nodes = Records.of(state.order, state.nodes, state.now, state.fewer)
         self.commands: list[Command] = []
 
@@ -57,10 +70,10 @@ class StateBuilder:
         return found
 
     def next_step(self, now: float) -> None:
-        """Begin the next step. A builder that stays knows the records it has read; ``finish`` freezes those it has changed."""
+        """Begin the next step. A builder that serves many steps knows the records it has read; ``finish`` freezes those it has changed."""
         self.state = altered(self.state, {"now": now})
-        if self._touched and not self._stays:
-            self._stays = True
+        if self._touched and not self._serves_steps:
+            self._serves_steps = True
             self._asked = [name for name, record in self.nodes.items() if record.asked is not None]
         self.now = now
         self._began = (self.state.phase, self.state.wave)
@@ -77,6 +90,13 @@ class StateBuilder:
         self._known[name] = self._put[name] = altered(self.record(name), changes)
         self._touched.add(name)
         self._changed = True
+
+    def keep(self, name: str, record: NodeRecord) -> None:
+        """This is the node's record from now on."""
+        if record is not self.record(name):
+            self._known[name] = self._put[name] = record
+            self._touched.add(name)
+            self._changed = True
 
     def note_asked(self, name: str) -> None:
         self._asked.append(name)
@@ -108,6 +128,46 @@ class StateBuilder:
             self.set(highest=counter)
 
 
+# A node moves, and is asked what its move asks for.
+
+
+_ASKS = {
+    Next.APPLY: Verb.APPLY, Next.DRAIN: Verb.DRAIN, Next.MEASURE: Verb.MEASURE, Next.CONFIRM: Verb.CONFIRM,
+    Next.READ: Verb.READ,
+}  # fmt: skip
+
+
+def patience(order: Order) -> float:
+    """Seconds after which a node is given up that does not answer or cannot be reverted."""
+    return order.guard + GRACE
+
+
+def circumstances(builder: StateBuilder, name: str) -> Circumstances:
+    """What a move of this node may depend on now."""
+    state, order = builder.state, builder.state.order
+    node = order.nodes[name]
+    return Circumstances(
+        builder.now, order.goal, patience(order), node.settle, node.drain, order.pulls, state.halt is not None,
+        state.halt is not None and state.halt.ending is Ending.CLAIMED,
+    )  # fmt: skip
+
+
+def transition(
+    builder: StateBuilder, name: str, heard: Trigger | Decision | Heard, reference: str = "", message: str = ""
+) -> None:
+    """Move a node, and send its next verb."""
+    if not isinstance(heard, Heard):
+        heard = Heard(heard, reference, message)
+    follow(builder, name, *moved(builder.record(name), heard, circumstances(builder, name)))
+
+
+def follow(builder: StateBuilder, name: str, record: NodeRecord, then: Next) -> None:
+    """Keep the record after a move, and ask what follows from it."""
+    builder.keep(name, record)
+    if then in _ASKS:
+        ask(builder, name, _ASKS[then])
+
+
 # The questions that a step sends: to a node, and to the wave gates.
 
 
@@ -123,18 +183,17 @@ def ask(builder: StateBuilder, name: str, verb: Verb, *, count_pulls: bool = Fal
         window = max(64, 2 * int(builder.state.order.limits.pace))
         builder.set(started=(*builder.state.started, builder.now)[-window:])
     if verb is Verb.DRAIN:
-        builder.put(name, cordoned=True, uncordons=0, draining=record.draining or drains.begun(builder.now))
+        builder.put(name, cordoned=True, uncordons=0)
     builder.put(name, asked=verb, serial=record.serial + 1)
     builder.note_asked(name)
     if builder.replays:
         return
-    tx = transaction_of(builder.state.order, name, record)
-    regardless = verb is Verb.APPLY and postponed.goes_regardless(record, builder.state.order, builder.now)
-    left = (
-        drains.left(builder.state.order.nodes[name], builder.record(name), builder.now) if verb is Verb.DRAIN else 0.0
-    )
+    order, at = builder.state.order, record.current
+    regardless = verb is Verb.APPLY and postponed.goes_regardless(record.postponed, order.pulls, builder.now)
+    left = drains.left(order.nodes[name].drain, at.since, builder.now) if isinstance(at, Draining) else 0.0
+    tx = transaction_of(order, name, record)
     evidence = verb is Verb.REVERT and record.cause is not None
-    void = verb is Verb.READ and record.state is NodeState.UNKNOWN and builder.state.order.goal is Goal.APPLY
+    void = verb is Verb.READ and record.state is NodeState.UNKNOWN and order.goal is Goal.APPLY
     builder.commands.append(
         Ask(
             name, verb, record.serial + 1, tx, builder.state.counter, record.baseline, record.since, regardless, left,

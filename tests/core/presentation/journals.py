@@ -31,7 +31,7 @@ BEGAN = 1_795_190_400.0
 """2026-11-20 16:00 UTC."""
 
 WORDS = {
-    Trigger.TAKEN_BACK_SICK: (
+    Trigger.REVERTED_UNHEALTHY: (
         "unit-failed",
         "kubelet.service failed: exit code 1, <failed to parse kubelet flag> & gone",
     ),

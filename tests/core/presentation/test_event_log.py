@@ -14,7 +14,7 @@ from rollout.core.presentation.summary import WITH_OTHERS, troubles
 from rollout.core.run.commands import Ask
 from rollout.core.run.events import Answered, FleetRead, Trigger
 from rollout.core.run.machine import opening, step
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, Verb, altered
+from rollout.core.run.state import Ending, Failed, Goal, NodeState, Phase, Reverted, Verb, altered
 from tests.core.presentation import journals
 from tests.orders import make_order
 from tests.plays import EVER, Drive, Play, leave_confirmed
@@ -51,12 +51,12 @@ def test_nodes_that_left_are_named_and_a_revert_without_a_fault_of_the_node_says
     log = EventLog(details=True)
     assert [line.text for line in log.lines(left, play.state, play.state)] == ["no longer in the inventory: a-1"]
     record = play.state.nodes["a-1"]
-    reverted = replace(record, state=NodeState.REVERTED)
+    reverted = replace(record, current=Reverted())
     after = altered(play.state, {"nodes": {**play.state.nodes, "a-1": reverted}})
-    event = Answered(play.now, "a-1", 1, Verb.REVERT, Trigger.TAKEN_BACK_ASKED)
+    event = Answered(play.now, "a-1", 1, Verb.REVERT, Trigger.REVERTED_ON_REQUEST)
     (line,) = log.lines(event, play.state, after)
     assert "a-1 reverted: reverted with the run" in line.text
-    charged = {**play.state.nodes, "a-1": replace(reverted, state=NodeState.FAILED, cause=Cause.FAILED)}
+    charged = {**play.state.nodes, "a-1": replace(reverted, current=Failed(), cause=Cause.FAILED)}
     (line,) = log.lines(event, play.state, altered(play.state, {"nodes": charged}))
     assert "reverted with the run" not in line.text, "it was not reverted"
 

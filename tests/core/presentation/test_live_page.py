@@ -25,12 +25,13 @@ from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.core.run.events import Answered, ContinueAsked, PauseAsked, Trigger
 from rollout.core.run.late_watch import LateStatus, LateWord
 from rollout.core.run.retries import need_a_plan
-from rollout.core.run.state import NodeRecord, NodeState, Pause, Verb
+from rollout.core.run.state import NodeState, Pause, Verb
 from rollout.core.text.documents import instant
 from rollout.core.text.nodesets import fold
 from tests.core.presentation import journals
 from tests.core.presentation.journals import BEGAN, Told, plan_of, play_of, story_of
 from tests.core.presentation.test_page import Outline
+from tests.orders import in_state
 
 
 @cache
@@ -146,14 +147,14 @@ def test_text_from_a_node_or_a_person_stays_text_and_secrets_are_left_out() -> N
     evil = "<script>alert(1)</script>\x1b[2J\x00\u202e\"'><img src=x onerror=alert(2)> password=hunter2"
     base = halted()
     name = next(iter(base.state.nodes))
-    record = NodeRecord(NodeState.FAILED, cause=Cause.FAILED, message=evil, reference=evil, leftovers=(evil,))
+    record = in_state(NodeState.FAILED, cause=Cause.FAILED, message=evil, reference=evil, leftovers=(evil,))
     story = replace(
         base,
         past=replace(base.past, who=evil, reason=evil),
         state=replace(base.state, nodes={**base.state.nodes, name: record}),
         wrongs=(replace(base.wrongs[0], message=evil, reference=evil), *base.wrongs),
     )
-    answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.TAKEN_BACK_SICK, "sick", evil),)
+    answers = (Answered(story.ended, name, 1, Verb.APPLY, Trigger.REVERTED_UNHEALTHY, "sick", evil),)
     listed = ListedRun("r1", evil, "apply", BEGAN, None, evil, evil, RunStanding.HALTED, 3, PendingNodes(evil), (), ())
     node = node_head(story.past.order, name) + node_body(story, name, answers)
     plan = story.past.plan

@@ -27,11 +27,11 @@ from rollout.core.presentation.pages.page import page
 from rollout.core.presentation.pages.story import OutsideWord, Story
 from rollout.core.presentation.summary_text import Afterwards, Attendance
 from rollout.core.run.events import Resumed
-from rollout.core.run.state import Goal, NodeRecord, NodeState
+from rollout.core.run.state import Goal, NodeState
 from tests.controllers import PATIENCE
 from tests.core.presentation import journals
 from tests.core.presentation.journals import story_of
-from tests.orders import make_order
+from tests.orders import in_state, make_order
 from tests.plays import confirmed_before
 
 CHROMIUM = shutil.which("chromium")
@@ -149,7 +149,7 @@ def test_text_from_a_node_or_a_person_stays_text() -> None:
     evil = "<script>alert(1)</script>\x1b[2J\x00\u202e\"'><img src=x onerror=alert(2)>"
     base = halted()
     name = next(iter(base.state.nodes))
-    record = NodeRecord(NodeState.FAILED, cause=Cause.FAILED, message=evil, reference=evil)
+    record = in_state(NodeState.FAILED, cause=Cause.FAILED, message=evil, reference=evil)
     wrong = replace(base.wrongs[0], message=evil, reference=evil)
     story = replace(
         base,

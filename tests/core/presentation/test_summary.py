@@ -19,7 +19,7 @@ from rollout.core.presentation.summary_text import (
 from rollout.core.run.state import Ending, Goal, LeftOut, NodeRecord, NodeState, Phase, RunState
 from rollout.core.text.documents import instant
 from tests.documents import as_printed
-from tests.orders import make_order
+from tests.orders import in_state, make_order
 from tests.plays import Play
 
 S = NodeState
@@ -27,23 +27,23 @@ S = NodeState
 
 def finished(ending: Ending | None = Ending.DONE, goal: Goal = Goal.APPLY, **records: NodeRecord) -> RunState:
     state = Play(make_order({"a": 3}, goal=goal)).run(until=lambda _: True)
-    nodes = dict.fromkeys(state.nodes, NodeRecord(S.CONFIRMED if goal is Goal.APPLY else S.REVERTED))
+    nodes = dict.fromkeys(state.nodes, in_state(S.CONFIRMED if goal is Goal.APPLY else S.REVERTED))
     nodes |= {name.replace("_", "-"): record for name, record in records.items()}
     return replace(state, nodes=nodes, ending=ending, phase=Phase.ENDED if ending else Phase.RUNNING)
 
 
-GONE = NodeRecord(S.UNREACHABLE, cause=Cause.UNREACHABLE, reference="connect-timeout", message="no answer", owed=True)
+GONE = in_state(S.UNREACHABLE, cause=Cause.UNREACHABLE, reference="connect-timeout", message="no answer", owed=True)
 
 CODES = [
     ("done", finished(), 0),
     ("not ended", finished(None), None),
     ("a node failed", finished(a_1=GONE), 4),
-    ("a node was reverted", finished(a_1=NodeRecord(S.REVERTED)), 4),
+    ("a node was reverted", finished(a_1=in_state(S.REVERTED)), 4),
     ("halted", finished(Ending.HALTED), 3),
     ("preflight", finished(Ending.PREFLIGHT), 2),
     ("claimed by another run", finished(Ending.CLAIMED), 5),
     ("interrupted", finished(Ending.INTERRUPTED), 130),
-    ("leftovers of ours", finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit x",))), 4),
+    ("leftovers of ours", finished(a_1=in_state(S.CONFIRMED, leftovers=("unit x",))), 4),
     ("rolled back", finished(goal=Goal.REVERT), 0),
     ("rolled back except one", finished(goal=Goal.REVERT, a_1=GONE), 4),
 ]
@@ -94,7 +94,7 @@ def test_a_halted_run_shows_why() -> None:
 
 
 def test_leftovers_are_printed_without_terminal_escapes() -> None:
-    state = finished(a_1=NodeRecord(S.CONFIRMED, leftovers=("unit \x1b[31mred",)))
+    state = finished(a_1=in_state(S.CONFIRMED, leftovers=("unit \x1b[31mred",)))
     (line,) = [line for line in summary_lines(summarize(state)) if "left behind" in line]
     assert "\x1b" not in line
 
@@ -104,7 +104,7 @@ def test_a_run_in_progress_shows_its_phase_and_wave() -> None:
 
 
 def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
-    unhealthy = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+    unhealthy = in_state(S.REVERTED, cause=Cause.UNHEALTHY)
     (line,) = [
         line for line in summary_lines(summarize(finished(None, a_1=unhealthy))) if line.startswith("  budgets: ")
     ]
@@ -120,7 +120,7 @@ def test_a_run_in_progress_shows_how_far_it_is_from_halting() -> None:
 
 def test_a_node_that_only_needs_its_cordon_lifted_is_listed_apart() -> None:
     left = ("its cordon could not be lifted: the API is away",)
-    held = NodeRecord(S.CONFIRMED, owed=True, cordoned=True, leftovers=left)
+    held = in_state(S.CONFIRMED, owed=True, cordoned=True, leftovers=left)
     gone = replace(GONE, cordoned=True, leftovers=left)
     lines = list(summary_lines(summarize(finished(a_1=held, a_2=gone))))
     assert "  pending recovery (only the cordon is still to be lifted there): a-1" in lines

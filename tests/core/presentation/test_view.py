@@ -13,9 +13,9 @@ from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scop
 from rollout.core.presentation.remaining import remaining
 from rollout.core.presentation.view import View, WaveStanding, view
 from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState, Unknown, Verb
 from rollout.core.text.terminal import seconds_text
-from tests.orders import make_order
+from tests.orders import in_state, make_order
 from tests.plays import Play, confirmed_before
 
 S = NodeState
@@ -87,7 +87,7 @@ def silent() -> RunState:
     game = play()
     game.run(until=lambda s: s.wave == 1 and s.nodes["a-2"].state is S.APPLYING)
     game.cut_off("a-2")
-    return game.go_on(until=lambda s: s.nodes["a-2"].reads > 2)
+    return game.go_on(until=lambda s: isinstance(at := s.nodes["a-2"].current, Unknown) and at.reads > 2)
 
 
 def paused() -> RunState:
@@ -222,7 +222,7 @@ def at_its_gates(reads: int = 0) -> RunState:
     """Right after its restart, a node's lease is not renewed yet: its gate is checked again."""
     state = applying()
     record = NodeRecord(
-        S.UNKNOWN, since=state.now, reference="gate-nodeReady", message="its lease was not renewed", reads=reads
+        Unknown(reads=reads), since=state.now, reference="gate-nodeReady", message="its lease was not renewed"
     )
     return replace(state, nodes={**state.nodes, "a-1": record})
 
@@ -279,7 +279,7 @@ def test_many_racks_are_folded_the_worst_first() -> None:
     game = play({f"rack{n:02}": 4 for n in range(1, 21)}, limits=replace(ROOMY, pace=100.0))
     game.sicken("rack13-1")
     state = game.run(until=lambda s: s.wave == 0 and s.nodes["rack20-1"].state is S.APPLYING)
-    found = seen(replace(state, nodes={**state.nodes, "rack13-1": NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)}))
+    found = seen(replace(state, nodes={**state.nodes, "rack13-1": in_state(S.REVERTED, cause=Cause.UNHEALTHY)}))
     assert found.racks[0].name == "rack13"
     assert len(found.racks) == 8
     assert found.more_racks == "and 12 more racks: 12 in flight, 0 failed"
@@ -287,7 +287,7 @@ def test_many_racks_are_folded_the_worst_first() -> None:
 
 def test_budgets_are_distances_from_halting_the_nearest_first() -> None:
     state = soaking()
-    bad = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
+    bad = in_state(S.REVERTED, cause=Cause.UNHEALTHY)
     budgets = (
         Budget(Scope.FLEET, frozenset(Cause), Share(count=17)),
         Budget(Scope.WAVE, frozenset({Cause.FAILED}), Share(count=2)),

@@ -10,7 +10,7 @@ from rollout.core.model.inventory import Role, role_of
 from rollout.core.model.playbook import Limits, Share, WaveKind, WaveRule
 from rollout.core.plans.planning import Candidate, waves
 from rollout.core.run.state import Ending, NodeRecord, NodeState, Order
-from tests.orders import make_order, to_change, to_revert
+from tests.orders import in_state, make_order, to_change, to_revert
 from tests.plays import Play
 
 GPU = {"nvidia.com/gpu.present": "true"}
@@ -42,16 +42,16 @@ def test_a_zone_is_filled_over_its_racks_and_no_further() -> None:
 
 def test_unavailable_nodes_count_in_their_zone_too() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=3)))
-    nodes = {**pending(order), "a-1": NodeRecord(NodeState.APPLYING), "b-1": NodeRecord(NodeState.FAILED)}
+    nodes = {**pending(order), "a-1": in_state(NodeState.APPLYING), "b-1": in_state(NodeState.FAILED)}
     going, _ = to_change(order, nodes, ["a-2", "a-3", "b-2", "c-1"], now=0.0)
     assert going == ("a-2", "c-1")
 
 
 def test_a_broken_zone_can_still_be_reverted_one_at_a_time() -> None:
     order = zoned(Limits(per_rack=Share(count=2), per_zone=Share(count=1)))
-    nodes = {**pending(order), "a-1": NodeRecord(NodeState.FAILED), "b-1": NodeRecord(NodeState.CONFIRMED)}
+    nodes = {**pending(order), "a-1": in_state(NodeState.FAILED), "b-1": in_state(NodeState.CONFIRMED)}
     assert to_revert(order, nodes, ["b-1"], now=0.0)[0] == ("b-1",)
-    nodes["b-2"] = NodeRecord(NodeState.REVERTING)
+    nodes["b-2"] = in_state(NodeState.REVERTING)
     assert to_revert(order, nodes, ["b-1"], now=0.0)[0] == ()
 
 
@@ -75,7 +75,7 @@ def test_a_wave_with_a_limit_of_one_changes_one_node_at_a_time() -> None:
     order = replace(order, waves=tuple(replace(wave, at_once=1) for wave in order.waves))
     going, _ = to_change(order, pending(order), order.nodes, now=0.0)
     assert going == ("a-1",)
-    nodes = {**pending(order), "b-3": NodeRecord(NodeState.CONFIRMED, busy_until=9.0)}
+    nodes = {**pending(order), "b-3": in_state(NodeState.CONFIRMED, busy_until=9.0)}
     assert to_change(order, nodes, order.nodes, now=5.0)[0] == (), "also while the last one settles"
 
 

@@ -6,8 +6,8 @@ from rollout.core.model.playbook import Budget, Cause, Limits, Scope, Share
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import exit_code, summarize
 from rollout.core.presentation.summary_text import summary_lines
-from rollout.core.run.postponed import ASK_BASELINE_AGAIN, BASELINE_WITHIN
-from rollout.core.run.state import Ending, NodeState, RunState, Verb
+from rollout.core.run.postponed import ASK_AGAIN, BASELINE_WITHIN
+from rollout.core.run.state import Ending, NodeState, PostponedFor, RunState, Verb
 from rollout.simulator.fleet import Spell
 from rollout.simulator.machine import OLD
 from tests.orders import make_order
@@ -34,7 +34,7 @@ def test_an_api_server_that_restarts_costs_nothing_but_time() -> None:
     game = play(("a-3", "a-4"), until=60.0)
     end = game.run()
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
-    assert all(record.state is NodeState.CONFIRMED and record.unseen is None for record in end.nodes.values())
+    assert all(record.state is NodeState.CONFIRMED and record.postponed is None for record in end.nodes.values())
     assert applies(game, "a-3") > 1
 
 
@@ -46,7 +46,7 @@ def test_a_node_without_a_baseline_is_left_alone_without_a_charge() -> None:
         record = end.nodes[name]
         assert (record.state, record.reference, record.cause) == (NodeState.REFUSED, "baseline-unknown", None)
         assert (game.nodes[name].files, game.nodes[name].transactions) == (OLD, {})
-        assert 1 < applies(game, name) <= BASELINE_WITHIN / ASK_BASELINE_AGAIN + 1
+        assert 1 < applies(game, name) <= BASELINE_WITHIN / ASK_AGAIN[PostponedFor.BASELINE] + 1
     assert len(end.started) == 6, "no restart is counted that was none"
 
 
@@ -68,7 +68,7 @@ def test_a_kind_of_which_no_node_could_be_changed_halts_the_run() -> None:
 
 def test_the_wait_is_shown() -> None:
     def waits(state: RunState) -> bool:
-        return state.nodes["a-3"].unseen is not None and state.nodes["a-3"].state is NodeState.PENDING
+        return state.nodes["a-3"].postponed is not None and state.nodes["a-3"].state is NodeState.PENDING
 
     said = " ".join(summary_lines(summarize(play(("a-3",)).run(until=waits))))
     assert "waits: 1 node (a-3): no baseline from the API server; asked again for" in said

@@ -13,8 +13,8 @@ from rollout.core.run.budgets import charged, spent
 from rollout.core.run.capacity import pace_allows
 from rollout.core.run.facts import wrong
 from rollout.core.run.records import Records
-from rollout.core.run.state import NodeRecord, NodeState
-from tests.orders import make_order, to_change, to_revert
+from rollout.core.run.state import NodeRecord, NodeState, Unknown
+from tests.orders import in_state, make_order, to_change, to_revert
 
 S = NodeState
 
@@ -31,7 +31,7 @@ class Case:
 
 
 def at(state: NodeState, **changes: object) -> NodeRecord:
-    return replace(NodeRecord(state), **changes)  # type: ignore[arg-type]
+    return replace(in_state(state), **changes)  # type: ignore[arg-type]
 
 
 CASES = [
@@ -98,7 +98,7 @@ def test_broken_nodes_never_keep_the_rest_from_being_reverted() -> None:
 )
 def test_no_node_goes_beyond_the_limits(states: list[NodeState], per_rack: int, in_flight: int) -> None:
     order = make_order({"a": 10, "b": 10}, limits=Limits(per_rack=Share(count=per_rack), in_flight=in_flight))
-    nodes = {name: NodeRecord(state) for name, state in zip(order.nodes, states, strict=True)}
+    nodes = {name: in_state(state) for name, state in zip(order.nodes, states, strict=True)}
     pending = [name for name, record in nodes.items() if record.state is S.PENDING]
     candidates, capacity = to_change(order, nodes, pending, now=0.0)
     going = set(candidates[:capacity])
@@ -156,8 +156,14 @@ def test_causes_with_their_own_budget_are_counted_apart() -> None:
 
 def test_an_unknown_node_is_charged_once_a_read_of_it_failed() -> None:
     assert wrong(at(S.UNKNOWN)) is None
-    assert wrong(at(S.UNKNOWN, reads=1)) is Cause.UNREACHABLE
-    assert charged([at(S.UNKNOWN, reads=1, accepted=True)], Budget(Scope.RACK, frozenset(Cause), Share(count=1))) == 0
+    assert wrong(at(S.UNKNOWN, current=Unknown(reads=1))) is Cause.UNREACHABLE
+    assert (
+        charged(
+            [at(S.UNKNOWN, current=Unknown(reads=1), accepted=True)],
+            Budget(Scope.RACK, frozenset(Cause), Share(count=1)),
+        )
+        == 0
+    )
 
 
 def test_a_wave_that_does_not_exist_has_no_budget() -> None:

@@ -23,9 +23,9 @@ from rollout.core.run.events import (
     Trigger,
 )
 from rollout.core.run.facts import unavailable
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
+from rollout.core.run.state import Drained, Draining, Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.simulator.machine import OLD
-from tests.orders import make_order, to_change, to_revert
+from tests.orders import in_state, make_order, to_change, to_revert
 from tests.plays import EVER, Play, confirmed_before
 from tests.sampling import examples
 
@@ -45,7 +45,7 @@ def verbs(game: Play, node: str) -> list[Verb]:
 
 
 def draining(state: RunState) -> bool:
-    return any(record.draining is not None for record in state.nodes.values())
+    return any(isinstance(record.current, Draining | Drained) for record in state.nodes.values())
 
 
 def as_found(game: Play) -> None:
@@ -170,10 +170,10 @@ def test_a_cordoned_node_goes_before_others_and_needs_no_second_room() -> None:
 
 def test_a_cordon_that_cannot_be_lifted_never_keeps_the_rest_from_being_reverted() -> None:
     order = make_order({"a": 10}, limits=Limits(per_rack=Share(count=1), in_flight=1), drain=WITHIN)
-    nodes = {name: NodeRecord(S.CONFIRMED) for name in order.nodes}
-    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True)
+    nodes = {name: in_state(S.CONFIRMED) for name in order.nodes}
+    nodes["a-7"] = in_state(S.CONFIRMED, cordoned=True)
     assert to_revert(order, nodes, ["a-1"], 0.0) == ((), 0), "it will be lifted in a moment"
-    nodes["a-7"] = NodeRecord(S.CONFIRMED, cordoned=True, uncordons=1)
+    nodes["a-7"] = in_state(S.CONFIRMED, cordoned=True, uncordons=1)
     assert to_revert(order, nodes, ["a-1"], 0.0) == (("a-1",), 1)
     assert to_change(order, nodes, ["a-1"], 0.0) == ((), 0), "a change waits for it"
 
@@ -184,7 +184,7 @@ def test_a_broken_nodes_cordon_does_not_take_its_room_again() -> None:
         {"a": 2}, limits=Limits(per_rack=Share(count=1), in_flight=1), on_failure=RevertScope.RUN,
         budgets=(Budget(Scope.FLEET, frozenset(Cause), Share(count=1)),),
     )  # fmt: skip
-    game.run(until=lambda s: s.nodes["a-2"].draining is not None)
+    game.run(until=lambda s: isinstance(s.nodes["a-2"].current, Draining))
     game.cut_off("a-2")
     game.go_on(until=lambda s: s.nodes["a-1"].asked is Verb.REVERT)
     assert (game.state.nodes["a-2"].state, game.state.nodes["a-2"].cordoned) == (S.UNREACHABLE, True)
@@ -204,9 +204,9 @@ def test_a_broken_nodes_cordon_does_not_take_its_room_again() -> None:
 def test_a_drain_ends_without_a_change_when_releases_stop(word: str, when: str) -> None:
     game = play(limits=Limits(per_rack=Share(count=1), pace=0.01))
     game.nodes["b-1"].pods_end_in = 30.0
-    game.run(until=lambda s: s.nodes["b-1"].draining is not None)
+    game.run(until=lambda s: isinstance(s.nodes["b-1"].current, Draining))
     if when == "empty":
-        game.go_on(until=lambda s: bool(s.nodes["b-1"].draining and s.nodes["b-1"].draining.done))
+        game.go_on(until=lambda s: isinstance(s.nodes["b-1"].current, Drained))
     told: dict[str, Event] = {
         "interrupt": InterruptAsked(game.now),
         "abort": AbortAsked(game.now, "me", "", 1, RevertScope.RUN),
@@ -215,7 +215,7 @@ def test_a_drain_ends_without_a_change_when_releases_stop(word: str, when: str) 
     game.feed(told[word])
     game.go_on(until=lambda s: not any(record.cordoned for record in s.nodes.values()))
     record = game.state.nodes["b-1"]
-    assert (record.state, record.want_back, record.reference) == (S.PENDING, False, "")
+    assert (record.state, record.to_revert, record.reference) == (S.PENDING, False, "")
     assert not game.nodes["b-1"].cordoned
     if word == "pause":
         game.feed(ContinueAsked(game.now, "me", "", 2))
@@ -286,7 +286,7 @@ def test_a_canary_stays_cordoned_through_its_rehearsal_and_is_found_empty_the_se
 def test_an_empty_node_that_pulls_keeps_its_place_and_goes_once_it_has_ended() -> None:
     game = play(pulls=PullsInFlight(600.0, Busy.SKIP))
     game.pull("a-1", ("redis",), until=60.0)
-    state = game.run(until=lambda s: s.nodes["a-1"].pulling is not None)
+    state = game.run(until=lambda s: s.nodes["a-1"].postponed is not None)
     assert (state.nodes["a-1"].state, game.nodes["a-1"].cordoned) == (S.APPLYING, True)
     end = game.go_on()
     assert end.ending is Ending.DONE
@@ -312,7 +312,7 @@ def test_a_node_with_new_pods_since_the_plan_is_left_alone_uncharged_and_frees_i
         Answered(game.now, "a-1", asked.serial, Verb.APPLY, Trigger.NOT_DRAINED, "not-drained", "pods came to it")
     )
     record = game.state.nodes["a-1"]
-    assert (record.state, record.reference, record.cause, record.want_back) == (S.REFUSED, "not-drained", None, False)
+    assert (record.state, record.reference, record.cause, record.to_revert) == (S.REFUSED, "not-drained", None, False)
     assert len(game.state.started) == began - 1
 
 
@@ -494,7 +494,7 @@ def stuck(state: RunState) -> bool:
     return (
         state.halt is None
         and state.paused is not None
-        and not any(record.asked or record.draining for record in state.nodes.values())
+        and not any(record.asked or isinstance(record.current, Draining | Drained) for record in state.nodes.values())
     )
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.playbook import ALL_CAUSES, Budget, Limits, Scope, Share
-from rollout.core.run.moving import ENGINE_PATIENCE
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
+from rollout.core.run.transitions import ENGINE_PATIENCE
 from tests.orders import make_order
 from tests.plays import Play, never
 

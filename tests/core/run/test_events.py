@@ -24,20 +24,20 @@ CASES = [
     ("its end was not seen", report(Outcome.LOST), Trigger.LOST),
     ("refused", report(Outcome.REFUSED, reference="drifted"), Trigger.REFUSED),
     ("refused although it has a receipt", report(Outcome.REFUSED, receipt(R.CONFIRMED), reference="locked"), Trigger.REFUSED),
-    ("too late: what is on the node counts", report(Outcome.REFUSED, receipt(R.REVERTED, "guard"), reference="too-late"), Trigger.TAKEN_BACK_ALONE),
+    ("too late: what is on the node counts", report(Outcome.REFUSED, receipt(R.REVERTED, "guard"), reference="too-late"), Trigger.REVERTED_BY_GUARD),
     ("no such transaction", report(), Trigger.UNTOUCHED),
     ("still running", report(receipt=receipt(R.ARMED)), Trigger.BUSY),
     ("armed and healthy", report(receipt=receipt(R.ARMED, finished=True)), Trigger.ARMED),
     ("confirmed", report(receipt=receipt(R.CONFIRMED)), Trigger.CONFIRMED),
     ("reverting", report(receipt=receipt(R.REVERTING, "asked")), Trigger.BUSY),
-    ("unhealthy, healthy again with old files", report(receipt=receipt(R.REVERTED, "health"), healthy=True), Trigger.TAKEN_BACK_SICK),
-    ("unhealthy with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_SICK),
-    ("the guard fired", report(receipt=receipt(R.REVERTED, "guard")), Trigger.TAKEN_BACK_ALONE),
-    ("the boot unit reverted it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.TAKEN_BACK_ALONE),
+    ("unhealthy, healthy again with old files", report(receipt=receipt(R.REVERTED, "health"), healthy=True), Trigger.REVERTED_UNHEALTHY),
+    ("unhealthy with old files too", report(receipt=receipt(R.REVERTED, "health"), healthy=False), Trigger.STILL_UNHEALTHY),
+    ("the guard fired", report(receipt=receipt(R.REVERTED, "guard")), Trigger.REVERTED_BY_GUARD),
+    ("the boot unit reverted it", report(receipt=receipt(R.REVERTED, "boot")), Trigger.REVERTED_BY_GUARD),
     ("a file stays new", report(reference="not-given-back", receipt=receipt(R.REVERTING, "guard")), Trigger.STUCK),
     ("its restart was not seen", report(reference="not-restarted", receipt=receipt(R.REVERTING, "asked")), Trigger.STUCK),
-    ("its confirmation was lost", report(Outcome.REFUSED, receipt(R.REVERTED, "health"), reference="not-durable"), Trigger.TAKEN_BACK_SICK),
-    ("we requested it", report(receipt=receipt(R.REVERTED, "asked")), Trigger.TAKEN_BACK_ASKED),
+    ("its confirmation was lost", report(Outcome.REFUSED, receipt(R.REVERTED, "health"), reference="not-durable"), Trigger.REVERTED_UNHEALTHY),
+    ("we requested it", report(receipt=receipt(R.REVERTED, "asked")), Trigger.REVERTED_ON_REQUEST),
 ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_the_meaning_of_an_answer(name: str, answer: Report, meaning: Trigger) -
 
 def test_every_failure_has_a_stable_reference() -> None:
     assert reference_of(report(reference="drifted"), Trigger.REFUSED) == "drifted"
-    assert reference_of(report(), Trigger.TAKEN_BACK_SICK) == "unhealthy"
+    assert reference_of(report(), Trigger.REVERTED_UNHEALTHY) == "unhealthy"
     assert reference_of(report(), Trigger.ARMED) == ""
 
 

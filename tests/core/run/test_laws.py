@@ -7,11 +7,24 @@ from dataclasses import replace
 import pytest
 
 from rollout.core.model.playbook import Cause, Limits, Share
-from rollout.core.run.drains import begun
 from rollout.core.run.laws import broken_laws
 from rollout.core.run.machine import opening
-from rollout.core.run.state import Ending, Goal, Halt, NodeRecord, NodeState, Phase, Pulling, RunState, Verb
-from tests.orders import make_order
+from rollout.core.run.state import (
+    Draining,
+    Ending,
+    Goal,
+    Halt,
+    NodeRecord,
+    NodeState,
+    Pending,
+    Phase,
+    Postponed,
+    PostponedFor,
+    Refused,
+    RunState,
+    Verb,
+)
+from tests.orders import in_state, make_order
 
 S = NodeState
 
@@ -37,10 +50,10 @@ def ended(state: RunState, ending: Ending = Ending.HALTED) -> RunState:
     return replace(state, phase=Phase.ENDED, ending=ending)
 
 
-SICK = NodeRecord(S.REVERTED, cause=Cause.UNHEALTHY)
-APPLYING = NodeRecord(S.APPLYING)
-PULLING = Pulling(0.0, 15.0, ("redis",))
-CORDONED = NodeRecord(S.CONFIRMED, cordoned=True)
+SICK = in_state(S.REVERTED, cause=Cause.UNHEALTHY)
+APPLYING = in_state(S.APPLYING)
+WAIT = Postponed(PostponedFor.PULLS, 15.0, {PostponedFor.PULLS: 0.0}, ("redis",))
+CORDONED = in_state(S.CONFIRMED, cordoned=True)
 HALTED = Halt(Ending.HALTED, "x", "x", 1.0)
 
 BROKEN = [
@@ -51,21 +64,16 @@ BROKEN = [
     ("law 4: 3 nodes of a failed", given(a_2=SICK, a_3=SICK, a_4=SICK)),
     ("law 5: a-2 was released", replace(given(a_2=replace(APPLYING, since=2.0)), halt=HALTED)),
     ("waves: a-2 of wave 1 is in flight", replace(given(a_2=APPLYING), wave=0)),
-    ("pulls: a-2 waits for its pulls, but is applied", given(a_2=NodeRecord(S.APPLIED, pulling=PULLING))),
-    ("pulls: a-2 waits for its pulls while", replace(given(a_2=NodeRecord(pulling=PULLING)), phase=Phase.SOAKING)),
-    ("pulls: a-2 is charged", given(a_2=NodeRecord(S.REFUSED, cause=Cause.FAILED, pulling=PULLING))),
+    ("postponed: a-2 waits for its pulls while", replace(given(a_2=NodeRecord(Pending(WAIT))), phase=Phase.SOAKING)),
+    ("postponed: a-2 waits for its pulls, and is charged", given(a_2=NodeRecord(Refused(WAIT), cause=Cause.FAILED))),
     ("drains: a-2 is cordoned, but needs no drain", given(a_2=CORDONED)),
-    (
-        "drains: a-2 is being drained, but is pending",
-        to_drain(given(a_2=NodeRecord(cordoned=True, draining=begun(0.0)))),
-    ),
-    ("drains: a-2 is being drained, but is applying", to_drain(given(a_2=replace(APPLYING, draining=begun(0.0))))),
+    ("drains: a-2 is being drained, but has no cordon", to_drain(given(a_2=NodeRecord(Draining(0.0, 0.0))))),
     ("drains: a-2 is changed before", to_drain(given(a_2=replace(APPLYING, asked=Verb.APPLY)))),
     ("law 4: 3 nodes of rack a unavailable", to_drain(given(a_2=CORDONED, a_3=CORDONED, a_4=CORDONED))),
     ("law 8: the run ended, but a-2 may still be cordoned", ended(to_drain(given(a_2=CORDONED)))),
-    ("law 1: the run ended with a-2 unknown", ended(given(a_2=NodeRecord(S.UNKNOWN)))),
+    ("law 1: the run ended with a-2 unknown", ended(given(a_2=in_state(S.UNKNOWN)))),
     ("law 1: the run is done but", ended(fresh(), Ending.DONE)),
-    ("law 8: the run ended before a-2", ended(given(a_2=NodeRecord(S.CONFIRMED, asked=Verb.CLEAN)))),
+    ("law 8: the run ended before a-2", ended(given(a_2=in_state(S.CONFIRMED, asked=Verb.CLEAN)))),
 ]
 
 

@@ -17,8 +17,8 @@ from rollout.core.presentation.waiting_nodes import pulling
 from rollout.core.run.events import AbortAsked, ContinueAsked, PauseAsked
 from rollout.core.run.facts import unavailable
 from rollout.core.run.journal_codec import decode_event, encode_event
-from rollout.core.run.postponed import ASK_PULLS_AGAIN
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState, Verb
+from rollout.core.run.postponed import ASK_AGAIN
+from rollout.core.run.state import Ending, Goal, NodeState, Pending, Phase, PostponedFor, RunState, Verb
 from rollout.simulator.machine import NEW, OLD
 from tests.orders import make_order
 from tests.plays import Play, confirmed_before
@@ -46,7 +46,13 @@ def applies(game: Play, node: str) -> list[bool]:
 
 
 def waiting(state: RunState) -> set[str]:
-    return {name for name, record in state.nodes.items() if record.pulling and record.state is NodeState.PENDING}
+    return {name for name, record in state.nodes.items() if record.postponed and record.state is NodeState.PENDING}
+
+
+def since(state: RunState) -> float:
+    """When a-3 was first found pulling."""
+    wait = state.nodes["a-3"].postponed
+    return wait.since[PostponedFor.PULLS] if wait else state.now
 
 
 def test_a_node_that_pulls_goes_when_its_pulls_have_ended() -> None:
@@ -54,7 +60,7 @@ def test_a_node_that_pulls_goes_when_its_pulls_have_ended() -> None:
     end = game.run()
     assert (end.ending, exit_code(end)) == (Ending.DONE, 0)
     assert end.nodes["a-3"].state is NodeState.CONFIRMED
-    assert end.nodes["a-3"].pulling is None
+    assert end.nodes["a-3"].postponed is None
     assert end.nodes["a-3"].attempt == 1, "nothing was tried: it was not changed"
     assert applies(game, "a-3") == [False] * len(applies(game, "a-3"))
     assert len(applies(game, "a-3")) > 1
@@ -67,7 +73,7 @@ def test_others_go_first_and_it_is_asked_again_after_a_pause() -> None:
     again = [at for at, node in enumerate(order) if node == "a-2"][1:]
     assert {"a-3", "a-4"} <= set(order[: again[0]])
     asked = [event.at for event in game.journal if getattr(event, "pulls", ()) and getattr(event, "node", "") == "a-2"]
-    assert all(later - earlier >= ASK_PULLS_AGAIN for earlier, later in pairwise(asked))
+    assert all(later - earlier >= ASK_AGAIN[PostponedFor.PULLS] for earlier, later in pairwise(asked))
 
 
 def test_a_waiting_node_takes_no_room_from_any_limit() -> None:
@@ -97,7 +103,7 @@ def test_a_node_that_keeps_pulling_is_left_alone_without_a_charge_with_its_image
     assert (game.nodes["a-3"].files, game.nodes["a-3"].transactions) == (OLD, {})
     assert (end.ending, exit_code(end)) == (Ending.DONE, 4)
     first, *_, last = (event for event in game.journal if getattr(event, "pulls", ()))
-    assert WITHIN <= last.at - first.at < WITHIN + 2 * ASK_PULLS_AGAIN
+    assert WITHIN <= last.at - first.at < WITHIN + 2 * ASK_AGAIN[PostponedFor.PULLS]
     assert [ask.verb for ask in game.asked if ask.node == "a-3"][-1] is Verb.CLEAN
 
 
@@ -127,8 +133,8 @@ def test_a_node_with_unknown_pulls_waits_too() -> None:
     game = play([])
     game.pull("a-3", None)
     state = game.run(until=lambda s: bool(waiting(s)))
-    assert state.nodes["a-3"].pulling is not None
-    assert state.nodes["a-3"].pulling.images == ()
+    assert state.nodes["a-3"].postponed is not None
+    assert state.nodes["a-3"].postponed.images == ()
     end = game.go_on()
     assert (end.nodes["a-3"].state, end.nodes["a-3"].message) == (
         NodeState.REFUSED,
@@ -182,9 +188,9 @@ def test_a_node_that_was_left_alone_is_asked_again_by_a_new_controller() -> None
 
 def test_a_new_controller_continues_to_wait_from_the_journal_and_the_time_starts_again() -> None:
     game = play(["a-3"])
-    game.run(until=lambda s: bool(waiting(s)) and s.now - s.nodes["a-3"].pulling.since > WITHIN / 2)  # type: ignore[union-attr]
+    game.run(until=lambda s: bool(waiting(s)) and s.now - since(s) > WITHIN / 2)
     game.crash_and_resume(away=3600.0)
-    assert game.state.nodes["a-3"].pulling is None
+    assert game.state.nodes["a-3"].postponed is None
     state = game.go_on(until=lambda s: bool(waiting(s)))
     assert state.halt is None, "an hour without a controller does not count against its pulls"
     assert state.nodes["a-3"].attempt == 1
@@ -216,7 +222,7 @@ def test_a_node_that_reports_pulls_after_the_run_was_ended_is_not_asked_again() 
     game.run(until=lambda s: s.nodes["a-3"].state is NodeState.APPLYING)
     game.feed(AbortAsked(game.now, "me", "", 1))
     end = game.go_on()
-    assert (end.nodes["a-3"].state, end.nodes["a-3"].want_back) == (NodeState.PENDING, False)
+    assert (end.nodes["a-3"].state, end.nodes["a-3"].to_revert) == (NodeState.PENDING, False)
     assert len(applies(game, "a-3")) == 1
 
 
@@ -263,8 +269,10 @@ def test_the_run_shows_which_nodes_it_waits_for_and_until_when() -> None:
     assert f"  waits: {pulling(state, state.now)}" in summary_lines(summarize(state))
     override = replace(state, order=replace(state.order, pulls=OVERRIDE))
     assert waits_for(override, state.now + 2 * WITHIN).endswith("asked once more, then changed anyway")
-    unknown = replace(state.nodes["a-3"], pulling=replace(state.nodes["a-3"].pulling, images=()))  # type: ignore[type-var]
-    one = replace(state, nodes={name: record for name, record in state.nodes.items() if not record.pulling})
+    wait = state.nodes["a-3"].postponed
+    assert wait is not None
+    unknown = replace(state.nodes["a-3"], current=Pending(replace(wait, images=())))
+    one = replace(state, nodes={name: record for name, record in state.nodes.items() if not record.postponed})
     one = replace(one, nodes={**one.nodes, "a-3": unknown, "a-4": one.nodes["a-1"], "a-5": one.nodes["a-1"]})
     assert "1 node pulls images (a-3): images not known; " in waits_for(one, state.now)
 

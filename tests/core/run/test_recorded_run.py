@@ -12,8 +12,8 @@ from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.journal_codec import decode_event, decode_order, encode_event, encode_order
 from rollout.core.run.machine import opening, step
 from rollout.core.run.state import RULES, Ending, Verb
-from rollout.core.run.transitions import TABLE
 from rollout.errors import StateError
+from tests.core.run.drawn import moves
 from tests.core.run.recorded.make import FILE, MOVES, told
 
 
@@ -26,9 +26,9 @@ def test_a_run_that_was_recorded_with_these_rules_replays_to_its_recorded_state(
     assert told(state) == recorded, "other rules: raise RULES, then python -m tests.core.run.recorded.make"
 
 
-def test_the_table_of_moves_is_that_of_these_rules() -> None:
+def test_the_moves_of_a_node_are_those_of_these_rules() -> None:
     """A recorded run takes only some of its moves; an earlier version may have journaled a run that took any other."""
-    assert told(TABLE) == MOVES.read_text().strip(), (
+    assert told(moves()) == MOVES.read_text().strip(), (
         "other rules: raise RULES, then python -m tests.core.run.recorded.make"
     )
 

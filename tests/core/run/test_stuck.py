@@ -9,8 +9,8 @@ import pytest
 from rollout.core.model.playbook import Cause
 from rollout.core.model.snapshot import ReceiptState
 from rollout.core.run.facts import unavailable
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState
-from tests.orders import make_order
+from rollout.core.run.state import Ending, Goal, NodeState
+from tests.orders import in_state, make_order
 from tests.plays import Play, confirmed_before
 
 
@@ -63,6 +63,6 @@ def test_a_rollback_continues_without_it_and_a_later_one_finds_it_reverted(stuck
 
 def test_a_run_that_continues_without_it_keeps_its_room_free() -> None:
     """It may restart at any time, when its guard can complete its revert."""
-    stuck = NodeRecord(NodeState.FAILED, cause=Cause.UNHEALTHY, accepted=True, owed=True)
+    stuck = in_state(NodeState.FAILED, cause=Cause.UNHEALTHY, accepted=True, owed=True)
     assert unavailable(stuck, 0.0)
     assert not unavailable(replace(stuck, owed=False), 0.0)

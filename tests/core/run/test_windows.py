@@ -14,7 +14,7 @@ from rollout.core.presentation.summary_text import summary_lines
 from rollout.core.presentation.waiting import waits_for
 from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked, WindowClosed, WindowOpened
 from rollout.core.run.facts import IN_MOTION
-from rollout.core.run.state import Ending, Goal, NodeState, Phase, RunState
+from rollout.core.run.state import Drained, Draining, Ending, Goal, NodeState, Phase, RunState
 from rollout.simulator.machine import NEW
 from tests.orders import make_order
 from tests.plays import EVER, Play, confirmed_before
@@ -162,7 +162,7 @@ def test_a_drained_node_is_freed_when_its_window_closes() -> None:
     play = Play(make_order({"a": 3}, drain=600.0))
     for node in play.nodes.values():
         node.evictions_from = EVER
-    play.run(until=lambda s: any(record.draining for record in s.nodes.values()))
+    play.run(until=lambda s: any(isinstance(record.current, Draining | Drained) for record in s.nodes.values()))
     close(play)
     state = wait(play, 600)
     assert not any(record.cordoned for record in state.nodes.values())

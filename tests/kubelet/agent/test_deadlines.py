@@ -8,10 +8,11 @@ import pytest
 
 from rollout.adapters.agent_program import agent_program
 from rollout.core.run.events import Trigger as On
-from rollout.core.run.state import NodeState
-from rollout.core.run.transitions import TABLE, Next
+from rollout.core.run.state import Goal, NodeState
+from rollout.core.run.transitions import Circumstances, Heard, Next, move
 from rollout.kubelet.agent.deadlines import COMMAND_MARGIN, MARGIN, TIMES
 from rollout.kubelet.agent.protocol import VERBS
+from tests.orders import in_state
 
 PROGRAM = agent_program()
 CALLED = {"freeze": "freeze", "unfreeze": "freeze"}
@@ -49,8 +50,8 @@ def test_the_controller_waits_longer_or_the_reason_is_given(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb, times in TIMES.items() if times.why_shorter])
 def test_an_answer_that_is_not_waited_for_is_read_back_and_charged_for_nothing(verb: str) -> None:
-    move = TABLE[WHILE[verb], On.LOST]
-    assert (move.to, move.then, move.charge) == (NodeState.UNKNOWN, Next.READ, None)
+    found = move(in_state(WHILE[verb]), Heard(On.LOST), Circumstances(0.0, Goal.APPLY, 180.0))
+    assert (found.to.state, found.then, found.charge) == (NodeState.UNKNOWN, Next.READ, None)
 
 
 def test_a_measurement_waits_for_its_command_gates_too() -> None:

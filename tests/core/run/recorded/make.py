@@ -12,27 +12,31 @@ from typing import Any
 from rollout.core.model.playbook import Budget, Cause, Limits, PullsInFlight, RevertScope, Scope, Share
 from rollout.core.run.events import ContinueAsked
 from rollout.core.run.journal_codec import encode_event, encode_order
-from rollout.core.run.state import Phase, RunState
-from rollout.core.run.transitions import TABLE, Move
+from rollout.core.run.state import Phase, RunState, State
+from rollout.core.run.transitions import Move
+from tests.core.run.drawn import Case, moves
 from tests.core.run.test_used_approvals import Approved
 from tests.orders import make_order
 from tests.plays import EVER, Play
 
 FILE = Path(__file__).parent / "run.jsonl"
 MOVES = Path(__file__).parent / "moves.txt"
-"""One digest over the table of moves."""
+"""One digest over every move of a node."""
 WAVES = (("canary", lambda n: n in ("a-1", "b-1")), ("first", lambda n: n.endswith("-2")), ("rest", lambda _: True))
 
 
-def told(state: RunState | Mapping[Any, Move]) -> str:
-    """One digest over a whole state, or the table, independent of the names of its fields."""
+def told(state: RunState | tuple[tuple[Case, Move], ...]) -> str:
+    """One digest over a whole state, or every move of a node, independent of the names of its fields."""
     return sha256(json.dumps(values(state), sort_keys=True).encode()).hexdigest()
 
 
 def values(kept: Any) -> Any:
     """A value as JSON; of a dataclass the values of its fields, in their order."""
+    if isinstance(kept, Move):
+        return [values(each) for each in (kept.to, kept.then, kept.charge, kept.owed, kept.why, *kept.also.values())]
     if is_dataclass(kept):
-        return [values(getattr(kept, each.name)) for each in fields(kept)]
+        kind = [kept.state] if isinstance(kept, State) else []  # the states of a node may have no fields
+        return [*kind, *(values(getattr(kept, each.name)) for each in fields(kept))]
     if isinstance(kept, Mapping):
         return {"/".join(key) if isinstance(key, tuple) else str(key): values(value) for key, value in kept.items()}
     if isinstance(kept, frozenset):
@@ -76,7 +80,7 @@ def main() -> None:
     game = play()
     lines = [encode_order(game.order), *map(encode_event, game.journal), told(game.state)]
     FILE.write_text("\n".join(lines) + "\n")
-    MOVES.write_text(told(TABLE) + "\n")
+    MOVES.write_text(told(moves()) + "\n")
 
 
 if __name__ == "__main__":
