@@ -53,7 +53,7 @@ def test_the_part_of_runtimes_has_what_their_descriptions_name() -> None:
     assert own == {daemon.agent_part for daemon in DAEMONS if daemon.agent_part}
     called = set(re.findall(r"^      ((?:note|layers)_\w+)$", made, re.MULTILINE))
     assert called == set(re.findall(r"^((?:note|layers)_(?:" + "|".join(own) + r"))\(\) \{", made, re.MULTILINE))
-    assert all(f"${{value:-{file.usual}}}" in made for daemon in DAEMONS for file in daemon.reads)
+    assert all(f"${{n_value:-{file.usual}}}" in made for daemon in DAEMONS for file in daemon.reads)
 
 
 def test_the_other_parts_choose_by_no_unit_of_a_runtime_except_where_its_lines_are_read() -> None:

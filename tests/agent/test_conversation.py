@@ -279,7 +279,7 @@ def test_a_line_goes_only_to_the_conversation_of_the_verb(node: Node, tmp_path: 
     file.write_text("of another\n")
     program = tmp_path / "program"
     program.write_text(PROGRAM)  # it is longer than an argument may be
-    script = f'exec 3>>"{file}"; . "{program}"\nread -r talk _ </proc/self/stat; born "$talk"; talked={"$born" if kept else 1}; log line'
+    script = f'exec 3>>"{file}"; . "{program}"\nread -r t_shell _ </proc/self/stat; born "$t_shell"; t_born={"$p_born" if kept else 1}; log line'
     subprocess.run([node.bin / "sh", "-c", script, "rollout"], check=True)
     assert file.read_text() == "of another\n" + ("line\n" if kept else "")
 

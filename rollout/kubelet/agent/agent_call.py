@@ -12,7 +12,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import conversation
-from rollout.kubelet.agent.protocol import ARGUMENTS, PAYLOADS, VERBS, Kind
+from rollout.kubelet.agent.protocol import ARGUMENTS, PAYLOADS, VERBS, WordKind
 from rollout.kubelet.agent.sudo import quiet
 
 ABSENT = "absent"
@@ -235,7 +235,7 @@ def _command(
     return of_request(request, sudo=sudo, deadline=deadline)
 
 
-def _word(kind: Kind, value: str | int) -> str:
+def _word(kind: WordKind, value: str | int) -> str:
     text = str(value)
     if not kind.pattern.fullmatch(text):
         raise ValueError(f"not {kind.what}: {printable(text, 200)!r}")

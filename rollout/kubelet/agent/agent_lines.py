@@ -28,7 +28,7 @@ from rollout.core.model.verification import Binary
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
-from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, Kind, Line
+from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, Line, WordKind
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -332,7 +332,7 @@ def _known(word: str, none: str = "-") -> str:
     return "" if word == none else word
 
 
-def _match(kind: Kind, text: str) -> str:
+def _match(kind: WordKind, text: str) -> str:
     if not kind.pattern.fullmatch(text):
         raise ValueError(f"not as expected: {text[:40]!r}")
     return text

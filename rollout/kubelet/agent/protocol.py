@@ -16,7 +16,7 @@ from rollout.core.model.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WordKind:
     """What one word of a line may be. ``what`` names it in an error after "not"; ``shown`` is its form in the reference."""
 
     shown: str
@@ -24,17 +24,17 @@ class Kind:
     what: str = ""
 
 
-def _kind(shown: str, pattern: str, what: str = "") -> Kind:
-    return Kind(shown, re.compile(pattern), what)
+def _kind(shown: str, pattern: str, what: str = "") -> WordKind:
+    return WordKind(shown, re.compile(pattern), what)
 
 
-def _choice(*words: str) -> Kind:
-    return Kind("|".join(words), re.compile("|".join(map(re.escape, words))))
+def _choice(*words: str) -> WordKind:
+    return WordKind("|".join(words), re.compile("|".join(map(re.escape, words))))
 
 
-def _or_none(kind: Kind, shown: str = "-") -> Kind:
+def _or_none(kind: WordKind, shown: str = "-") -> WordKind:
     """The same, or ``-`` where it does not apply."""
-    return Kind(
+    return WordKind(
         kind.shown if shown == "-" else f"{kind.shown}|{shown}", re.compile(f"{shown}|(?:{kind.pattern.pattern})")
     )
 
@@ -74,7 +74,7 @@ ENCODED: Final = _kind("BASE64", r"\S*")  # decoded strictly
 class Argument:
     """``default``: what the agent takes where the request has none; ``None``: each verb that has it requires it."""
 
-    kind: Kind
+    kind: WordKind
     default: str | None
     meaning: str
 
@@ -82,7 +82,7 @@ class Argument:
 ARGUMENTS: Final[Mapping[str, Argument]] = MappingProxyType(
     {
         "tx": Argument(TX, "", "the transaction"),
-        "run": Argument(NAME, "", "the run, or the freeze, whose token this is"),
+        "run": Argument(NAME, "", "the run, or the freeze, that has this token"),
         "counter": Argument(NUMBER, "", "the token's number: it only grows"),
         "machine": Argument(MACHINE, "", "the machine id of the plan's snapshot"),
         "guard": Argument(NUMBER, "120", "seconds until the guard fires"),
@@ -109,7 +109,7 @@ ARGUMENTS: Final[Mapping[str, Argument]] = MappingProxyType(
 class Line:
     """A line of a payload or of an answer: a word, then these. ``fields``: what each of them is called in the reference, and its kind."""
 
-    fields: tuple[tuple[str, Kind], ...]
+    fields: tuple[tuple[str, WordKind], ...]
     meaning: str
 
     def shown(self, word: str) -> str:
@@ -151,7 +151,7 @@ ANSWERS: Final[Mapping[str, Line]] = MappingProxyType(
         "history": Line(((_RECEIPT, TEXT),), "all transactions, newest first, at most 8"),
         "healthy": Line(
             (("", _choice("yes", "no")), ("", TEXT)),
-            "the checks after a restart; the last line counts. confirm and status report only a `no`: a reverted node whose units do not run with the old files",
+            "the checks after a restart; the last line counts. confirm and status report only a `no`: after a revert, a unit does not run with the old files",
         ),
         "exited": Line((("", EXIT),), "the last exit that systemd reported before the old files were in force"),
         "log": Line((("", ENCODED),), "the last lines in the journal before that, at most 20 and 4,000 bytes"),
@@ -248,7 +248,7 @@ FACTS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class VerbForm:
-    """``needs`` and ``takes``: its arguments. ``answers``: the lines of its answer besides ``refused``, ``say`` and ``end``."""
+    """``needs`` and ``takes``: its arguments. ``answers``: the lines that its answer may have, and in addition ``refused``, ``say`` and ``end``."""
 
     needs: tuple[str, ...]
     takes: tuple[str, ...]
