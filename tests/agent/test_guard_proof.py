@@ -137,8 +137,8 @@ def test_a_drop_in_that_sorts_after_ours_is_named(node: Node) -> None:
 def test_a_drop_in_that_systemd_has_not_read_to_its_end_is_refused(node: Node, unit: str) -> None:
     """Its name is there, as after a write without room; what it sets is not in force."""
     path = node.bin / "systemctl"
-    told = '\n  [ -z "$told" ] || echo "$told"'
-    assert told in (text := path.read_text())
+    told, text = '\n  [ -z "$told" ] || echo "$told"', path.read_text()
+    assert told in text
     path.write_text(text.replace(told, f"\n  [ $1 != {unit} ] || return{told}"))
     refused(node, f"has not read all of our drop-in of {unit}")
 
