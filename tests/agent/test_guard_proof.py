@@ -137,9 +137,9 @@ def test_a_drop_in_that_sorts_after_ours_is_named(node: Node) -> None:
 def test_a_drop_in_that_systemd_has_not_read_to_its_end_is_refused(node: Node, unit: str) -> None:
     """Its name is there, as after a write without room; what it sets is not in force."""
     path = node.bin / "systemctl"
-    whole = path.read_text()
-    path.write_text(whole.replace('[ -z "$told" ] || echo "$told"', f'[ $1 = {unit} ] || echo "$told"', 1))
-    assert path.read_text() != whole
+    told, text = '\n  [ -z "$told" ] || echo "$told"', path.read_text()
+    assert told in text
+    path.write_text(text.replace(told, f"\n  [ $1 != {unit} ] || return{told}"))
     refused(node, f"has not read all of our drop-in of {unit}")
 
 

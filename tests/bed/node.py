@@ -131,9 +131,10 @@ class Node:
     def is_up(self) -> bool:
         """Whether it runs, with its kubelet and its dockerd."""
         states = "systemctl is-active kubelet docker"
-        return self._runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * 2
+        return self.runs() and self.exec("sh", "-c", f"{states} || :").split() == ["active"] * 2
 
-    def _runs(self) -> bool:
+    def runs(self) -> bool:
+        """Whether it has power: its PID 1 is there."""
         try:
             self._leader()
         except (BedError, OSError):

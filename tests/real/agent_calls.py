@@ -18,6 +18,7 @@ from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot
 from rollout.kubelet.agent import agent_call
 from rollout.kubelet.agent.agent_answer import parse_report, parse_snapshot
 from tests.bed.node import Node
+from tests.bed.shell import BedError
 from tests.controllers import until
 
 CONFIG_PATH = "/var/lib/kubelet/config.yaml"
@@ -183,9 +184,15 @@ def armed_before_its_guard(
     for guard in GUARDS:
         tx = f"{name}-{hand.counter}-{guard}"
         hand.apply(tx, changes, guard=guard, units=units, hangups=hangups)
-        then(tx)
+        failed: BedError | None = None
+        try:
+            then(tx)
+        except BedError as error:  # its units no longer exist, if the guard has fired before
+            failed = error
         found = on_disk(hand.node, tx)
         if (found.get("state"), found.get("finished")) == ("armed", "1"):
+            if failed:
+                raise failed
             return tx
         undo()
         eventually(lambda tx=tx: receipt(hand, tx).state is ReceiptState.REVERTED)  # type: ignore[misc]  # the current tx

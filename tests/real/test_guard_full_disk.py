@@ -38,7 +38,8 @@ def test_guard_watch_boot_and_verb_revert_on_a_full_disk(fleet: Fleet) -> None:
 
     def switch_on(nodes: list[Guarded]) -> None:
         nodes[2].node.heal()
-        nodes[2].node.boot()
+        if not nodes[2].node.runs():  # a guard that fired early ended the strike before its power was cut
+            nodes[2].node.boot()
         nodes[2].node.wait()
 
     def undo(nodes: list[Guarded]) -> None:
