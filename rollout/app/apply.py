@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollout.app.apply_precheck import look_before, runs_that_applied
-from rollout.app.call import Call, Operator
+from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
 from rollout.app.plan_file import check_preflight, preflight_text
@@ -28,7 +28,7 @@ from rollout.errors import UsageError
 
 
 def apply_plan(
-    call: Call,
+    call: CallPorts,
     operator: Operator,
     nodes: Nodes,
     plan: Plan,

@@ -37,7 +37,7 @@ class Operator(Protocol):
         ...
 
 
-class Call(Protocol):
+class CallPorts(Protocol):
     """The ports of one call. Each is made when it is needed: to import what reaches nodes takes 0.3 s."""
 
     @property

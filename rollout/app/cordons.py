@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from rollout.app.call import Call
+from rollout.app.call import CallPorts
 from rollout.app.draining import Lifted, lift_cordons, write_down_lifted
 from rollout.app.ports import Journal
 from rollout.app.runs import leased
@@ -91,7 +91,7 @@ def by_hand(run: str, spared: Collection[str]) -> str:
 
 
 def lift(
-    call: Call,
+    call: CallPorts,
     inventory: Inventory,
     names: Collection[str],
     run: str = "",
@@ -110,7 +110,7 @@ def lift(
 
 
 def lift_those_of(
-    call: Call, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
+    call: CallPorts, journal: Journal, inventory: Inventory, state: RunState, names: Collection[str]
 ) -> LiftedCordons:
     """Lift the cordons of one run on these nodes. If the run has ended (``state``), record that in its journal."""
     run = state.order.run

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rollout.app.call import Call, Operator
+from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import PASSES
 from rollout.app.cordons import LiftedCordons, lift
 from rollout.app.emergencies import EmergencyOptions, EmergencyReadings, EmergencyRollback, Round, Told
@@ -54,7 +54,7 @@ class EmergencyResult:
 
 
 def revert_nodes(
-    call: Call, operator: EmergencyOperator, asked: EmergencyOptions, names: Sequence[str]
+    call: CallPorts, operator: EmergencyOperator, asked: EmergencyOptions, names: Sequence[str]
 ) -> EmergencyResult:
     """Revert these nodes by what they report. Once we hold them, cordons are lifted, except those of runs that still hold nodes."""
     rounds = EmergencyRounds(call, operator, asked.inventory, call.interruption())
@@ -78,7 +78,7 @@ class EmergencyRounds:
     ``interrupts`` count from the first run on: before that, Ctrl-C ends the command like any other.
     """
 
-    call: Call
+    call: CallPorts
     operator: EmergencyOperator
     inventory: Inventory
     interrupts: Interruption

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from rollout.app.call import Call
+from rollout.app.call import CallPorts
 from rollout.app.change_windows import zoned
 from rollout.app.cluster_context import look_around, with_running
 from rollout.app.following import last_revert_times
@@ -38,7 +38,7 @@ class ToPlan:
     limit: str
 
 
-def to_plan(call: Call, cluster: str, playbook: str, limit: str, *, contacts: bool) -> ToPlan:
+def to_plan(call: CallPorts, cluster: str, playbook: str, limit: str, *, contacts: bool) -> ToPlan:
     """From the files. ``playbook`` ``""``: the inventory's. ``contacts``: the rights at the back ends are checked too."""
     files = call.files()
     inventory = call.inventory(cluster)
@@ -66,14 +66,14 @@ def _playbook(files: Files, inventory: Inventory) -> str:
     return names[0]
 
 
-def read_fleet(call: Call, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
+def read_fleet(call: CallPorts, inventory: Inventory, selection: Sequence[str]) -> FleetSnapshot:
     """One round trip per node."""
     with closing(call.nodes()) as nodes:
         return _read_over(nodes, call, inventory, selection, goes_on=False)
 
 
 def _read_over(
-    nodes: Nodes, call: Call, inventory: Inventory, selection: Sequence[str], *, goes_on: bool
+    nodes: Nodes, call: CallPorts, inventory: Inventory, selection: Sequence[str], *, goes_on: bool
 ) -> FleetSnapshot:
     """``goes_on``: the connections are used afterwards."""
     access = call.access(inventory, selection)
@@ -84,7 +84,7 @@ def _read_over(
 
 
 def make_plan(
-    call: Call, asked: ToPlan, fleet: FleetSnapshot, overrides: Sequence[str], assumed: int | None = None
+    call: CallPorts, asked: ToPlan, fleet: FleetSnapshot, overrides: Sequence[str], assumed: int | None = None
 ) -> Plan:
     """``overrides``: NAME=VALUE. ``assumed``: kubelets newer than rollout knows are treated as this minor."""
     inventory, policy, past = asked.inventory, asked.policy, call.past()
@@ -99,7 +99,7 @@ def make_plan(
 
 
 def plan_to_apply(
-    call: Call, nodes: Nodes, cluster: str, playbook: str, overrides: Sequence[str], limit: str
+    call: CallPorts, nodes: Nodes, cluster: str, playbook: str, overrides: Sequence[str], limit: str
 ) -> tuple[Plan, Inventory]:
     """For an apply in the same call. ``StateError`` ``frozen``: nothing may be applied."""
     check_not_frozen(call.past(), cluster)

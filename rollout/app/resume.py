@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from rollout.app.call import Call, Operator
+from rollout.app.call import CallPorts, Operator
 from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import replay
 from rollout.app.freezes import check_not_frozen
@@ -41,7 +41,7 @@ class OnlyCordons:
     cordons: LiftedCordons
 
 
-def resume_run(call: Call, operator: Operator, journal: Journal, run: str, *, promote: bool) -> RunResult:
+def resume_run(call: CallPorts, operator: Operator, journal: Journal, run: str, *, promote: bool) -> RunResult:
     """``promote``: also lift a pause, or a hold after a wave."""
     state = resumable(journal, run)
     waiting = journal.requests(state.order.run, state.heard)
@@ -50,7 +50,9 @@ def resume_run(call: Call, operator: Operator, journal: Journal, run: str, *, pr
     return continue_run(call, operator, journal, state, " after its halt" if state.halt else "", promote=promote)
 
 
-def recover_run(call: Call, operator: Operator, journal: Journal, run: str) -> RunResult | ClaimsEnded | OnlyCordons:
+def recover_run(
+    call: CallPorts, operator: Operator, journal: Journal, run: str
+) -> RunResult | ClaimsEnded | OnlyCordons:
     """Do the pending recoveries of a run that has ended, or else end its claims, or else lift its cordons."""
     try:
         state = with_pending_recovery(journal, run)
@@ -74,7 +76,7 @@ def _request_lines(waiting: Sequence[Request], heading: str) -> list[str]:
     return [f"{heading}: {printable(f'{each.word} by {each.who}: {each.reason}', 300)}" for each in waiting]
 
 
-def _end_claims(call: Call, journal: Journal, run: str) -> ClaimsEnded | None:
+def _end_claims(call: CallPorts, journal: Journal, run: str) -> ClaimsEnded | None:
     """End the claims that an ended run left on nodes. Changes nothing else there. ``None``: there are no claims."""
     state = replay(journal, run)
     inventory = call.inventory(state.order.cluster)
@@ -88,7 +90,7 @@ def _end_claims(call: Call, journal: Journal, run: str) -> ClaimsEnded | None:
         return ClaimsEnded(run, set_free(only(access, tuple(held)), nodes, held, {run}, run, counter))
 
 
-def _lift_cordons(call: Call, journal: Journal, run: str) -> OnlyCordons | None:
+def _lift_cordons(call: CallPorts, journal: Journal, run: str) -> OnlyCordons | None:
     """Lift the cordons of a run that ended, but not as done. ``None``: it left none, or has not ended."""
     state = replay(journal, run)
     cordoned = tuple(name for name, record in state.nodes.items() if record.cordoned)
@@ -100,7 +102,7 @@ def _lift_cordons(call: Call, journal: Journal, run: str) -> OnlyCordons | None:
 
 
 def continue_run(
-    call: Call, operator: Operator, journal: Journal, state: RunState, why: str = "", *, promote: bool = False
+    call: CallPorts, operator: Operator, journal: Journal, state: RunState, why: str = "", *, promote: bool = False
 ) -> RunResult:
     """Continue a run, ``why``: as the operator reads it. A rollback that is done by that is proven."""
     cluster = state.order.cluster

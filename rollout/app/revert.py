@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from rollout.app.call import Call, Operator
+from rollout.app.call import CallPorts, Operator
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.cordons import LiftedCordons, lift_those_of
 from rollout.app.following import last_revert_times, plan_of
@@ -55,7 +55,7 @@ class NothingReverted:
 
 
 def revert_run(
-    call: Call, operator: Operator, journal: Journal, source: RunState, limit: str, limits: Limits, *, force: bool
+    call: CallPorts, operator: Operator, journal: Journal, source: RunState, limit: str, limits: Limits, *, force: bool
 ) -> RunResult | NothingReverted:
     """Revert what no other run has reverted since, on the nodes of ``limit`` (``""``: on all)."""
     inventory = call.inventory_or_remembered(source.order.cluster)
@@ -82,7 +82,7 @@ def revert_run(
         return revert_by_journal(call, journal, source, order, inventory, chosen, since, nodes)
 
 
-def passed_lines(call: Call, inventory: Inventory, plan: Plan | None) -> tuple[str, ...]:
+def passed_lines(call: CallPorts, inventory: Inventory, plan: Plan | None) -> tuple[str, ...]:
     """A rollback waits for nothing and nobody: what a run would wait for here."""
     calendars = (inventory.calendar, *(plan.calendars if plan is not None else ()))
     lines = closed_lines(calendars, call.zones, PASSES)
@@ -92,7 +92,7 @@ def passed_lines(call: Call, inventory: Inventory, plan: Plan | None) -> tuple[s
 
 
 def since_by_nodes(
-    call: Call, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, chosen: Collection[str]
+    call: CallPorts, journal: Journal, source: RunState, inventory: Inventory, nodes: Nodes, chosen: Collection[str]
 ) -> SinceRun:
     """What later runs did to the nodes of a run, by the journal and by the receipts of those that may have its change."""
     held = (name for name, record in source.nodes.items() if may_hold(record))
@@ -104,7 +104,7 @@ def since_by_nodes(
     return since_run(journal, source.order.run, elsewhere)
 
 
-def known_revert_times(call: Call, cluster: str) -> RevertTimes | None:
+def known_revert_times(call: CallPorts, cluster: str) -> RevertTimes | None:
     """``None`` if the journal cannot be read: an emergency does not wait for it."""
     try:
         return last_revert_times(call.past(), cluster)
@@ -113,7 +113,7 @@ def known_revert_times(call: Call, cluster: str) -> RevertTimes | None:
 
 
 def revert_by_journal(
-    call: Call, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str],
+    call: CallPorts, journal: Journal, source: RunState, order: Order, inventory: Inventory, chosen: Collection[str],
     since: SinceRun = NOTHING_SINCE, nodes: Nodes | None = None,
 ) -> RunResult:  # fmt: skip
     """Revert ``source`` as ordered, lift its cordons on the ``chosen`` nodes and prove the nodes.
@@ -131,7 +131,7 @@ def revert_by_journal(
 
 
 def proofs_of(
-    call: Call,
+    call: CallPorts,
     journal: Journal,
     state: RunState,
     inventory: Inventory,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rollout.app.apply import again
+from rollout.app.call import CallPorts
 from rollout.app.following import plan_of
+from rollout.composition.operators import own_logins
 from rollout.core.model.approvals import Approval
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.plan import Plan
@@ -16,11 +17,8 @@ from rollout.features.approvals.asking import Approvals, how_to_approve, journal
 from rollout.features.approvals.client.files import signatures_beside
 from rollout.features.approvals.client.signatures import SshSignatures
 
-if TYPE_CHECKING:
-    from rollout.composition.wiring import Session
 
-
-def approvals_of(session: Session, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
+def approvals_of(call: CallPorts, plan: Plan, inventory: Inventory, plan_file: Path | None) -> tuple[Approval, ...]:
     """The approvals beside the plan. ``InputError``: it may not be applied."""
     rules = rules_for(plan, inventory)
     if not rules:
@@ -28,16 +26,16 @@ def approvals_of(session: Session, plan: Plan, inventory: Inventory, plan_file: 
     if plan_file is None:
         hint = f"{again(plan)}; then `rollout approve PLAN --key FILE`, then `rollout apply PLAN`"
         raise UsageError("approval-missing", "a plan that needs approvals is applied from its file", hint=hint)
-    checks, signed = Approvals(session.files(), SshSignatures()), signatures_beside(plan_file)
-    return checks.checked(plan, rules, signed, session.logins, how_to_approve(plan_file), session.clock.now())
+    checks, signed = Approvals(call.files(), SshSignatures()), signatures_beside(plan_file)
+    return checks.checked(plan, rules, signed, own_logins(), how_to_approve(plan_file), call.clock.now())
 
 
-def check_still_approved(session: Session, state: RunState, inventory: Inventory) -> None:
+def check_still_approved(call: CallPorts, state: RunState, inventory: Inventory) -> None:
     """The signatures in the journal, by today's rules and signers. The person that applied does not count here either."""
-    header = session.past().header(state.order.run)
+    header = call.past().header(state.order.run)
     plan = plan_of(header) if state.order.goal is Goal.APPLY else None
     rules = rules_for(plan, inventory)
     if plan is not None and rules:
         how = f"correct the file of signers, or `rollout rollback {state.order.run}`"
         applier = header.who.partition("@")[0]
-        Approvals(session.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how, None)
+        Approvals(call.files(), SshSignatures()).checked(plan, rules, journaled(state), {applier}, how, None)

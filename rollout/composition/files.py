@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rollout.adapters.files import FolderFiles
+from rollout.adapters.files import FolderFiles, write_for_all
 from rollout.adapters.private_files import read_password, usable_password, write_privately
-from rollout.adapters.public_files import write_for_all
 
 __all__ = ["read_password", "text_in", "usable_password", "write_for_all", "write_privately"]
 

@@ -13,7 +13,7 @@ from rollout.core.model.calendar import joined
 from rollout.core.presentation.past_run import PendingNodes
 from rollout.core.presentation.summary import exit_code
 from rollout.core.run.state import Ending, NodeState, Order, RunState
-from rollout.core.text.documents import Key, Shown
+from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
 
@@ -179,9 +179,9 @@ def _worth_showing(found: Sequence[Peak]) -> Iterator[Peak]:
 
 _PEAK = Shown(
     "The most nodes of the fleet, a zone or a rack that were unavailable at once; ``limit`` ``None``: the plan has none.",
-    ("kind", "name", "most", "limit", Key("at", "after_seconds")),
+    ("kind", "name", "most", "limit", PrintedKey("at", "after_seconds")),
 )
-_MOMENT = Shown("", (Key("at", "after_seconds"), Key("words", "text")))
+_MOMENT = Shown("", (PrintedKey("at", "after_seconds"), PrintedKey("words", "text")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from rollout.core.plans import estimate, plan_codec
 from rollout.core.plans.plan_text import folded_left
 from rollout.core.plans.smallest_harm import SmallestHarm, smallest_harms
 from rollout.core.text import diff, nodesets
-from rollout.core.text.documents import Key, Shown
+from rollout.core.text.documents import PrintedKey, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class GroupPart:
 
 _SHOWN_DATA = Shown(
     "So many pods must start, and image pulls succeed, on the nodes of a wave within this time, or the run halts.\n\n0: none are demanded.",
-    ("pod_starts", "pulls", Key("within", "within_seconds")),
+    ("pod_starts", "pulls", PrintedKey("within", "within_seconds")),
 )
 
 
@@ -121,7 +121,7 @@ class LeftPart:
 
 _SHOWN_DRAIN = Shown(
     "How long drained nodes have, and the kinds of pods that are evicted although that loses them.",
-    (Key("within", "within_seconds"), "evict_too"),
+    (PrintedKey("within", "within_seconds"), "evict_too"),
 )
 
 
@@ -177,7 +177,8 @@ class GatePart:
 
 
 _SHOWN_PULLS = Shown(
-    "How long a node waits for its image pulls, and what happens ``then``.", (Key("within", "within_seconds"), "then")
+    "How long a node waits for its image pulls, and what happens ``then``.",
+    (PrintedKey("within", "within_seconds"), "then"),
 )
 
 

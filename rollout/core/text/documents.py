@@ -40,7 +40,7 @@ Inline = Annotated[T, _Mark.INLINE]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Key:
+class PrintedKey:
     """A field or property of a value in a document. ``name``: its key, as a field would be named (``""``: the same).
 
     ``write``: what is printed in its place, of the type ``kind`` (``None``: of its own). ``or_null``: an empty text is ``null``.
@@ -55,13 +55,13 @@ class Key:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """How a value of the domain is printed: ``Annotated[Limits, Shown("…", ("in_flight", Key("within", "within_seconds")))]``.
+    """How a value of the domain is printed: ``Annotated[Limits, Shown("…", ("in_flight", PrintedKey("within", "within_seconds")))]``.
 
     ``words``: its description in the schema. Only ``keys`` are printed, in their order.
     """
 
     words: str
-    keys: tuple[str | Key, ...]
+    keys: tuple[str | PrintedKey, ...]
 
 
 def page(document: Any) -> str:
@@ -223,14 +223,14 @@ def _parts(kind: Any) -> Iterator[tuple[str, str, _Form]]:
 def _shown_parts(kind: Any, shown: Shown) -> Iterator[tuple[str, str, _Form]]:
     hints = typing.get_type_hints(kind, include_extras=True)
     for each in shown.keys:
-        key = Key(each) if isinstance(each, str) else each
+        key = PrintedKey(each) if isinstance(each, str) else each
         hint = key.kind or hints.get(key.field)
         if hint is None:
             hint = typing.get_type_hints(getattr(kind, key.field).fget, include_extras=True)["return"]
         yield key.field, _camel(key.name or key.field), _written(_form(hint | None if key.or_null else hint), key)
 
 
-def _written(form: _Form, key: Key) -> _Form:
+def _written(form: _Form, key: PrintedKey) -> _Form:
     """What ``key`` does to a value before it is written."""
     write = key.write
     if key.or_null:

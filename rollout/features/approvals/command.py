@@ -74,13 +74,12 @@ def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -
         raise UsageError(
             "no-approval-needed", f"neither the playbook nor the inventory asks for approvals of {plan_file}"
         )
-    signatures = SshSignatures()
-    approvals = Approvals(session.files(), signatures)
+    approvals = Approvals(session.files(), SshSignatures())
     say("\n".join(does_lines(plan)), err=session.output != "text")
     typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
     not_after = moment(time.time() + days * 86_400)
     text = statement(plan.cluster, plan_codec.digest(plan), not_after)
-    signature = kept(not_after, signatures.sign(str(Path(key).expanduser()), text))
+    signature = kept(not_after, SshSignatures().sign(str(Path(key).expanduser()), text))
     approval = _mine(approvals, plan, rules, signature)
     path = keep_signature(plan_file, approval)
     problems = missing_approvals(session.files(), plan, rules, plan_file, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from rollout.core.text.documents import Inline, Key, Shown
+from rollout.core.text.documents import Inline, PrintedKey, Shown
 from rollout.kubelet.explained.explanation import Explanation
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from rollout.kubelet.explained.on_node import LayerValue, OnNode
@@ -24,26 +24,26 @@ class DefaultPart:
 _HOME = Shown(
     "Versions are ``from`` and, not included, ``before``; ``refusal`` is why there is no home.",
     (
-        "runtime", Key("since", "from_", write=dotted, kind=str), Key("before", write=dotted, kind=str),
+        "runtime", PrintedKey("since", "from_", write=dotted, kind=str), PrintedKey("before", write=dotted, kind=str),
         "key", "place", "unit", "disruption", "default", "refusal",
     ),
 )  # fmt: skip
 
 _LAYER = Shown(
     "The value in one layer, from low to high, and whether it wins.",
-    ("layer", "where", Key("value", kind=object), "wins"),
+    ("layer", "where", PrintedKey("value", kind=object), "wins"),
 )
 
 _CONFIGZ = Shown(
     "The value in ``/configz``, and whether it is the computed one; ``not_asked``: why there is none.",
-    (Key("value", kind=object), "agrees", Key("not_asked", or_null=True)),
+    (PrintedKey("value", kind=object), "agrees", PrintedKey("not_asked", or_null=True)),
 )
 
 _ON_NODE = Shown(
     "",
     (
-        "node", "kubelet", "runtime", Key("field", or_null=True), Key("home", or_null=True), Key("value", kind=object),
-        Key("late", "not_loaded"), Key("layers", kind=tuple[Annotated[LayerValue, _LAYER], ...]),
+        "node", "kubelet", "runtime", PrintedKey("field", or_null=True), PrintedKey("home", or_null=True), PrintedKey("value", kind=object),
+        PrintedKey("late", "not_loaded"), PrintedKey("layers", kind=tuple[Annotated[LayerValue, _LAYER], ...]),
     ),
 )  # fmt: skip
 
@@ -63,10 +63,10 @@ def _defaults(found: tuple[tuple[int, str], ...]) -> list[DefaultPart]:
 _EXPLANATION = Shown(
     "",
     (
-        "name", "what", Key("kind", "type"), "purpose", "since", "last", "gone", "here",
-        Key("defaults", write=_defaults, kind=tuple[DefaultPart, ...]),
-        "lives", Key("homes", kind=tuple[Annotated[Row, _HOME], ...]), "twins", "disruption",
-        Key("may_drain", "may_reject_pods"), "not_ours", Key("every_trap", "traps"), "source",
+        "name", "what", PrintedKey("kind", "type"), "purpose", "since", "last", "gone", "here",
+        PrintedKey("defaults", write=_defaults, kind=tuple[DefaultPart, ...]),
+        "lives", PrintedKey("homes", kind=tuple[Annotated[Row, _HOME], ...]), "twins", "disruption",
+        PrintedKey("may_drain", "may_reject_pods"), "not_ours", PrintedKey("every_trap", "traps"), "source",
     ),
 )  # fmt: skip
 

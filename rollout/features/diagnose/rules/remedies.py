@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from rollout.core.text.documents import Key, Shown
+from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.nodesets import fold, is_name
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -244,8 +244,8 @@ ShownRemedy = Annotated[
     Shown(
         "One setting of a run. ``before``, ``after``: the nodeset with the finding; ``missing``: what is needed until it is proven.",
         (
-            "setting", "finding", "effect", Key("before", write=_folded, kind=str), Key("after", write=_folded, kind=str),
-            "why", "missing", Key("evidence", write=without_secrets_in),
+            "setting", "finding", "effect", PrintedKey("before", write=_folded, kind=str), PrintedKey("after", write=_folded, kind=str),
+            "why", "missing", PrintedKey("evidence", write=without_secrets_in),
         ),
     ),
 ]  # fmt: skip

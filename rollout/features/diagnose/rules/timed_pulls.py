@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from rollout.core.text.documents import Key, Shown
+from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.durations import go_format
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import printable, seconds_text
@@ -237,8 +237,8 @@ ShownPull = Annotated[
         "One pull on one node. ``longest_silent_seconds``: without progress, ``None`` if the tool shows none;\n"
         "``silent_after``: what the tool had printed before it.",
         (
-            "node", "image", "end", "tool", Key("tool", "through_cri", write=PullTool.CRICTL.__eq__, kind=bool),
-            Key("took", "seconds"), Key("silence", "longest_silent_seconds"), Key("phase", "silent_after"), "error",
+            "node", "image", "end", "tool", PrintedKey("tool", "through_cri", write=PullTool.CRICTL.__eq__, kind=bool),
+            PrintedKey("took", "seconds"), PrintedKey("silence", "longest_silent_seconds"), PrintedKey("phase", "silent_after"), "error",
         ),
     ),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from rollout.core.text.documents import Key, Shown
+from rollout.core.text.documents import PrintedKey, Shown
 from rollout.core.text.redaction import without_secrets
 from rollout.core.text.terminal import counted, printable
 from rollout.features.diagnose.rules.diagnosis import Diagnosis, NotRead
@@ -34,7 +34,8 @@ class FindingPart:
 
 
 _NOT_READ = Shown(
-    '``nodes`` is a nodeset; ``""``: it is not of one node.', ("what", Key("nodeset", "nodes"), "why", "fetch_next")
+    '``nodes`` is a nodeset; ``""``: it is not of one node.',
+    ("what", PrintedKey("nodeset", "nodes"), "why", "fetch_next"),
 )
 
 
