@@ -12,7 +12,7 @@ INSIDE := not process and not root and not night
 OUTSIDE := (process or root) and not night
 QUICK_WITHOUT := --ignore=tests/kubelet/real_kubelet --ignore=tests/kubelet/newer_kubelets
 
-.PHONY: help setup quick lint lint-types lint-rest declared demo clean test test-inside test-outside image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
+.PHONY: help setup quick quick-tests lint lint-types lint-rest declared demo clean test compiled test-inside test-counted test-uncounted test-outside test-times image real night night-tests kill mutants simulate simulate-regions house chaos power rollback-model \
 	test-kubelet test-runtimes incidents healthy-log test-apiserver fuzz bench bench-check bench-diagnose bench-regions bench-serve picture pages site lock audit sbom release-check lowest first-hour kubelet-tables
 
 help: ## list the targets
@@ -30,19 +30,22 @@ setup: .venv/.done ## make a virtual environment with rollout and its tools
 	@$(BIN)/pip check
 	@touch $@
 
-quick: lint ## the inner loop, under 3 minutes: lint, types, and every test that needs no process, socket or root
+quick: setup ## the inner loop, under a minute: lint, types, and tests that need no process, socket or root; some of those that take long
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target lint-types lint-rest quick-tests
+
+quick-tests: setup ## of quick only the tests
 	ROLLOUT_TESTS=quick $(BIN)/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 
 lint: lint-types lint-rest ## format, ruff, mypy --strict, import-linter, shellcheck
 
 lint-types: setup ## of these only the types
-	$(BIN)/mypy
+	$(ASIDE) $(BIN)/mypy
 
 lint-rest: setup ## of these all but the types
 	$(BIN)/ruff check rollout tests benchmarks docs/site
 	$(BIN)/ruff format --check rollout tests benchmarks docs/site
-	$(BIN)/lint-imports
-	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' | xargs shellcheck
+	$(ASIDE) $(BIN)/lint-imports
+	@git ls-files '*.sh' '.ci/*' ':!rollout/agent/' ':!rollout/kubelet/runtimes/' | xargs shellcheck
 	@$(BIN)/python -m rollout.adapters.agent_program | shellcheck -
 	@git ls-files 'rollout/lab/standins/*' 'tests/agent/standins/*' 'tests/agent/time/*' | grep -v '\.' | xargs shellcheck -s sh
 
@@ -52,6 +55,7 @@ declared: setup ## write anew what is made from declarations in the code: the ta
 	  made=$$($(BIN)/python -m rollout.cli schema $$what); printf '%s\n' "$$made" > docs/schemas/$$what.json; done
 	$(BIN)/python -m tests.wire_names
 	$(BIN)/python -m tests.core.run.drawn
+	$(BIN)/python -m tests.agent.protocol
 
 demo: setup ## the main job on an embedded fleet of NODES nodes (240): canary, waves, halt, reverts, emergency rollback (ENGINE=dask: through workers)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" NODES=$(or $(NODES),240) ENGINE=$(or $(ENGINE),embedded) docs/demo.sh
@@ -61,23 +65,38 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: setup ## what CI runs, at most 15 minutes on 2 cores: all that a change can break; long traces are sampled
-	@$(MAKE) --no-print-directory --jobs 2 lint test-inside # mypy has one core, the tests the other
-	@$(MAKE) --no-print-directory test-outside
+test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
+	@$(MAKE) --no-print-directory --jobs 5 --keep-going --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
-test-inside: setup ## the first half of make test: no process; core, kubelet, gates and app are each covered to 95 % of their branches
-	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and not no_cover' --cov --cov-report=
+# What cannot be read is reported by the tests.
+compiled: setup ## compile the tests once, before seven processes do it at the same time
+	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || :
+
+test-inside: setup ## the half without processes: core, kubelet, gates, app and features are each covered to 95 % of their branches
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-counted test-uncounted
+
+# One process: each reads all tests, which takes as long as some thousand of them.
+test-counted: compiled ## of test-inside: the tests whose branches are counted
+	$(ASIDE) $(BIN)/pytest -q --counted -m '$(INSIDE) and not no_cover' --cov --cov-report=
 	@for package in core kubelet gates app features; do $(BIN)/coverage report --include="rollout/$$package/*" --fail-under=95 || exit 1; done
-	$(BIN)/pytest -q -n 2 -m '$(INSIDE) and no_cover'
 
-test-outside: setup image ## the second half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
-	$(BIN)/pytest -q -n 6 --dist loadgroup --durations=25 --outside -m '$(OUTSIDE)'
+test-uncounted: compiled ## of test-inside: the others
+	$(ASIDE) $(BIN)/pytest -q -m '$(INSIDE) and no_cover'
+
+test-outside: compiled image ## the other half: real OpenSSH, PostgreSQL, Chromium, and as root real systemd nodes
+	$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder --durations=25 --outside -m '$(OUTSIDE)'
 
 image: setup ## build what the real systemd nodes of the tests boot from, if it is not there (root; `test-outside` and `real` do it)
 	@$(BIN)/python -m tests.bed
 
 real: setup image ## only the tests on real systemd nodes (root)
 	$(BIN)/pytest -q -n 2 --dist loadgroup tests/real
+
+test-times: setup image ## measure what each file of tests costs, and write tests/times.csv (root; half an hour)
+	@rm -rf .cache/times
+	$(BIN)/pytest -q -n 2 --times .cache/times -m '$(INSIDE)'
+	$(BIN)/pytest -q -n 4 --dist loadgroup --no-loadscope-reorder --times .cache/times --outside -m '$(OUTSIDE)'
+	$(BIN)/python -m tests.times .cache/times
 
 house: setup ## how the source is built, as counts: modules, names that stand twice, the rooms that two values visit
 	@$(BIN)/python -m tests.house
@@ -207,7 +226,7 @@ lowest: .cache/tools/.done ## the tests inside the interpreter, and the journal 
 	.cache/tools/bin/uv pip compile --quiet --no-config --generate-hashes --python .cache/lowest/bin/python --constraint .cache/lowest/pins.txt --extra dev --extra page --extra postgresql --extra dask --extra notices pyproject.toml requirements/build.in --output-file .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement .cache/lowest/all.txt
 	.cache/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	ROLLOUT_TESTS=quick .cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
+	.cache/lowest/bin/pytest -q -n 2 -m '$(INSIDE)' $(QUICK_WITHOUT)
 	.cache/lowest/bin/pytest -q tests/adapters/journal/test_contract.py
 
 first-hour: .cache/tools/.done ## from an empty Debian with Python to a finished rollout on the lab, by the README's words; counted and timed (root)

@@ -23,10 +23,10 @@ from benchmarks.cheap_nodes import NEW, CheapNodes, cheap_nodes, prototype
 from benchmarks.check_kubelet import machine
 from benchmarks.figures import Row, table
 from benchmarks.measured import FailedError, Measured, Turns, measured
-from rollout.adapters.regions import worker as remote
-from rollout.adapters.regions.messages import encode_names
-from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.core.text.terminal import counted
+from rollout.features.regions.client import worker as remote
+from rollout.features.regions.client.messages import encode_names
+from rollout.features.regions.client.scheduler import DaskScheduler
 from tests.agent.node import CONFIG
 from tests.controllers import until
 from tests.story.regions import Regions, regions_up

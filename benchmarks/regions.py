@@ -13,8 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout.adapters.regions.exchanges import LONGEST_PAUSE
-from rollout.adapters.regions.messages import (
+from rollout.app.ports import Target
+from rollout.core.model.playbook import Limits, Share
+from rollout.core.model.report import RemoteAnswer
+from rollout.core.run.state import NodeState, Order, RunState, Verb
+from rollout.features.regions.client.exchanges import LONGEST_PAUSE
+from rollout.features.regions.client.messages import (
     CallAnswer,
     Exchange,
     VerbCall,
@@ -22,10 +26,6 @@ from rollout.adapters.regions.messages import (
     encode_exchange,
     encode_reply,
 )
-from rollout.app.ports import Target
-from rollout.core.model.playbook import Limits, Share
-from rollout.core.model.report import RemoteAnswer
-from rollout.core.run.state import NodeState, Order, RunState, Verb
 from rollout.simulator.fleet import ModelLink
 from tests.orders import make_order
 from tests.plays import Drive

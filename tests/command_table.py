@@ -20,7 +20,7 @@ def declared() -> Mapping[str, Listed]:
     """Name → what is listed, of each command in a module of ``rollout.cli`` or of a feature."""
     own = (module.name for module in pkgutil.iter_modules(rollout.cli.__path__, "rollout.cli."))
     features = (module.name for module in pkgutil.walk_packages(rollout.features.__path__, "rollout.features."))
-    commands = (name for name in features if name.endswith(".command"))
+    commands = (name for name in features if "command" in name.split("."))
     for name in (*own, *commands):
         if name not in ("rollout.cli.__main__", "rollout.cli.main"):
             import_module(name)

@@ -31,6 +31,7 @@ from rollout.core.run.events import RequestWord
 from rollout.core.run.journal_codec import EVENTS
 from rollout.core.run.state import RULES, Order
 from rollout.core.text.json_text import name_on_disk
+from rollout.kubelet.agent.protocol import TRIGGERS, VERBS
 from rollout.kubelet.explained.references import references
 from tests.places import ROOT
 
@@ -67,7 +68,7 @@ def names() -> Table:
         "requests": sorted(word.value for word in RequestWord),
         "receipt keys": sorted(_of_agent(r"^      (\w+)=\*\) r_\w+=\$value ;;$")),
         "receipt states": sorted(state.value for state in ReceiptState),
-        "agent verbs": sorted(_verbs()),
+        "agent verbs": sorted({*VERBS, *TRIGGERS}),
         "agent answers": sorted(_of_agent(r'\bsay "([a-z-]+) ')),
         "references": sorted(
             {*_references(), *_of_agent(r"\brefuse ([a-z-]+) "), *_of_agent(r'say "refused ([a-z-]+) ')}
@@ -154,11 +155,6 @@ def _of_agent(pattern: str) -> set[str]:
     return set(re.findall(pattern, agent_program(), re.MULTILINE))
 
 
-def _verbs() -> set[str]:
-    (dispatch,) = re.findall(r"\n  case \$verb in\n(.*?)\n  esac\n", agent_program(), re.DOTALL)
-    return {word for line in re.findall(r"^    ([a-z |]+)\)$", dispatch, re.MULTILINE) for word in line.split(" | ")}
-
-
 def _references() -> Iterator[str]:
     """What errors and refusals are called: words that code raises, words with a hyphen that stand before a message,
     and words with a hyphen that the documentation or `rollout explain` names.
@@ -178,10 +174,13 @@ def _code() -> tuple[ast.Module, ...]:
     return tuple(ast.parse(text) for text in sources())
 
 
+_SILENT = {"lab", "simulator", "known_faults.py", "migrations", "protocol.py"}
+
+
 def sources() -> Iterator[str]:
     """The modules that could print a reference to people."""
     for file in sorted((ROOT / "rollout").rglob("*.py")):
-        if file.name == "command.py" or not {"lab", "simulator", "known_faults.py", "migrations"} & set(file.parts):
+        if file.name == "command.py" or not _SILENT & set(file.parts):
             yield file.read_text()
 
 

@@ -1,5 +1,8 @@
 """Sphinx: how the site is built from the pages that ``python -m tests.docs.site`` writes."""
 
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
 project = "rollout"
 copyright = "The rollout authors"  # noqa: A001 - Sphinx's name
 html_title = "rollout"
@@ -16,3 +19,7 @@ html_theme_options = {"navigation_with_keys": True}
 smartquotes = False  # --options stay as they are typed
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
+
+
+def setup(app: Sphinx) -> None:
+    app.add_lexer("mermaid", TextLexer)  # a forge draws these diagrams; the site shows their text

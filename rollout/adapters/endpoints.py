@@ -36,7 +36,16 @@ class TokenFile:
     def read(self) -> str:
         with self._lock:
             if not self._token or time.monotonic() - self._read_at > EVERY:
-                self._token = self._fresh()
+                try:
+                    if why := others_hold(self._path):
+                        raise RemoteError("no-token", why, hint=REMEDY)
+                    with self._path.open("rb") as file:
+                        token = file.read(MOST_TOKEN_BYTES).decode("ascii").strip()
+                except OSError as exc:
+                    raise RemoteError("no-token", f"{self._path}: {exc.strerror}") from None
+                except UnicodeDecodeError:
+                    token = ""
+                self._token = bearer(token, str(self._path))
                 self._read_at = time.monotonic()
             return self._token
 
@@ -44,18 +53,6 @@ class TokenFile:
         """The server refused the token: the next call reads the file again."""
         with self._lock:
             self._token = ""
-
-    def _fresh(self) -> str:
-        try:
-            if why := others_hold(self._path):
-                raise RemoteError("no-token", why, hint=REMEDY)
-            with self._path.open("rb") as file:
-                token = file.read(MOST_TOKEN_BYTES).decode("ascii").strip()
-        except OSError as exc:
-            raise RemoteError("no-token", f"{self._path}: {exc.strerror}") from None
-        except UnicodeDecodeError:
-            token = ""
-        return bearer(token, str(self._path))
 
 
 def bearer(token: str, where: str) -> str:

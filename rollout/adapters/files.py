@@ -29,7 +29,15 @@ class FolderFiles:
     def content(self, path: str) -> bytes:
         """The bytes of a file, or ``InputError``."""
         try:
-            return self._bytes(path)
+            # Non-blocking, so that opening a pipe in place of a file cannot block.
+            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise _problem("file-unreadable", path, "not a regular file")
+                content = file.read(self._max_bytes + 1)
+            if len(content) > self._max_bytes:
+                raise _problem("file-too-large", path, f"larger than {self._max_bytes} bytes")
+            return content
         except FileNotFoundError:
             raise _problem("file-missing", path, "there is no such file") from None
         except (OSError, ValueError) as error:
@@ -53,17 +61,6 @@ class FolderFiles:
         except OSError as error:
             raise _problem("file-unreadable", folder, error.strerror or str(error)) from None
         return tuple(sorted(found))
-
-    def _bytes(self, path: str) -> bytes:
-        # Non-blocking, so that opening a pipe in place of a file cannot block.
-        descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _problem("file-unreadable", path, "not a regular file")
-            content = file.read(self._max_bytes + 1)
-        if len(content) > self._max_bytes:
-            raise _problem("file-too-large", path, f"larger than {self._max_bytes} bytes")
-        return content
 
 
 def _problem(reference: str, path: str, message: str) -> InputError:

@@ -67,7 +67,15 @@ class Http:
         extensions = {**self._extensions, "timeout": {"pool": timeout}}
         try:
             with self._pool.stream(method, url, headers=said, content=body or None, extensions=extensions) as response:
-                return _answer(response, most)
+                headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+                if headers.get("content-encoding", "identity") != "identity":
+                    raise RemoteError("bad-answer", "the answer is compressed, which was not asked for")
+                content = bytearray()
+                for chunk in response.iter_stream():
+                    content += chunk
+                    if len(content) > most:
+                        return HttpAnswer(response.status, headers, bytes(content[:most]), whole=False)
+                return HttpAnswer(response.status, headers, bytes(content))
         except Exception as exc:  # noqa: BLE001 - exceptions that HTTP does not cause are raised again
             raise _translated(exc, timeout) from None
 
@@ -80,18 +88,6 @@ def refusal(answer: HttpAnswer) -> RemoteError:
     said = printable(answer.body[:2000].decode("utf-8", "replace"), 200)
     kind = AwayError if answer.status in _AWAY else RemoteError
     return kind(f"http-{answer.status}", f"answered {answer.status}" + (f": {said}" if said else ""))
-
-
-def _answer(response: httpcore.Response, most: int) -> HttpAnswer:
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    if headers.get("content-encoding", "identity") != "identity":
-        raise RemoteError("bad-answer", "the answer is compressed, which was not asked for")
-    body = bytearray()
-    for chunk in response.iter_stream():
-        body += chunk
-        if len(body) > most:
-            return HttpAnswer(response.status, headers, bytes(body[:most]), whole=False)
-    return HttpAnswer(response.status, headers, bytes(body))
 
 
 def _translated(exc: Exception, timeout: float) -> RemoteError:

@@ -70,29 +70,16 @@ _SIGNS = {WaveStanding.PASSED: "✓", WaveStanding.NOW: "▶", WaveStanding.TO_C
 
 def screen(seen: View, elapsed: float | None = None, carried: Callable[[str], str] = str) -> RenderableType:
     """The whole region, a few dozen lines at most. ``elapsed``: seconds since the start, if known; ``carried`` completes proposed commands."""
-    parts: list[RenderableType] = [_title(seen), _waves(seen), _facts(seen, elapsed, carried)]
-    return Group(*parts)
-
-
-def _title(seen: View) -> Text:
+    widest = max((min(20, len(wave.name)) for wave in seen.waves), default=0)
     what = "rollback" if seen.goal is Goal.REVERT else "run"
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{what} {seen.run}", "bold").append(f" on {seen.cluster}", "bold")
     waits = seen.standing in ("on hold", "paused", "window closed")
     text.append(f"   {seen.standing}", "bold red" if seen.halt else "bold yellow" if waits else "bold cyan")
     text.append(f"   {seen.done:,} of {counted(seen.total, 'node')}")
-    return text
-
-
-def _time(seen: View, elapsed: float | None) -> Text:
-    """Not in the title, because a narrow screen would cut it."""
-    so_far = [] if elapsed is None else [f"{seconds_text(elapsed)} so far"]
-    return Text(", ".join([*so_far, *([seen.left] if seen.left else [])]))
-
-
-def _waves(seen: View) -> Group:
-    widest = max((min(20, len(wave.name)) for wave in seen.waves), default=0)
-    return Group(*(_wave(wave, widest) for wave in seen.waves))
+    waves = Group(*(_wave(wave, widest) for wave in seen.waves))
+    parts: list[RenderableType] = [text, waves, _facts(seen, elapsed, carried)]
+    return Group(*parts)
 
 
 def _wave(wave: WaveView, widest: int) -> Text:
@@ -131,7 +118,9 @@ def _facts(seen: View, elapsed: float | None, carried: Callable[[str], str]) -> 
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim", min_width=9)
     table.add_column(overflow="fold")
-    if time := _time(seen, elapsed):
+    # Not in the title, because a narrow screen would cut it.
+    so_far = [] if elapsed is None else [f"{seconds_text(elapsed)} so far"]
+    if time := Text(", ".join([*so_far, *([seen.left] if seen.left else [])])):
         table.add_row("time", time)
     for title, text in _rows(seen, carried):
         table.add_row(title, text)
@@ -162,17 +151,13 @@ def _standing(seen: View) -> Iterator[tuple[str, Text]]:
     for told in seen.silent:
         yield "", Text(told, "yellow")
     if seen.distances and not seen.halt:
-        yield "budgets", _budgets(seen)
+        text = Text(" · ".join(found.short for found in seen.distances))
+        near = seen.distances[0]
+        gone = any(found.wrong for found in seen.distances)
+        text.append(f": halts at {near.left} more", "bold yellow" if gone else "")
+        yield "budgets", (text if near.scope is Scope.FLEET else text.append(f" in {near.place}"))
     if seen.rehearsal:
         yield "rehearsal", Text(str(seen.rehearsal).removeprefix("rehearsal: "))
-
-
-def _budgets(seen: View) -> Text:
-    text = Text(" · ".join(found.short for found in seen.distances))
-    near = seen.distances[0]
-    gone = any(found.wrong for found in seen.distances)
-    text.append(f": halts at {near.left} more", "bold yellow" if gone else "")
-    return text if near.scope is Scope.FLEET else text.append(f" in {near.place}")
 
 
 def _rack(rack: RackView) -> Text:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollout.adapters.owners import check_ours
 from rollout.app.ports import ApiSources, NodeSources
+from rollout.core.model.inventory import Inventory
 from rollout.core.model.live import LiveNode
 from rollout.core.model.pods import PlacedPod
 from rollout.core.text import json_text
@@ -295,3 +296,15 @@ def _read(path: Path) -> _Kept | None:
 _EMPTY = json_text.encode(
     LiveNode("", "", "", (), {}, unschedulable=False, taints=(), kubelet_version="", runtime="", os_image="", ready="")
 )
+
+
+@contextmanager
+def cluster_state(inventory: Inventory, kubeconfig: str) -> Iterator[KubernetesCluster | None]:
+    """``None``: no kubeconfig is set."""
+    endpoints = inventory.endpoints
+    if not kubeconfig and not endpoints.kubeconfig:
+        yield None
+        return
+    which = (kubeconfig, "") if kubeconfig else (endpoints.kubeconfig, endpoints.context)
+    with kubernetes_cluster(*which) as cluster:
+        yield cluster

@@ -38,17 +38,13 @@ def project_at(start: Path) -> Project:
     here = start.absolute()
     for folder in (here, *here.parents):
         if os.path.lexists(folder / PROJECT_FILE):
-            return _read(folder)
+            file = folder / PROJECT_FILE
+            _check_owner(file)
+            text = FolderFiles(folder, MAX_BYTES).read(PROJECT_FILE)
+            written = read_project(text, printable(str(file), 500))
+            values = {key: _absolute(key, value, folder) for key, value in written.items()}
+            return Project(folder, file, values)
     return Project()
-
-
-def _read(folder: Path) -> Project:
-    file = folder / PROJECT_FILE
-    _check_owner(file)
-    text = FolderFiles(folder, MAX_BYTES).read(PROJECT_FILE)
-    written = read_project(text, printable(str(file), 500))
-    values = {key: _absolute(key, value, folder) for key, value in written.items()}
-    return Project(folder, file, values)
 
 
 def _absolute(key: str, written: ProjectValue, folder: Path) -> ProjectValue:

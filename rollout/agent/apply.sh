@@ -1,12 +1,7 @@
-logical() { # PATHS: as the node sees them
-  # shellcheck disable=SC2086 # a list of paths
-  set -- $1
-  for path in "$@"; do printf '%s ' "${path#"$R"}"; done
-}
-
 switch() { # rename every file from old to new, back to back
+  local n above folder
   n=1 above=''
-  while [ "$n" -le "$files" ]; do
+  while [ "$n" -le "$c_files" ]; do
     load_file "$n"
     for folder in $f_made; do
       [ -d "$R$folder" ] || mkdir -m 755 "$R$folder" || return 1
@@ -17,45 +12,48 @@ switch() { # rename every file from old to new, back to back
   done
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush $dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
+  flush $f_dirs $above || { why="the disk did not take the new files: $undurable" && return 1; }
 }
 
 arm() {
+  local lost
   become armed || {
     lost=$undurable
     abandon
     [ -z "$lost" ] || refuse not-durable "the disk did not take the receipt: $lost"
     refuse state-not-writable "the receipt could not be stored"
   }
-  start_strings
+  start_guards
   guard_is_proven || {
-    because=$why
+    v_because=$why
     abandon
-    [ "$outcome_there" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync $invocation"
-    refuse guard-not-proven "$because"
+    [ "$g_outcome" != sync ] || refuse not-durable "the disk did not take what the guard tried: sync $g_invocation"
+    refuse guard-not-proven "$v_because"
   }
 }
 
 refuse_staging() {
+  local lost
   lost=$undurable # abandon syncs too; its result is not that of the staging
   failed_step
   abandon
   [ -z "$lost" ] || refuse not-durable "the disk did not take what was staged: $lost"
-  refuse "$reference" "$why"
+  refuse "$s_reference" "$why"
 }
 
 refuse_pulls() { # a restart cancels the image pulls under way. Nothing is waited for between this look and the restart
   [ -n "$pulls" ] || return 0
   read_journal
   show_pulls
-  [ "$pulled" = 0 ] || [ "$pulls" = override ] || refuse pulls-in-flight "a restart would cancel image pulls, or it is not known whether there are any"
+  [ "$q_count" = 0 ] || [ "$pulls" = override ] || refuse pulls-in-flight "a restart would cancel image pulls, or it is not known whether there are any"
 }
 
 tell_measured() { # for the gates: what this apply has just seen of the kubelet that it restarted, and its files: no further request is needed
+  local m_list
   show_units
-  [ -z "$lenient" ] || say "lenient $lenient"
-  [ -z "$health" ] || say "healthz $health"
-  list=''
+  [ -z "$l_lenient" ] || say "lenient $l_lenient"
+  [ -z "$h_health" ] || say "healthz $h_health"
+  m_list=''
   each path note_path
   show_files without
   clock
@@ -63,6 +61,7 @@ tell_measured() { # for the gates: what this apply has just seen of the kubelet 
 }
 
 in_time() { # else an agent that froze during its preparation would change its node when nobody expects it any more
+  local taken
   clock
   [ "$now" -ge "$until" ] || return 0
   taken=$(((now - asked_at) / 1000))
@@ -71,6 +70,7 @@ in_time() { # else an agent that froze during its preparation would change its n
 }
 
 apply_locked() {
+  local asked lost
   fence
   load "$tx" && { show_receipt receipt "$tx" && finish; }
   refuse_frozen
@@ -87,27 +87,27 @@ apply_locked() {
   arm
   until=$((r_deadline - 2000))
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths $staged
+  digest $f_paths $s_staged
   each file staged_is || refuse_staging
-  each file check_before || { abandon; refuse drifted "$drifted changed while staging"; }
+  each file check_before || { abandon; refuse drifted "$c_drifted changed while staging"; }
   in_time
-  r_files=$files r_state=armed why="a rename failed"
+  r_files=$c_files r_state=armed why="a rename failed"
   if switch && reload_units && restart_units && is_healthy && is_as_ordered; then
     say "healthy yes $why"
     mv -f "$T/next/finished" "$T/receipt"
     remember_loaded
     seen=1
   else
-    lost=$undurable because=$why # the revert looks at the disk anew
-    [ -n "$lost" ] || say "healthy no $because"
+    lost=$undurable v_because=$why # the revert looks at the disk anew
+    [ -n "$lost" ] || say "healthy no $v_because"
     allow 150
     if take_back health restart; then unwatched=1; else lost='' && tell_stuck; fi
-    [ -z "$lost" ] || say "refused not-durable $because"
+    [ -z "$lost" ] || say "refused not-durable $v_because"
   fi
 }
 
 verb_apply() {
-  need tx run counter
+  local asked_at unwatched seen
   allow 60
   [ "$guard" -ge 60 ] || allow "$guard" # to arm: the controller waits for the guard's time and a margin, in which all is removed again
   asked_at=$now
@@ -115,7 +115,7 @@ verb_apply() {
   unwatched=0 seen=0
   apply_locked 9>&-
   exec 9>&- # the checks below change nothing
-  allow $((longest / 900 + 20)) # the controller waits no longer
+  allow $((h_longest / 900 + 20)) # the controller waits no longer
   [ "$seen$measure" != 11 ] || ! is_restarted "$unit" || tell_measured
   tell_last_log $((r_deadline - guard * 1000))
   [ "$unwatched" = 0 ] || { PAYLOAD='' && tell_health; }

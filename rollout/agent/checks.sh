@@ -1,9 +1,10 @@
 # -------------------------------------------------------------------------------------------------------------- apply
 
-check_file() { # N PATH BEFORE AFTER MODE BASE64
-  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((files + 1)) ]; then refuse bad-argument "file line $1"; fi
+check_file() { # N PATH BEFORE AFTER MODE BASE64: into `c_files`, `f_paths`, `c_room`, `c_points` and `c_dots`
+  local folder
+  if [ "$#" -ne 6 ] || ! is_number "$5" || [ "$1" != $((c_files + 1)) ]; then refuse bad-argument "file line $1"; fi
   case $2 in /*/../* | */.. | */./* | *//* | */ | [!/]*) refuse bad-argument "$2" ;; esac
-  files=$1 paths="$paths $R$2" room=$((room + ${#6} / 256 + 64))
+  c_files=$1 f_paths="$f_paths $R$2" c_room=$((c_room + ${#6} / 256 + 64))
   case $2 in /etc/systemd/* | /run/systemd/* | /usr/lib/systemd/* | /usr/local/lib/systemd/* | /lib/systemd/*) r_reload=1 ;; esac
   if [ -L "$R$2" ] || { [ -e "$R$2" ] && [ ! -f "$R$2" ]; }; then
     refuse not-a-regular-file "$2"
@@ -13,38 +14,41 @@ check_file() { # N PATH BEFORE AFTER MODE BASE64
     if [ -e "$R$folder" ] || [ -L "$R$folder" ]; then refuse not-a-regular-file "$folder"; fi
     folder=${folder%/*}
   done
-  points="$points $2"
-  case $folder in *.d) points="$points $folder" dots="$dots $R$folder" ;; esac # the copies will be in its parent
+  c_points="$c_points $2"
+  case $folder in *.d) c_points="$c_points $folder" c_dots="$c_dots $R$folder" ;; esac # the copies will be in its parent
 }
 
 look_at_paths() { # the state's folder, the targets, their folders and the kubelet's program: one reading of their attributes and one of their mounts
-  list=$SYSTEM above=''
-  for path in $paths; do
+  local above path
+  m_list=$SYSTEM above=''
+  for path in $f_paths; do
     path=${path%/*}
     until [ -d "$path/" ]; do path=${path%/*}; done
-    case " $list " in *" $path "*) ;; *) list="$list $path" ;; esac
+    case " $m_list " in *" $path "*) ;; *) m_list="$m_list $path" ;; esac
   done
-  for path in $dots; do above="$above ${path%/*}"; done
+  for path in $c_dots; do above="$above ${path%/*}"; done
   # shellcheck disable=SC2086 # a list of paths
-  facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z %h' -- "$S" $list $above $paths $program 2>/dev/null)
+  c_facts=$(stat -L -c '%n %d %s-%Y %i %.9Y %.9Z %h' -- "$S" $m_list $above $f_paths $s_program 2>/dev/null)
   # shellcheck disable=SC2086 # a list of paths
-  read_mounts "$S" $list $points
+  read_mounts "$S" $m_list $c_points
 }
 
-facts_of() { # PATH: as read, into `device`, `version`, `times` (inode, modification, change) and `names`; false if it was not there
+facts_of() { # PATH: as read, into `c_device`, `c_version`, `c_times` (inode, modification, change) and `c_names`; false if it was not there
+  local fact line
   fact=''
   IFS=$NL
-  for line in $facts; do
+  for line in $c_facts; do
     case $line in "$1 "*) fact=${line#"$1 "} && break ;; esac
   done
   unset IFS
   [ -n "$fact" ] || return 1
   # shellcheck disable=SC2086 # split into words
   set -- $fact
-  device=$1 version=$2 times="$3 $4 $5" names=$6
+  c_device=$1 c_version=$2 c_times="$3 $4 $5" c_names=$6
 }
 
-read_mounts() { # PATH…: of these and of all folders above them, into `mounts`
+read_mounts() { # PATH…: of these and of all folders above them, into `c_mounts`
+  local patterns path
   patterns='' # of shell words: a pattern has blanks
   for path in "$@"; do
     path=${path#"$R"}
@@ -56,57 +60,61 @@ read_mounts() { # PATH…: of these and of all folders above them, into `mounts`
   done
   set --
   for path in $patterns; do set -- "$@" -e "^[^ ]* [^ ]* [^ ]* [^ ]* $path "; done
-  mounts=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null)
+  c_mounts=$(grep "$@" -e '^[^ ]* [^ ]* [^ ]* [^ ]* / ' "$R/proc/self/mountinfo" 2>/dev/null)
 }
 
 check_mounts() { # a mount of its own (a file, a .d folder) cannot be replaced by a rename
+  local line own folder
   IFS=$NL
-  for line in $mounts; do
+  for line in $c_mounts; do
     unset IFS
     # shellcheck disable=SC2086 # split into fields
     set -- $line
-    case " $points " in *" $5 "*) refuse not-renameable "$5 is a mount of its own" ;; esac
+    case " $c_points " in *" $5 "*) refuse not-renameable "$5 is a mount of its own" ;; esac
   done
   unset IFS
-  for folder in $dots; do
-    facts_of "$folder" || device=''
-    own=$device
-    facts_of "${folder%/*}" || device=none
-    [ "$device" = "$own" ] || refuse not-renameable "${folder#"$R"} is on another file system than the folder above it"
+  for folder in $c_dots; do
+    facts_of "$folder" || c_device=''
+    own=$c_device
+    facts_of "${folder%/*}" || c_device=none
+    [ "$c_device" = "$own" ] || refuse not-renameable "${folder#"$R"} is on another file system than the folder above it"
   done
 }
 
 check_persistence() { # a reboot must leave all files as they are, or none: else it leaves a third state
-  is_persistent "$S" 0 || [ "$volatile" = 0 ] || refuse state-not-persistent "$why"
+  local own folder
+  is_persistent "$S" 0 || [ "$c_volatile" = 0 ] || refuse state-not-persistent "$why"
   facts_of "$S"
-  own=$device
-  for folder in $list; do
-    { facts_of "$folder" && [ "$device" = "$own" ]; } || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
+  own=$c_device
+  for folder in $m_list; do
+    { facts_of "$folder" && [ "$c_device" = "$own" ]; } || is_persistent "$folder" 0 || refuse not-as-persistent "$why; after a reboot it would not agree with $S"
   done
 }
 
-is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `volatile` if it certainly does not
+is_persistent() { # FOLDER DEPTH: its file system outlives a reboot; `why`, if not or if unknown; `c_volatile` if it certainly does not
+  local upper
   [ "$2" -eq 0 ] || read_mounts "$1"
-  volatile=0 why="$1 is on a file system of an unknown kind"
+  c_volatile=0 why="$1 is on a file system of an unknown kind"
   find_mount "$1" || return 1
-  why="$1 is on $kind"
-  case $kind,$source in
-    tmpfs,* | ramfs,* | *,/dev/ram* | *,/dev/zram*) volatile=1 && why="$1 is on $kind of $source" && return 1 ;;
+  why="$1 is on $c_kind"
+  case $c_kind,$c_source in
+    tmpfs,* | ramfs,* | *,/dev/ram* | *,/dev/zram*) c_volatile=1 && why="$1 is on $c_kind of $c_source" && return 1 ;;
     ext[234],* | xfs,* | btrfs,* | zfs,* | f2fs,* | jfs,* | reiserfs,* | bcachefs,*) return 0 ;;
     overlay,*) [ "$2" -lt 4 ] || return 1 ;;
     *) return 1 ;;
   esac
-  case ,$options, in *,upperdir=*) ;; *) return 1 ;; esac
-  upper=${options##*upperdir=}
+  case ,$c_options, in *,upperdir=*) ;; *) return 1 ;; esac
+  upper=${c_options##*upperdir=}
   upper=$R${upper%%,*}
   why="$1 is on an overlay whose upper directory cannot be seen"
   [ -d "$upper" ] && is_persistent "$upper" $(($2 + 1))
 }
 
-find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
-  path=${1#"$R"}/ kind='' longest_point=0
+find_mount() { # FOLDER: `c_kind`, `c_source` and `c_options` of its file system
+  local path longest_point line
+  path=${1#"$R"}/ c_kind='' longest_point=0
   IFS=$NL
-  for line in $mounts; do
+  for line in $c_mounts; do
     IFS=' '
     # shellcheck disable=SC2086 # split into fields
     set -- $line
@@ -114,34 +122,36 @@ find_mount() { # FOLDER: `kind`, `source` and `options` of its file system
     if [ "${#5}" -ge "$longest_point" ]; then # of two mounts at one point the later one counts
       longest_point=${#5}
       while [ "$1" != - ]; do shift; done
-      kind=$2 source=$3 options=${4-}
+      c_kind=$2 c_source=$3 c_options=${4-}
     fi
     IFS=$NL
   done
   unset IFS
-  [ -n "$kind" ]
+  [ -n "$c_kind" ]
 }
 
 check_homes() { # only what this node's kubelet, its unit and its runtimes read now is written, whatever the order contains
-  so_far=$spoken list='' brief=1
+  local so_far m_list
+  so_far=$spoken m_list='' c_brief=1
   show_units
   note_homes
-  spoken=$so_far brief=0 # a snapshot shows units and homes, an apply does not
+  spoken=$so_far c_brief=0 # a snapshot shows units and homes, an apply does not
   each file check_home
 }
 
 check_home() { # N PATH…
-  case " $list " in *" $2 "*) return ;; esac
+  local folder
+  case " $m_list " in *" $2 "*) return ;; esac
   case $2 in
-    *.conf) case " $list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
-    */hosts.toml) folder=${2%/*} && case " $hosts " in *" ${folder%/*} "*) return ;; esac ;;
+    *.conf) case " $m_list " in *" ${2%/*} "*) return ;; esac ;; # a drop-in in a folder that is read
+    */hosts.toml) folder=${2%/*} && case " $n_hosts " in *" ${folder%/*} "*) return ;; esac ;;
   esac
-  command_line "$main_pid"
-  [ -n "$words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
+  command_line "$m_pid"
+  [ -n "$n_words" ] || refuse unit-not-running "$unit has no process, so it is unknown whether it reads $2"
   refuse not-a-home "$2 is nothing that the kubelet, its unit or the runtimes read here"
 }
 
-check_before() { is_as "$3" "$2" || { drifted=$2 && return 1; }; }
+check_before() { is_as "$3" "$2" || { c_drifted=$2 && return 1; }; }
 
 check_unit() { # NAME: its state allows a change; remembered as it is
   look_up "$1" || refuse systemd-not-answering "systemctl show $1"
@@ -162,32 +172,34 @@ note_hangup() { # NAME
 }
 
 check_units() { # of those concerned, by one answer for them and for the runtimes
+  local name
   each unit note_restart
   each hangup note_hangup
   concern
   find_runtimes
   set -- "$unit"
-  for name in $runtimes $concerned; do
+  for name in $u_runtimes $h_concerned; do
     case " $* " in *" $name "*) ;; *) set -- "$@" "$name" ;; esac
   done
-  [ "$measure" = 0 ] || measured=$*
+  [ "$measure" = 0 ] || c_measured=$*
   ask_units "$@"
-  for name in $concerned; do check_unit "$name"; done
+  for name in $h_concerned; do check_unit "$name"; done
   for name in $r_hangups; do
-    recall "$memory" "$name"
-    [ "$was_pid" != 0 ] || refuse unit-not-running "$name has no process that would take a SIGHUP"
+    recall "$h_memory" "$name"
+    [ "$h_pid" != 0 ] || refuse unit-not-running "$name has no process that would take a SIGHUP"
   done
 }
 
 check_node() { # all checks that can fail, before any write but those of the lock and the token
+  local is_machine c_points c_dots c_room space
   read -r is_machine 2>/dev/null <"$R/etc/machine-id"
   [ "$machine" = "$is_machine" ] || refuse machine-id-changed "this is $is_machine, and the plan was made for $machine"
-  files=0 paths='' points='' dots='' room=1024 r_units='' r_hangups='' r_reload=0 memory=$NL longest=0
+  c_files=0 f_paths='' c_points='' c_dots='' c_room=1024 r_units='' r_hangups='' r_reload=0 h_memory=$NL h_longest=0
   each file check_file
-  [ "$files" -gt 0 ] || refuse bad-argument "no file"
+  [ "$c_files" -gt 0 ] || refuse bad-argument "no file"
   check_units
-  recall "$memory" "$unit"
-  find_kubelet "$was_pid"
+  recall "$h_memory" "$unit"
+  find_kubelet "$h_pid"
   look_at_paths
   check_mounts
   check_persistence
@@ -198,10 +210,10 @@ check_node() { # all checks that can fail, before any write but those of the loc
   # shellcheck disable=SC2086 # type, free blocks, block size
   set -- $space
   case ${1-} in tmpfs | ramfs) refuse state-not-persistent "$S is on $1" ;; esac
-  [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$room" ] || refuse no-room "$room KiB are needed in $S"
-  [ $((longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $pause, the guard $guard s"
+  [ $((${2-0} * (${3-0} / 512) / 2)) -ge "$c_room" ] || refuse no-room "$c_room KiB are needed in $S"
+  [ $((h_longest + 3000)) -le $((guard * 1000)) ] || refuse guard-too-short "RestartSec is $h_pause, the guard $guard s"
   check_homes
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths
-  each file check_before || refuse drifted "$drifted changed since it was read"
+  digest $f_paths
+  each file check_before || refuse drifted "$c_drifted changed since it was read"
 }

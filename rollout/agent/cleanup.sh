@@ -1,10 +1,11 @@
 left() { # PATH OR UNIT of ours
-  lefts=$((lefts + 1))
+  e_left=$((e_left + 1))
   say "left $1"
 }
 
 list_left() { # our things outside $S, if any
-  lefts=0
+  local entry n path name
+  e_left=0
   set +f
   for entry in "$SYSTEM"/*rollout-guard* "$WANTED" "$WANTED_ONCE" "$FORGOTTEN" \
     "$RUNTIME"/rollout-[gw]*[!-].*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*; do
@@ -21,34 +22,36 @@ list_left() { # our things outside $S, if any
     while [ -e "$T/file.$n" ]; do
       load_file "$n" || f_path=/none f_made=""
       near "$n"
-      for path in "$near.old" "$near.new" "$near.try" "$near.tried"; do [ ! -e "$R$path" ] || left "$path"; done
+      for path in "$f_near.old" "$f_near.new" "$f_near.try" "$f_near.tried"; do [ ! -e "$R$path" ] || left "$path"; done
       path=${f_path%/*}/.rollout-$tx.$n.try # the same, where copies are kept beside the file
-      [ "$path" = "$near.try" ] || [ ! -e "$R$path" ] || left "$path"
+      [ "$path" = "$f_near.try" ] || [ ! -e "$R$path" ] || left "$path"
       n=$((n + 1))
     done
   done
   set -f
-  for name in $guards; do left "$name"; done
+  for name in $e_guards; do left "$name"; done
 }
 
-list_guards() { # timers and services of ours that systemd knows, into `guards`
+list_guards() { # timers and services of ours that systemd knows, into `e_guards`
+  local shown line
   shown=$(lastly 10 systemctl list-units --all --plain --no-legend 'rollout-guard-*' 'rollout-watch-*' 2>/dev/null)
-  guards=''
+  e_guards=''
   IFS=$NL
   for line in $shown; do
-    guards="$guards ${line%% *}"
+    e_guards="$e_guards ${line%% *}"
   done
   unset IFS
 }
 
 forget_guards() { # of finished transactions: a confirm may have died before it disarmed. Units in systemd's memory, and the files where systemd
   # keeps them: after a reload that came between, it may have a file without a unit
+  local idle files_of_idle entry name other
   list_guards
   idle='' files_of_idle=''
   set +f
   set -- "$RUNTIME"/rollout-[gw]*[!-].*.d "$TRANSIENT"/rollout-guard-* "$TRANSIENT"/rollout-watch-*
   set -f
-  for entry in $guards "$@"; do
+  for entry in $e_guards "$@"; do
     name=${entry##*/}
     case ${name%.d} in
       "$BOOT_UNIT") continue ;;
@@ -70,7 +73,7 @@ forget_guards() { # of finished transactions: a confirm may have died before it 
   [ -z "$idle" ] || { bounded 10 systemctl stop $idle; bounded 10 systemctl reset-failed $idle; } >/dev/null 2>&1 || : # failed: its file was deleted
   # shellcheck disable=SC2086 # a list of paths
   [ -z "$files_of_idle" ] || rm -rf $files_of_idle
-  case $busy,$guards in
+  case $e_busy,$e_guards in
     0,*"$BOOT_UNIT"*) forget_boot_unit ;;
     *) [ -n "$idle" ] || return 0 ;;
   esac
@@ -83,19 +86,42 @@ forget_boot_unit() { # in systemd's memory: a reload for a new drop-in had read 
 }
 
 withdraw() { # remove what finished transactions have outside $S
+  local name
   transactions
-  busy=0
-  for name in $all_tx; do
+  e_busy=0
+  for name in $r_all; do
     load_known "$name"
-    has_ended || busy=1
+    has_ended || e_busy=1
   done
-  for name in $all_tx; do
+  for name in $r_all; do
     load_known "$name"
     ! is_unsettled || continue
     case $r_state in confirmed) unstage ;; reverted) tidy ;; esac
   done
-  [ "$busy" = 1 ] || { remove_strays && remove_boot_unit; }
+  [ "$e_busy" = 1 ] || { remove_strays && remove_boot_unit; }
   forget_guards
+}
+
+flush_removed() { # every folder in which something of ours was removed, by this verb or by an earlier one: else a power cut restores it
+  local name n f_paths entry
+  set -- "$SYSTEM" "${WANTED%/*}" "$S/tx" "$S" "${S%/*}"
+  for name in $r_all; do
+    here "$name"
+    set -- "$@" "$T" "$T/next"
+    n=1 f_paths=''
+    while [ -e "$T/file.$n" ]; do
+      load_file "$n" && near "$n" && set -- "$@" "$R${f_near%/*}" && f_paths="$f_paths $R$f_path"
+      n=$((n + 1))
+    done
+    folders
+    # shellcheck disable=SC2086 # a list of paths
+    set -- "$@" $f_dirs
+  done
+  for entry in "$@"; do
+    shift
+    case " $* " in *" $entry "*) ;; *) [ ! -d "$entry" ] || set -- "$@" "$entry" ;; esac
+  done
+  flush "$@"
 }
 
 cleanup_locked() {
@@ -103,47 +129,45 @@ cleanup_locked() {
   withdraw
   [ ! -e "$FORGOTTEN" ] || rm -rf "$FORGOTTEN"
   drop "$S/touched.new"
-  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi
+  if write_token ended; then forget_voids; else say "say token-not-stored the disk takes no write"; fi # only a durable token refuses what was void
   list_left
+  flush_removed || left "what was removed, after a power cut: $undurable"
 }
 
 verb_cleanup() {
-  need run counter
   allow 60
   lock
   cleanup_locked 9>&-
 }
 
 forget_locked() { # one rename removes the whole state: a concurrent verb finds all of it or none
+  local name
   fence
   refuse_frozen "; an unfreeze comes first"
   transactions
-  for name in $all_tx; do
+  for name in $r_all; do
     load_known "$name"
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
   withdraw
-  [ "$busy" = 0 ] || refuse not-durable "the disk has not taken the last receipt: $undurable"
+  [ "$e_busy" = 0 ] || refuse not-durable "the disk has not taken the last receipt: $undurable"
   rm -rf "$FORGOTTEN"
   list_left
-  [ "$lefts" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
+  [ "$e_left" -eq 0 ] || refuse still-needed "what is left here can be removed only with what lies in /var/lib/rollout"
   [ ! -L "$S" ] || refuse not-renameable "/var/lib/rollout is a symbolic link"
-  for name in $all_tx; do
-    here "$name"
-    flush_near
-  done
-  flush "$SYSTEM" "${WANTED%/*}" # else a power cut restores a boot unit without its program
+  flush_removed || refuse not-durable "the disk did not take what was removed: $undurable" # else a power cut restores a boot unit without its program
   mv "$S" "$FORGOTTEN" 2>/dev/null || refuse not-renameable "/var/lib/rollout is a mount of its own, or the disk takes no write"
-  flush "${S%/*}"
+  flush "${S%/*}" || refuse not-durable "the disk did not take the removal of the state: $undurable" # a part of it could come back
 }
 
 erase() { # remove what a forget has put aside; nothing uses it
+  local entry
   rm -rf "$FORGOTTEN"
+  flush "${S%/*}" || say "left what was removed, after a power cut: $undurable"
   for entry in "$S" "$FORGOTTEN"; do [ ! -e "$entry" ] || say "left ${entry#"$R"}"; done
 }
 
 verb_forget() {
-  need run counter
   force=0
   allow 60
   if [ -d "$S" ]; then

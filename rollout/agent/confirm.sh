@@ -1,9 +1,10 @@
 # --------------------------------------------------------------------------------------- confirm, revert, cleanup, status
 
 prune() { # remove all but the newest `keep` confirmed ones, what is newer than these, and those under way, by what the disk may still have; the receipt first
+  local count reverted name
   transactions last # what a kept one left on a path is what the path holds, only if none after it was removed
   count=0 reverted=0
-  for name in $all_tx; do
+  for name in $r_all; do
     load_known "$name"
     case $r_state in # a reverted one, as each rehearsal, has no change that could be rolled back: it takes the place of no other
       confirmed) count=$((count + 1)) ;;
@@ -54,9 +55,10 @@ confirm_locked() {
 }
 
 is_as_ordered() { # every file of the loaded transaction holds what it wrote: a unit may rewrite its own before it starts
+  local n
   targets
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths
+  digest $f_paths
   n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n"
@@ -71,6 +73,7 @@ check_ordered() { # a confirm needs the ordered bytes and a finished apply
 }
 
 settle() { # a confirmed transaction needs no guard, and no copy outside its folder
+  local asked
   disarm
   unstage
   here "$tx"
@@ -80,7 +83,6 @@ settle() { # a confirmed transaction needs no guard, and no copy outside its fol
 }
 
 verb_confirm() {
-  need tx run counter
   allow 150
   lock
   confirm_locked 9>&-

@@ -10,36 +10,37 @@
 serve() { # frames of standard input, until it ends or is no frame. The status is that of the last verb
   if command -v logger >/dev/null; then
     exec 4>&1
-    result=$({ { frames 3>&1 >&4 4>&- 5>&- && echo "$result" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
+    t_status=$({ { frames 3>&1 >&4 4>&- 5>&- && echo "$t_status" >&5; } | logger -t rollout >/dev/null 2>&1 4>&- 5>&-; } 5>&1)
   else
     frames 3>/dev/null
   fi
-  return "${result:-1}"
+  return "${t_status:-1}"
 }
 
-frames() { # into `result`: the status of the last verb
-  result=0
-  read -r talk _ </proc/self/stat
-  born "$talk" && talked=$born
-  while IFS=' ' read -r nonce size framed && is_name "$nonce" && is_number "$size"; do
-    take "$size" || { say "refused torn-program the request arrived incomplete" && tell && result=1 && return; }
+frames() { # into `t_status`: the status of the last verb
+  local t_shell nonce size t_order
+  t_status=0
+  read -r t_shell _ </proc/self/stat
+  born "$t_shell" && t_born=$p_born
+  while IFS=' ' read -r nonce size t_order && is_name "$nonce" && is_number "$size"; do
+    take "$size" || { say "refused torn-program the request arrived incomplete" && tell && t_status=1 && return; }
     spoken="begin $nonce$NL"
     own </dev/null 3>&-
     # shellcheck disable=SC2086 # split into words
-    [ -z "$framed" ] || (main $framed) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
-    result=$? spoken=''
-    printf 'over %s %s\n' "$nonce" "$result"
-    [ "$result" -eq 0 ] || log "${framed%% *}: ended with status $result"
+    [ -z "$t_order" ] || (main $t_order) </dev/null 3>&- # no child of a verb may hold the end of the conversation up
+    t_status=$? spoken=''
+    printf 'over %s %s\n' "$nonce" "$t_status"
+    [ "$t_status" -eq 0 ] || log "${t_order%% *}: ended with status $t_status"
   done
 }
 
 own() { # before the first verb that writes: only root could change what is checked here, so one look serves the conversation
-  [ "$owned" = 0 ] || return 0
-  case $framed in
+  [ "$t_owned" = 0 ] || return 0
+  case $t_order in
     *' claim=1'*) ;;
     '' | snapshot* | verify* | status*) return 0 ;;
   esac
-  ! is_ours || owned=1
+  ! is_ours || t_owned=1
 }
 
 take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there are fewer
@@ -51,5 +52,5 @@ take() { # SIZE: so many bytes of standard input into PAYLOAD; false if there ar
 }
 
 log() { # TEXT: to the node's journal. A verb may outlive its conversation, and the number may be another process's by then
-  ! born "${talk-0}" || [ "$born" != "${talked-}" ] || { printf '%s\n' "$1" >>"/proc/$talk/fd/3"; } 2>/dev/null || :
+  ! born "${t_shell-0}" || [ "$p_born" != "${t_born-}" ] || { printf '%s\n' "$1" >>"/proc/$t_shell/fd/3"; } 2>/dev/null || :
 }

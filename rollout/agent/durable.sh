@@ -11,39 +11,42 @@
 # A transaction's folder notes such a sync before it starts (`unsettled`), so that whatever verb of this boot comes next does that.
 
 flush() { # FILE OR DIRECTORY…: sync. False if its success was not seen; then `undurable` has the reason
+  local d_until d_child
   clock
-  sync_until=$((until > now + 1000 ? until : now + 1000))
-  [ -z "$haste" ] || [ "$sync_until" -lt $((now + haste * 1000)) ] || sync_until=$((now + haste * 1000))
+  d_until=$((until > now + 1000 ? until : now + 1000))
+  [ -z "$d_haste" ] || [ "$d_until" -lt $((now + d_haste * 1000)) ] || d_until=$((now + d_haste * 1000))
   while :; do
-    status=127
-    command eval 'sync "$@" >/dev/null 2>&1 & status=' 2>/dev/null # without `command`, a fork that fails would end dash
-    if [ -z "$status" ]; then
-      child=$!
-      await || { [ -z "$haste" ] || { late="$late $child:$birth" && return; }; }
+    d_status=127
+    command eval 'sync "$@" >/dev/null 2>&1 & d_status=' 2>/dev/null # without `command`, a fork that fails would end dash
+    if [ -z "$d_status" ]; then
+      d_child=$!
+      await || { [ -z "$d_haste" ] || { d_late="$d_late $d_child:$d_birth" && return; }; }
     fi
     clock
-    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
+    case $d_status in 126 | 127) [ $((now + 500)) -ge "$d_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac
     judge
     return
   done
 }
 
-await() { # the end of `child`, until `sync_until`: its `status`; false if it has not ended
-  birth='' status='' rest=1
-  while born "$child" && [ "$born" = "${birth:-$born}" ]; do
-    birth=$born
-    case $condition in Z | X) break ;; esac
+await() { # the end of `d_child`, until `d_until`: its `d_status`; false if it has not ended
+  local rest
+  d_birth='' d_status='' rest=1
+  while born "$d_child" && [ "$p_born" = "${d_birth:-$p_born}" ]; do
+    d_birth=$p_born
+    case $p_state in Z | X) break ;; esac
     clock
-    [ "$now" -lt "$sync_until" ] || return 1
+    [ "$now" -lt "$d_until" ] || return 1
     doze "$rest"
     rest=$((rest < 400 ? rest * 2 : 800))
   done
-  wait "$child"
-  status=$?
+  wait "$d_child"
+  d_status=$?
 }
 
-judge() { # `status` of a sync, empty if it has not ended: false, and `undurable`, if that is no success. A failure stays
-  case $status in
+judge() { # `d_status` of a sync, empty if it has not ended: false, and `undurable`, if that is no success. A failure stays
+  local reason
+  case $d_status in
     0) return ;;
     '') reason='sync has not ended' ;;
     126 | 127) reason='sync could not be started' ;;
@@ -57,20 +60,21 @@ judge() { # `status` of a sync, empty if it has not ended: false, and `undurable
 is_lost() { [ "$undurable" = 'sync failed' ]; } # the disk itself reported it
 
 flush_soon() { # FILE OR DIRECTORY…: like flush, but what a disk needs longer for is left to `flush_rest`: the restart must not wait for it
-  haste=30
+  d_haste=30
   flush "$@"
-  haste=''
+  d_haste=''
 }
 
 flush_rest() { # the results that `flush_soon` did not wait for
+  local d_until entry d_child
   clock
-  sync_until=$((until > now + 1000 ? until : now + 1000))
-  for entry in $late; do
-    child=${entry%:*}
+  d_until=$((until > now + 1000 ? until : now + 1000))
+  for entry in $d_late; do
+    d_child=${entry%:*}
     await || :
     judge || :
   done
-  late=''
+  d_late=''
 }
 
 unsettle() { # the loaded transaction's next sync may end without a result. Best effort on a full disk
@@ -81,12 +85,13 @@ unsettle() { # the loaded transaction's next sync may end without a result. Best
 settled() { true 2>/dev/null >"$T/unsettled" || :; }
 
 is_unsettled() { # what one boot wrote, another one reads from the disk
+  local unsettled
   [ -s "$T/unsettled" ] && boot_id && read -r unsettled <"$T/unsettled" && [ "$unsettled" = "$boot" ]
 }
 
 seal() { # the loaded transaction's receipt, if no sync after its rename is known to have succeeded: the same bytes in a new inode
   is_unsettled || return 0
-  printf %s "$receipt" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
+  printf %s "$r_text" 2>/dev/null >"$T/receipt.new" && flush "$T/receipt.new" && mv -f "$T/receipt.new" "$T/receipt" && flush "$T" && settled
 }
 
 has_ended() { # the loaded transaction needs no guard any more: neither by its receipt nor by the one that the disk may still have
@@ -94,6 +99,7 @@ has_ended() { # the loaded transaction needs no guard any more: neither by its r
 }
 
 renew() { # the same for the old files that an earlier revert restored. Their new ones are not needed any more: their names are free
+  local n
   n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n" || return 1
@@ -105,9 +111,10 @@ renew() { # the same for the old files that an earlier revert restored. Their ne
 }
 
 keep_trying() { # of the loaded transaction, not ended: a guard in this boot, unless a verb is at work, or nothing in this boot can end it
+  local shown
   { [ "$r_state" = reverting ] || is_unsettled || { [ "$r_state" = armed ] && boot_id && [ "$r_boot" != "$boot" ]; }; } && command -v flock >/dev/null && flock -n "$S/lock" true || return 0
   read_stuck
-  [ "$stuck" != not-durable ] || return 0
+  [ "$v_stuck" != not-durable ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) ;; *) start_timer 5 --no-block || : ;; esac
 }

@@ -1,17 +1,18 @@
 # -------------------------------------------------------------------------------------------------------------- files
 
-load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `notes`
+load_file() { # N: what to do with file N into f_…; paths as the node sees them, "-" for none. Read once, then kept in `f_notes`
+  local line noted
   f_path='' f_before='' f_after='' f_old='' f_new='' f_made=''
   set -- "$T/file.$1"
   line=''
   IFS=$NL
-  for noted in $notes; do
+  for noted in $f_notes; do
     case $noted in "$1 "*) line=${noted#"$1 "} ;; esac
   done
   unset IFS
   if [ -z "$line" ]; then
     read -r line 2>/dev/null <"$1" || return 1
-    notes="$notes$1 $line$NL"
+    f_notes="$f_notes$1 $line$NL"
   fi
   # shellcheck disable=SC2086 # split into words
   set -- $line
@@ -22,16 +23,17 @@ load_file() { # N: what to do with file N into f_…; paths as the node sees the
 }
 
 digest() { # PATH…: sums, for is_as; one process for all that are there: some versions end at the first that is not
-  digested=" $*"
+  local digestible
+  f_digested=" $*"
   for digestible in "$@"; do
     shift
     [ ! -f "$digestible" ] || set -- "$@" "$digestible"
   done
-  sums=$NL
+  f_sums=$NL
   [ "$#" -gt 0 ] || return 0
-  sums=$(sha256sum -- "$@" 2>/dev/null)
+  f_sums=$(sha256sum -- "$@" 2>/dev/null)
   failed_as $? sha256sum
-  sums=$NL$sums$NL
+  f_sums=$NL$f_sums$NL
 }
 
 failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would have shown is unknown. A trigger tries again, a verb refuses.
@@ -42,7 +44,7 @@ failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would
     *,guard | *,watch) exit 1 ;;
   esac
   tell_end "$1"
-  refuse program-failed "$2 $ended"
+  refuse program-failed "$2 $w_ended"
 }
 
 is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file
@@ -50,24 +52,26 @@ is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; 
     [ ! -e "$R$2" ] && [ ! -L "$R$2" ]
   else
     [ -f "$R$2" ] && [ ! -L "$R$2" ] || return 1
-    case $sums in *"$NL$1  $R$2$NL"*) ;; *) return 1 ;; esac
+    case $f_sums in *"$NL$1  $R$2$NL"*) ;; *) return 1 ;; esac
   fi
 }
 
-targets() { # the targets of the loaded receipt into `paths`; into `copies` the old files that may not hold the old bytes any more
-  paths='' copies='' n=1
+targets() { # the targets of the loaded receipt into `f_paths`; into `f_copies` the old files that may not hold the old bytes any more
+  local n
+  f_paths='' f_copies='' n=1
   while [ "$n" -le "$r_files" ]; do
-    load_file "$n" && paths="$paths $R$f_path"
-    if [ -e "$T/beside.$n" ] || [ -e "$T/twin.$n" ]; then copies="$copies $R$f_old"; fi
+    load_file "$n" && f_paths="$f_paths $R$f_path"
+    if [ -e "$T/beside.$n" ] || [ -e "$T/twin.$n" ]; then f_copies="$f_copies $R$f_old"; fi
     n=$((n + 1))
   done
 }
 
-folders() { # the existing folders of `paths` into `dirs`
-  dirs=''
-  for path in $paths; do
+folders() { # the existing folders of `f_paths` into `f_dirs`
+  local path
+  f_dirs=''
+  for path in $f_paths; do
     path=${path%/*}
     until [ -d "$path" ]; do path=${path%/*}; done
-    case " $dirs " in *" $path "*) ;; *) dirs="$dirs $path" ;; esac
+    case " $f_dirs " in *" $path "*) ;; *) f_dirs="$f_dirs $path" ;; esac
   done
 }

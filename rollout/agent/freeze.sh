@@ -21,8 +21,8 @@ refuse_frozen() { # [TEXT]
   ! show_freeze || refuse frozen "since token $z_counter of $z_name${1-}"
 }
 
-note_who() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument who ;; *) z_who=$1 ;; esac; }
-note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *) z_why=$1 ;; esac; }
+note_who() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument who ;; *) z_who=$1 ;; esac; } # BASE64, into `z_who`
+note_why() { case $1 in *[!A-Za-z0-9+/=-]*) refuse bad-argument why ;; *) z_why=$1 ;; esac; } # the same, into `z_why`
 
 freeze_locked() { # STATE: in force by one rename
   read_token
@@ -38,7 +38,6 @@ freeze_locked() { # STATE: in force by one rename
 }
 
 freeze() { # STATE
-  need run counter
   allow 60
   lock
   freeze_locked "$1" 9>&-

@@ -10,6 +10,7 @@ TRANSIENT=$R/run/systemd/transient
 SHIELD='~~~~~~~~-rollout.conf'
 
 shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a service that runs COMMAND, with so many seconds to start
+  local defaults
   defaults=yes # dependencies of its own has only the boot unit
   [ "$2" = simple ] || defaults=no
   set -- '[Unit]' "DefaultDependencies=$defaults" ConditionPathExists= AssertPathExists= \
@@ -44,25 +45,27 @@ shield() { # RESTART TYPE SECONDS COMMAND [BEFORE [AFTER]]: the drop-in of a ser
 }
 
 write_lines() { # SIZE LINE…: and the description; filled up to so many bytes
+  local size lines
   size=$1
   shift
   describe
   IFS=$NL
   lines="$*"
   unset IFS
-  printf "%-$((size - 1))s\n" "$lines${NL}[Unit]${NL}Description=$described$NL"
+  printf "%-$((size - 1))s\n" "$lines${NL}[Unit]${NL}Description=$g_described$NL"
 }
 
-describe() { described="rollout: a guard with all settings of its own"; } # of every transaction: systemd may still have the boot unit of an earlier one
+describe() { g_described="rollout: a guard with all settings of its own"; } # of every transaction: systemd may still have the boot unit of an earlier one
 
-shield_strings() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
+shield_guards() { # SECONDS: of the timer, which fires after so many, of its service and of the watch; and room for what systemd writes of them
+  local shielded
   umask 022
   runtime_folders
-  watch_command="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
+  g_watch="/bin/sh $T/agent watch $tx $(((r_deadline + 10999) / 1000))"
   # shellcheck disable=SC2086 # a list of paths
-  { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $runtime_folders; } &&
+  { [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ] || mkdir -p $g_folders; } &&
     shield on-failure simple infinity "/bin/sh $T/agent guard $tx" 1<>"$RUNTIME/rollout-guard-$tx.service.d/$SHIELD" &&
-    shield on-failure simple 25 "$watch_command" "/bin/sh $T/agent try $tx" 1<>"$RUNTIME/rollout-watch-$tx.service.d/$SHIELD" &&
+    shield on-failure simple 25 "$g_watch" "/bin/sh $T/agent try $tx" 1<>"$RUNTIME/rollout-watch-$tx.service.d/$SHIELD" &&
     write_lines 1024 '[Unit]' ConditionPathExists= AssertPathExists= StartLimitIntervalSec=0 JobTimeoutSec=infinity StopWhenUnneeded=no \
       RefuseManualStart=no RefuseManualStop=no IgnoreOnIsolate=yes '[Timer]' OnActiveSec= "OnActiveSec=$1" AccuracySec=100ms \
       RandomizedDelaySec=0 FixedRandomDelay=no OnClockChange=no OnTimezoneChange=no WakeSystem=no Persistent=no RemainAfterElapse=no \
@@ -74,21 +77,22 @@ shield_strings() { # SECONDS: of the timer, which fires after so many, of its se
 
 keep_room() { printf %32768s . >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } # in /run, which may be full when the guard is started again
 
-give_room() { true >"$RUNTIME/rollout-guard-$tx.timer.d/room"; }
-
 runtime_folders() { # of the loaded transaction's drop-ins
-  runtime_folders="$RUNTIME/rollout-guard-$tx.timer.d $RUNTIME/rollout-guard-$tx.service.d $RUNTIME/rollout-watch-$tx.service.d"
+  g_folders="$RUNTIME/rollout-guard-$tx.timer.d $RUNTIME/rollout-guard-$tx.service.d $RUNTIME/rollout-watch-$tx.service.d"
 }
 
-write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
+write_boot_unit() { # before the units of `h_concerned`, with the mounts of `f_dirs`; durable only after the caller's flush
+  local path mounts written
   [ ! -L "$SYSTEM/$BOOT_UNIT" ] || return 1 # masked, or a link that leads the write elsewhere
   [ -d "${WANTED%/*}" ] || { true >"$T/made-wants" && mkdir -p "${WANTED%/*}"; } || return 1
+  mounts=''
+  for path in $f_dirs; do mounts="$mounts${path#"$R"} "; done
   umask 022
   # no default dependencies: they would order it after the target that wants it
   { [ -d "$SYSTEM/$BOOT_UNIT.d" ] || mkdir "$SYSTEM/$BOOT_UNIT.d"; } && shield no oneshot 60 "/bin/sh $T/agent boot" '' "/bin/sh $T/agent after" >"$SYSTEM/$BOOT_UNIT.d/$SHIELD" &&
     printf '%s\n' "[Unit]" "Description=rollout: take transaction $tx back unless it was confirmed" "DefaultDependencies=no" \
-      "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $1" "Conflicts=shutdown.target" \
-      "RequiresMountsFor=/var/lib/rollout $2" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
+      "Requires=sysinit.target" "After=sysinit.target" "Before=basic.target shutdown.target $h_concerned" "Conflicts=shutdown.target" \
+      "RequiresMountsFor=/var/lib/rollout $mounts" "[Service]" "Type=oneshot" "ExecStart=/bin/sh $T/agent boot" \
       "TimeoutStartSec=60" "[Install]" "WantedBy=basic.target" >"$SYSTEM/$BOOT_UNIT"
   written=$?
   umask 077
@@ -98,6 +102,7 @@ write_boot_unit() { # UNITS FOLDERS; durable only after the caller's flush
 }
 
 remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if it serves no other transaction
+  local gone ours entry
   gone='' ours=''
   is_needed_by_others || ours="$WANTED $WANTED_ONCE $SYSTEM/$BOOT_UNIT $SYSTEM/$BOOT_UNIT.d"
   set +f
@@ -115,6 +120,7 @@ remove_boot_unit() { # FOLDER…: these folders of ours; and the boot unit, if i
 }
 
 is_needed_by_others() { # the boot unit, by a transaction other than the loaded one: the disk has it as armed or reverting, or may have
+  local mine needed entry key value
   mine=$tx needed=1
   set +f
   set -- "$S"/tx/*/receipt
@@ -130,29 +136,31 @@ is_needed_by_others() { # the boot unit, by a transaction other than the loaded 
   return "$needed"
 }
 
-disarm() { # what is already gone is no error; a watch does not stop itself. `stopped`: 0 if they may be there still
-  strings="rollout-guard-$tx.timer" stopped=1
-  [ "$verb" = watch ] || strings="$strings rollout-watch-$tx.service"
+disarm() { # what is already gone is no error; a watch does not stop itself. `g_stopped`: 0 if they may be there still
+  local units_of_guard
+  units_of_guard="rollout-guard-$tx.timer" g_stopped=1
+  [ "$verb" = watch ] || units_of_guard="$units_of_guard rollout-watch-$tx.service"
   # shellcheck disable=SC2086 # a list of units
-  bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in
+  bounded 10 systemctl stop $units_of_guard >/dev/null 2>&1 || case $? in
     5) ;; # gone
-    124 | 137) stopped=0 ;;
+    124 | 137) g_stopped=0 ;;
     *)
       nap
-      bounded 10 systemctl stop $strings >/dev/null 2>&1 || case $? in 5) ;; *) stopped=0 ;; esac
+      bounded 10 systemctl stop $units_of_guard >/dev/null 2>&1 || case $? in 5) ;; *) g_stopped=0 ;; esac
       ;;
   esac
   runtime_folders
   # shellcheck disable=SC2086 # a list of paths
-  remove_boot_unit $runtime_folders
+  remove_boot_unit $g_folders
 }
 
 start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction, again and again until one succeeds
+  local delay
   delay=$1
   shift
   # Those of the staging are there, and guard_is_proven looks at what systemd has read
-  { shield_strings "$delay" || :; } 2>/dev/null
-  { give_room || :; } 2>/dev/null
+  { shield_guards "$delay" || :; } 2>/dev/null
+  { true >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } 2>/dev/null || :
   # `systemctl isolate rescue.target` stops timers and services in the same boot
   bounded 10 systemd-run --quiet "$@" --unit="rollout-guard-$tx" --on-active="$delay" \
     --timer-property=AccuracySec=100ms --timer-property=RemainAfterElapse=no --timer-property=IgnoreOnIsolate=yes --collect \
@@ -160,52 +168,55 @@ start_timer() { # SECONDS OPTION…: it starts a guard of the loaded transaction
     /bin/sh "$T/agent" guard "$tx" >/dev/null 2>&1
 }
 
-start_strings() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer. Before
+start_guards() { # OPTION…: a timer that fires at r_deadline, never before; and a process that sleeps, which needs no timer. Before
   # it sleeps, the watch's unit runs `try`, and without --no-block this waits for that
+  local delay
   clock
   delay=$(((r_deadline - now + 999) / 1000))
   [ "$delay" -ge 1 ] || delay=1
   start_timer "$delay" "$@"
   # shellcheck disable=SC2086 # split into words
   bounded 25 systemd-run --quiet "$@" --unit="rollout-watch-$tx" --collect --property=IgnoreOnIsolate=yes \
-    --property=Restart=on-failure --property=RestartSec=5 $watch_command >/dev/null 2>&1
+    --property=Restart=on-failure --property=RestartSec=5 $g_watch >/dev/null 2>&1
   { keep_room || :; } 2>/dev/null
 }
 
-keep_strings() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
+keep_guards() { # of the loaded transaction, armed in this boot: start them again if somebody stopped the timer
+  local shown
   [ "$r_state" = armed ] && boot_id && [ "$r_boot" = "$boot" ] || return 0
   shown=$(lastly 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" "rollout-guard-$tx.service") || return 0
   case $shown in *ActiveState=active* | *ActiveState=activating*) return ;; esac
-  start_strings --no-block
+  start_guards --no-block
   { load "$tx" && [ "$r_state" = armed ]; } || disarm # it ended meanwhile: not every caller has the lock
 }
 
 guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and by what the watch's unit has tried; else `why`
-  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target" outcome_there=''
-  strings="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
-  asked_units="$strings default.target multi-user.target"
+  local units_of_guard end next name tried_with
+  why="systemd shows no timer, no watch or no boot unit, or its default target does not reach basic.target" g_outcome=''
+  units_of_guard="rollout-guard-$tx.timer rollout-watch-$tx.service rollout-guard-$tx.service $BOOT_UNIT"
+  u_asked="$units_of_guard default.target multi-user.target"
   # shellcheck disable=SC2086 # a list of units
-  blocks=$(lastly 10 systemctl show -p Description -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
+  u_blocks=$(lastly 10 systemctl show -p Description -p ActiveState -p NextElapseUSecMonotonic -p Unit -p MainPID -p UnitFileState -p DropInPaths -p InvocationID \
     -p Requires -p Requisite -p BindsTo -p PartOf -p StopPropagatedFrom -p Conflicts -p Wants -p RuntimeMaxUSec -p TimeoutStartUSec -p WatchdogUSec \
     -p MemoryMax -p MemoryHigh -p MemoryLimit -p TasksMax -p LimitCPU -p LimitFSIZE -p LimitAS -p LimitDATA -p CPUQuotaPerSecUSec \
-    $asked_units 2>/dev/null)
-  end=$? blocks=$blocks$NL
-  case $end,$blocks in 0,* | *ActiveState=*) ;; *) tell_end "$end" && why="systemctl show $ended" && return 1 ;; esac
+    $u_asked 2>/dev/null)
+  end=$? u_blocks=$u_blocks$NL
+  case $end,$u_blocks in 0,* | *ActiveState=*) ;; *) tell_end "$end" && why="systemctl show $w_ended" && return 1 ;; esac
   name_blocks
   find_block "rollout-guard-$tx.timer"
-  case $NL$block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
-  next=${block##*NextElapseUSecMonotonic=}
+  case $NL$u_block$NL in *"${NL}ActiveState=active$NL"*) ;; *) return 1 ;; esac
+  next=${u_block##*NextElapseUSecMonotonic=}
   case ${next%%"$NL"*} in '' | 0 | infinity | *=*) return 1 ;; esac
   look_up "$BOOT_UNIT"
   [ "$u_file" = enabled ] || [ "$(bounded 10 systemctl is-enabled "$BOOT_UNIT" 2>/dev/null)" = enabled ] || return 1 # it may remember an older file
   is_reached || return 1
-  for name in $strings; do
+  for name in $units_of_guard; do
     has_its_own "$name" || return 1
     case $name in
       *.timer) ;;
-      rollout-watch-*) tried_with=$foreign ;;
+      rollout-watch-*) tried_with=$g_foreign ;;
       # a key that we do not know would be tried by the watch only where it has it too
-      *) [ "$foreign" = "$tried_with" ] || { why="$name has other drop-ins than the watch, which tries a revert$foreign" && return 1; } ;;
+      *) [ "$g_foreign" = "$tried_with" ] || { why="$name has other drop-ins than the watch, which tries a revert$g_foreign" && return 1; } ;;
     esac
   done
   look_up "rollout-watch-$tx.service"
@@ -213,59 +224,62 @@ guard_is_proven() { # by what systemd shows, whatever systemd-run returned, and 
 }
 
 has_its_own() { # UNIT: by the last answer our drop-in is its last one, nothing limits the unit, and it depends on nothing of others; else
-  # `why`, which names the drop-ins of others, as `foreign` does
+  # `why`, which names the drop-ins of others, as `g_foreign` does
+  local last whole line value path needed
   find_block "$1"
   describe
-  foreign='' last='' odd='' whole=0
+  g_foreign='' last='' m_odd='' whole=0
   IFS=$NL
-  for line in $block; do
+  for line in $u_block; do
     unset IFS
     value=${line#*=}
     case $line in
       DropInPaths=*)
         for path in $value; do
           last=$path
-          case $path in *"/$SHIELD") ;; *) foreign="$foreign $path" ;; esac
+          case $path in *"/$SHIELD") ;; *) g_foreign="$g_foreign $path" ;; esac
         done
         ;;
-      "Description=$described") whole=1 ;;
-      Unit=*) [ "$value" = "rollout-guard-$tx.service" ] || odd=$line ;;
+      "Description=$g_described") whole=1 ;;
+      Unit=*) [ "$value" = "rollout-guard-$tx.service" ] || m_odd=$line ;;
       Requires=*) for needed in $value; do
-        case $needed in sysinit.target | system.slice | *.mount) ;; *) odd=Requires=$needed ;; esac
+        case $needed in sysinit.target | system.slice | *.mount) ;; *) m_odd=Requires=$needed ;; esac
       done ;;
-      Conflicts=*) [ "$value" = shutdown.target ] || odd=$line ;;
-      Requisite=* | BindsTo=* | PartOf=* | StopPropagatedFrom=*) [ -z "$value" ] || odd=$line ;;
-      TimeoutStartUSec=*) case $1/$value in "$BOOT_UNIT/1min" | rollout-[gw]*-"$tx".service/*) ;; *) odd=$line ;; esac ;;
-      WatchdogUSec=*) case $value in 0 | infinity) ;; *) odd=$line ;; esac ;;
+      Conflicts=*) [ "$value" = shutdown.target ] || m_odd=$line ;;
+      Requisite=* | BindsTo=* | PartOf=* | StopPropagatedFrom=*) [ -z "$value" ] || m_odd=$line ;;
+      TimeoutStartUSec=*) case $1/$value in "$BOOT_UNIT/1min" | rollout-[gw]*-"$tx".service/*) ;; *) m_odd=$line ;; esac ;;
+      WatchdogUSec=*) case $value in 0 | infinity) ;; *) m_odd=$line ;; esac ;;
       RuntimeMaxUSec=* | Memory*=* | TasksMax=* | Limit*=* | CPUQuotaPerSecUSec=*)
-        case $value in infinity | 18446744073709551615) ;; *) odd=$line ;; esac
+        case $value in infinity | 18446744073709551615) ;; *) m_odd=$line ;; esac
         ;;
     esac
     IFS=$NL
   done
   unset IFS
-  foreign="${foreign:+; drop-ins of others:$foreign}"
-  case $last in *"/$SHIELD") ;; *) why="$1 does not have our drop-in last$foreign" && return 1 ;; esac
+  g_foreign="${g_foreign:+; drop-ins of others:$g_foreign}"
+  case $last in *"/$SHIELD") ;; *) why="$1 does not have our drop-in last$g_foreign" && return 1 ;; esac
   [ "$whole" = 1 ] || { why="systemd has not read all of our drop-in of $1" && return 1; }
-  [ -z "$odd" ] || { why="$1 has $odd$foreign" && return 1; }
+  [ -z "$m_odd" ] || { why="$1 has $m_odd$g_foreign" && return 1; }
 }
 
 is_tried() { # the watch that was looked up: its unit has done all that a revert does, and its process sees the folders that we see; else `why`
-  invocation=''
-  read -r outcome_there invocation 2>/dev/null <"$T/tried"
-  why="rollout-watch-$tx.service cannot revert the change: ${outcome_there:-its trial left no result}$foreign"
-  [ "$outcome_there" = complete ] || return 1
-  case $NL$block$NL in
-    *"${NL}InvocationID=$NL"* | *"${NL}InvocationID=$invocation$NL"*) ;;
+  local folder
+  g_invocation=''
+  read -r g_outcome g_invocation 2>/dev/null <"$T/tried"
+  why="rollout-watch-$tx.service cannot revert the change: ${g_outcome:-its trial left no result}$g_foreign"
+  [ "$g_outcome" = complete ] || return 1
+  case $NL$u_block$NL in
+    *"${NL}InvocationID=$NL"* | *"${NL}InvocationID=$g_invocation$NL"*) ;;
     *InvocationID=*) why="another start of rollout-watch-$tx.service has tried it" && return 1 ;;
   esac
-  for folder in $S $dirs; do
+  for folder in $S $f_dirs; do
     # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-    [ "$R/proc/$u_pid/root${folder#"$R"}" -ef "$folder" ] || { why="rollout-watch-$tx.service sees another ${folder#"$R"}$foreign" && return 1; }
+    [ "$R/proc/$u_pid/root${folder#"$R"}" -ef "$folder" ] || { why="rollout-watch-$tx.service sees another ${folder#"$R"}$g_foreign" && return 1; }
   done
 }
 
 is_reached() { # the next boot reaches basic.target, as systemd itself resolves its default target: in the answer, or, for a target of one's own, anew
+  local needed
   ! needs default.target basic.target || return 0
   ! needs default.target multi-user.target || ! needs multi-user.target basic.target || return 0
   for needed in $(bounded 10 systemctl list-dependencies --plain --no-pager default.target 2>/dev/null); do
@@ -275,8 +289,9 @@ is_reached() { # the next boot reaches basic.target, as systemd itself resolves 
 }
 
 needs() { # UNIT OTHER: by the last answer, it requires or wants the other
+  local needed
   find_block "$1"
-  for needed in $block; do
+  for needed in $u_block; do
     case $needed in "$2" | "Requires=$2" | "Wants=$2") return 0 ;; esac
   done
   return 1

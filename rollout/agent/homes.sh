@@ -1,4 +1,5 @@
 version() { # NAME COMMAND…: the version that it prints
+  local name line
   name=$1
   shift
   command -v "$1" >/dev/null || return 0
@@ -6,24 +7,26 @@ version() { # NAME COMMAND…: the version that it prints
   [ -z "$line" ] || say "fact $name ${line%%"$NL"*}"
 }
 
-command_line() { # PID: its words into `words`, one a line
-  words=''
-  [ "$1" = 0 ] || words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
+command_line() { # PID: its words into `n_words`, one a line
+  n_words=''
+  [ "$1" = 0 ] || n_words=$(tr '\0' '\n' 2>/dev/null <"$R/proc/$1/cmdline")
 }
 
-option() { # ' NAME NAME… ': the value of the last of these options in `words`, into `value`
-  value='' previous=''
+option() { # ' NAME NAME… ': the value of the last of these options in `n_words`, into `n_value`
+  local previous word
+  n_value='' previous=''
   IFS=$NL
-  for word in $words; do
-    case $1 in *" $previous "*) value=$word ;; esac
-    case $word in -*=*) case $1 in *" ${word%%=*} "*) value=${word#*=} ;; esac ;; esac
+  for word in $n_words; do
+    case $1 in *" $previous "*) n_value=$word ;; esac
+    case $word in -*=*) case $1 in *" ${word%%=*} "*) n_value=${word#*=} ;; esac ;; esac
     previous=$word
   done
   unset IFS
 }
 
-note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `matched`
-  what=$1 count=0 matched=''
+note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into `n_matched`
+  local what count pattern path
+  what=$1 count=0 n_matched=''
   shift
   set +f
   for pattern in "$@"; do
@@ -33,45 +36,47 @@ note_matching() { # WHAT PATTERN…: the paths that match, at most 64; also into
       count=$((count + 1))
       [ "$count" -le 64 ] || { say "fact $what-truncated only 64 are told" && break 2; }
       note_path "${path#"$R"}"
-      matched="$matched ${path#"$R"}"
+      n_matched="$n_matched ${path#"$R"}"
     done
   done
   set -f
 }
 
-note_read() { # UNIT PATH…: into `list`, and as what this unit's process reads at its start into `reads`
+note_read() { # UNIT PATH…: into `m_list`, and as what this unit's process reads at its start into `n_reads`
+  local noted reader
   reader=$1
   shift
   note_path "$@"
   for noted in "$@"; do
-    case $noted in '' | *[!A-Za-z0-9_./:@%+=,-]*) ;; *) reads="$reads$reader $noted$NL" ;; esac
+    case $noted in '' | *[!A-Za-z0-9_./:@%+=,-]*) ;; *) n_reads="$n_reads$reader $noted$NL" ;; esac
   done
 }
 
 note_homes() { # what the kubelet, its unit and the runtimes read
-  hosts='' reads=$NL
+  n_hosts='' n_reads=$NL
   # shellcheck disable=SC2086 # a list of paths
-  note_path $unit_files
+  note_path $m_unit_files
   note_kubelet
   note_runtimes
 }
 
 note_kubelet() { # what the running kubelet reads, and what it keeps
-  command_line "$main_pid"
+  command_line "$m_pid"
   option ' --config '
   # shellcheck disable=SC2086 # a list of paths
-  note_read "$unit" $kubelet_files "${value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
+  note_read "$unit" $m_kubelet_files "${n_value:-/var/lib/kubelet/config.yaml}" /etc/default/kubelet /etc/sysconfig/kubelet /var/lib/kubelet/kubeadm-flags.env \
     "/etc/systemd/system/$unit.d/90-rollout.conf"
   note_path /var/lib/kubelet/config.yaml /var/lib/kubelet/cpu_manager_state /var/lib/kubelet/memory_manager_state
   option ' --config-dir '
-  [ -n "$value" ] || return 0
-  note_folder "$value"
-  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$main_pid/environ")$NL in # 1.28 and 1.29 need it
+  [ -n "$n_value" ] || return 0
+  note_folder "$n_value"
+  case $NL$(tr '\0' '\n' 2>/dev/null <"$R/proc/$m_pid/environ")$NL in # 1.28 and 1.29 need it
     *"${NL}KUBELET_CONFIG_DROPIN_DIR_ALPHA="*) say "fact config-dir-alpha set" ;;
   esac
 }
 
 note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at most 64 in 64 folders
+  local waiting walked count path folder
   note_path "$1"
   waiting=${1%/} walked=0 count=0
   set +f
@@ -95,22 +100,23 @@ note_folder() { # PATH: a kubelet's drop-ins, those in sub-directories too; at m
 }
 
 note_runtimes() { # the configuration of the container runtimes that are there
-  for served in $services; do
-    words=''
+  local served n_words
+  for served in $m_services; do
+    n_words=''
     if mentions "${served#*:}" -config || mentions "${served#*:}" '-[cd][/=]'; then command_line "${served#*:}"; fi
     note_read "${served%:*}" "/etc/systemd/system/${served%:*}.d/90-rollout.conf"
     note_runtime "${served%:*}"
   done
 }
 
-quoted() { # LINE: its quoted strings, into `strings`
+quoted() { # LINE: its quoted strings, into `n_quotes`
   IFS="\"'"
   # shellcheck disable=SC2086 # split at quotes
   set -- $1
   unset IFS
-  strings=''
+  n_quotes=''
   while [ "$#" -gt 1 ]; do
-    strings="$strings $2"
+    n_quotes="$n_quotes $2"
     shift 2
   done
 }

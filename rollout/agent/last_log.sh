@@ -2,16 +2,17 @@
 
 tell_last_log() { # SINCE, in milliseconds since boot. After a revert that restarted the units: how the process with the new files ended,
   # and its last lines in the journal. The node has its old files by now, and no check waits for this
+  local logged name said count line ended
   clock
-  [ -n "${given_at-}" ] && [ $((now + 6000)) -lt "$until" ] || return 0
+  [ -n "${h_given_at-}" ] && [ $((now + 6000)) -lt "$until" ] || return 0
   logged=$unit
-  for name in $concerned; do
-    case " ${because-} " in *" $name: "* | *" restart $name "*) logged=$name ;; esac
+  for name in $h_concerned; do
+    case " ${v_because-} " in *" $name: "* | *" restart $name "*) logged=$name ;; esac
   done
   said='' count=0 ended=''
   IFS=$NL
   for line in $(bounded 3 journalctl -q -b --no-pager -o short-monotonic -n 400 -u "$logged" 2>/dev/null); do
-    ! is_between "$1" "$given_at" "$line" || keep_line "${line#*] }"
+    ! is_between "$1" "$h_given_at" "$line" || keep_line "${line#*] }"
   done
   unset IFS
   [ -z "$ended" ] || say "exited $ended"
@@ -19,24 +20,27 @@ tell_last_log() { # SINCE, in milliseconds since boot. After a revert that resta
 }
 
 tell_guards_log() { # of the loaded transaction, if its guard reverted it. No answer could have the log when that happened
+  local h_given_at h_concerned
   case $r_state,$r_cause,$r_boot," $r_units " in reverted,guard,"$boot",*" $unit "*) ;; *) return ;; esac
   look "$unit" && is_number "$u_started" || return 0
-  given_at=$((u_started / 1000)) concerned=''
+  h_given_at=$((u_started / 1000)) h_concerned=''
   tell_last_log $((r_deadline - r_guard * 1000)) # since the change
 }
 
 is_between() { # SINCE END LINE: the line begins with its time since boot, `[ SECONDS.MICROSECONDS] `
-  moment=${3#[}
-  moment=${moment%%]*}
-  moment=${moment##* }
-  fraction=${moment#*.} moment=${moment%%.*}
+  local fraction
+  l_moment=${3#[}
+  l_moment=${l_moment%%]*}
+  l_moment=${l_moment##* }
+  fraction=${l_moment#*.} l_moment=${l_moment%%.*}
   fraction=${fraction%"${fraction#???}"}
-  is_number "$moment" && is_number "$fraction" || return 1
-  moment=$((moment * 1000 + 1$fraction - 1000))
-  [ "$moment" -ge "$1" ] && [ "$moment" -le "$2" ]
+  is_number "$l_moment" && is_number "$fraction" || return 1
+  l_moment=$((l_moment * 1000 + 1$fraction - 1000))
+  [ "$l_moment" -ge "$1" ] && [ "$l_moment" -le "$2" ]
 }
 
 keep_line() { # HOST PROGRAM[PID]: TEXT: at most the last 20 lines and 4,000 bytes; and the last exit that systemd reports
+  local text
   text=${1#* }
   [ "${#text}" -le 1000 ] || text=$(printf %.1000s "$text")
   case $text in 'systemd['*': Main process exited, code='*) ended=${text##*' exited, '} ;; esac

@@ -1,16 +1,18 @@
 # --------------------------------------------------------------------------------------------------- lock and fencing
 
 born() { # PID: its start time, which with the number identifies a process; also its parent, its state and its name
-  born='' parent='' condition='' called=''
+  local stat
+  p_born='' p_parent='' p_state='' p_name=''
   read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
-  called=${stat%)*} # its name may hold anything
+  p_name=${stat%)*} # its name may hold anything
   # shellcheck disable=SC2086 # split into fields
-  set -- ${stat#"$called) "}
-  called=${called#*(}
-  condition=$1 parent=$2 born=${20}
+  set -- ${stat#"$p_name) "}
+  p_name=${p_name#*(}
+  p_state=$1 p_parent=$2 p_born=${20}
 }
 
 hold() { # SECONDS: take the lock; wait at most this long
+  local patience
   clock
   patience=$((now + $1 * 1000))
   while :; do
@@ -28,10 +30,11 @@ hold() { # SECONDS: take the lock; wait at most this long
     clock
   done
   born "$self"
-  printf '%s %s\n' "$self" "$born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
+  printf '%s %s\n' "$self" "$p_born" 2>/dev/null 1<>"$S/holder" || : # in place: works on a full disk
 }
 
 seize() { # like hold, for a guard: a process that keeps the lock for ten seconds is stuck, and is killed
+  local awaited holder start enough
   awaited=''
   while :; do
     hold 1 && return
@@ -41,11 +44,11 @@ seize() { # like hold, for a guard: a process that keeps the lock for ten second
     [ "$now" -lt "$enough" ] || is_taken_back || break
     nap
   done
-  born "$holder" && [ "$born" = "$start" ] || return 1
+  born "$holder" && [ "$p_born" = "$start" ] || return 1
   kill_family "$holder" || return 1
   born "$holder"
   kill -9 "$holder"
-  wake "$parent"
+  wake "$p_parent"
   hold 5
 }
 
@@ -60,14 +63,15 @@ wake() { # PID: continue it and its parents, up to init: a sudo stops when its c
   while [ "$1" -gt 1 ]; do
     kill -CONT "$1" 2>/dev/null
     born "$1" || return 0
-    set -- "$parent"
+    set -- "$p_parent"
   done
 }
 
 kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped, until none is left that could still change a file
   # (a rename that hangs in the kernel could complete later). If that takes too long, the next caller finds PID again
+  local member patience
   stop_family "$1" || return 1
-  for member in $family; do
+  for member in $p_family; do
     is_member "$member" && kill -9 "${member%:*}" 2>/dev/null
   done
   clock
@@ -79,8 +83,9 @@ kill_family() { # PID: kill its children and theirs. PID keeps the lock, stopped
   done
 }
 
-stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `family`
-  family='' parents=" $1 "
+stop_family() { # PID: stop it and its children, so that none can start another; the children as PID:BIRTH into `p_family`
+  local parents found entry member
+  p_family='' parents=" $1 "
   kill -STOP "$1" || return 1
   while :; do
     found=''
@@ -88,37 +93,41 @@ stop_family() { # PID: stop it and its children, so that none can start another;
     for entry in /proc/[0-9]*; do
       member=${entry#/proc/}
       born "$member" || continue
-      case $parents in *" $member "*) continue ;; *" $parent "*) ;; *) continue ;; esac
-      [ "$called" != sync ] || continue # it may have the only report of a lost write
+      case $parents in *" $member "*) continue ;; *" $p_parent "*) ;; *) continue ;; esac
+      [ "$p_name" != sync ] || continue # it may have the only report of a lost write
       kill -STOP "$member" 2>/dev/null
-      found="$found $member:$born" parents="$parents$member "
+      found="$found $member:$p_born" parents="$parents$member "
     done
     set -f
     [ -n "$found" ] || return 0 # this pass began after the last one was stopped
-    family=$family$found
+    p_family=$p_family$found
   done
 }
 
-is_member() { born "${1%:*}" && [ "$born" = "${1#*:}" ]; }
+is_member() { born "${1%:*}" && [ "$p_born" = "${1#*:}" ]; }
 
 family_lives() {
-  for member in $family; do
+  local member
+  for member in $p_family; do
     is_member "$member" || continue
-    case $condition,$called in Z,* | X,*) ;; D,mv | D,rm | D,rmdir | D,ln) return 0 ;; D,*) ;; *) return 0 ;; esac
+    case $p_state,$p_name in Z,* | X,*) ;; D,mv | D,rm | D,rmdir | D,ln) return 0 ;; D,*) ;; *) return 0 ;; esac
   done
   return 1
 }
 
-is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs
+is_ours() { # the state's folders, where they exist: others who can write there could replace a guard's program, which root runs.
+  # Else `k_not_ours`
+  local folder mode
   set --
   for folder in "$S" "$S/tx"; do
     [ -e "$folder" ] || [ -L "$folder" ] || break
+    k_not_ours=$folder
     [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] || return 1
     set -- "$@" "$folder"
   done
   [ "$#" -gt 0 ] || return 0
   for mode in $(stat -c %a "$@"); do
-    folder=$1
+    k_not_ours=$1
     shift
     case $mode in *[2367] | *[2367]?) return 1 ;; esac
   done
@@ -128,7 +137,7 @@ is_ours() { # the state's folders, where they exist: others who can write there 
 lock() {
   undurable=''
   command -v flock >/dev/null || refuse no-flock "flock (of util-linux or busybox) is not on this node"
-  [ "$owned" = 1 ] || is_ours || refuse state-not-ours "$folder is a link, or another user's, or may be written by others"
+  [ "$t_owned" = 1 ] || is_ours || refuse state-not-ours "$k_not_ours is a link, or another user's, or may be written by others"
   [ -d "$S/tx" ] || mkdir -p "$S/tx" 2>/dev/null || refuse state-not-writable "$(mkdir -p "$S/tx" 2>&1 | tail -n 1)"
   true 2>/dev/null >>"$S/lock" || refuse state-not-writable "$({ true >>"$S/lock"; } 2>&1 | tail -n 1)"
   hold 5 2>/dev/null || refuse locked "another verb is at work"
@@ -138,8 +147,8 @@ read_token() {
   k_counter=0 k_run=- k_state=ended
   [ -f "$S/token" ] && read -r k_counter k_run k_state <"$S/token"
   is_number "$k_counter" || k_counter=0 k_run=- k_state=ended
-  stored=1
-  [ "$k_state" != lost ] || stored=0 k_state=ended
+  k_stored=1
+  [ "$k_state" != lost ] || k_stored=0 k_state=ended
 }
 
 write_token() { # STATE: in place, so that an emergency on a full disk is still fenced
@@ -165,5 +174,5 @@ refuse_token() {
 }
 
 accept() { # after fence: remember a newer token
-  [ "$counter $run $stored" = "$k_counter $k_run 1" ] || write_token live
+  [ "$counter $run $k_stored" = "$k_counter $k_run 1" ] || write_token live
 }

@@ -1,4 +1,5 @@
 main() { # VERB ARGUMENT…
+  local self
   verb=${1-}
   read -r self _ </proc/self/stat # in a subshell, $$ is another process
   [ "$#" -eq 0 ] || shift
@@ -10,12 +11,9 @@ main() { # VERB ARGUMENT…
       "verb_$verb"
       exit
       ;;
-    snapshot | status | verify | apply | confirm | revert | freeze | unfreeze | cleanup | forget)
-      arguments "$@"
-      "verb_$verb"
-      ;;
-    *) refuse bad-argument "no such verb" ;;
   esac
+  take_order "$@"
+  "verb_$verb"
   finish
 }
 

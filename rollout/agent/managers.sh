@@ -1,4 +1,5 @@
 show_kubeadm() { # when kubeadm last rewrote the kubelet's file: it keeps a copy of the previous one
+  local path newest
   newest=''
   set +f
   for path in "$R"/etc/kubernetes/tmp/kubeadm-kubelet-config*/config.yaml; do
@@ -16,49 +17,53 @@ show_cgroup() { # 1.35 refuses v1 by default
 }
 
 marks() { # NAME PATH-OR-UNIT…: marks of another manager of this node. Costs no process
-  name=$1 found=''
+  local name a_found mark
+  name=$1 a_found=''
   shift
   for mark in "$@"; do
     case $mark in
-      /*) [ ! -e "$R$mark" ] || found="$found $mark" ;;
+      /*) [ ! -e "$R$mark" ] || a_found="$a_found $mark" ;;
       *) mark_unit "$mark" ;;
     esac
   done
-  case $scheduled in *" $name "*) found="$found cron" ;; esac
-  [ -z "$found" ] || say "fact manager-$name${found}"
+  case $a_scheduled in *" $name "*) a_found="$a_found cron" ;; esac
+  [ -z "$a_found" ] || say "fact manager-$name${a_found}"
 }
 
 mark_unit() { # NAME, with :enabled and :active where it is so
+  local folder link
   for folder in $UNIT_FOLDERS; do
     [ -e "$folder/$1" ] || continue
-    found="$found $1"
-    for link in $wants; do case $link in */"$1") found="$found:enabled" && break ;; esac done
-    [ ! -L "$R/run/systemd/units/invocation:$1" ] || found="$found:active"
+    a_found="$a_found $1"
+    for link in $a_wants; do case $link in */"$1") a_found="$a_found:enabled" && break ;; esac done
+    [ ! -L "$R/run/systemd/units/invocation:$1" ] || a_found="$a_found:active"
     return
   done
 }
 
-find_schedules() { # managers that cron runs, into `scheduled`; what systemd starts by itself, into `wants`
+find_schedules() { # managers that cron runs, into `a_scheduled`; what systemd starts by itself, into `a_wants`
+  local path lines
   set +f
   set -- "$R"/etc/systemd/system/*.wants/* "$R"/usr/lib/systemd/system/*.wants/*
-  wants=$*
+  a_wants=$*
   set -- "$R"/etc/crontab "$R"/etc/cron.*/* "$R"/var/spool/cron/* "$R"/var/spool/cron/crontabs/*
   set -f
   for path in "$@"; do
     shift
     [ ! -f "$path" ] || set -- "$@" "$path"
   done
-  scheduled=' '
+  a_scheduled=' '
   [ "$#" -gt 0 ] || return 0
   lines=$(grep -h -o -s -e '^[^#]*ansible-pull' -e '^[^#]*puppet  *agent' -e '^[^#]*chef-client' -e '^[^#]*cinc-client' \
     -e '^[^#]*salt-call' -- "$@" 2>/dev/null)
-  case $lines in *ansible-pull*) scheduled="$scheduled ansible-pull " ;; esac
-  case $lines in *puppet*agent*) scheduled="$scheduled puppet " ;; esac
-  case $lines in *chef-client* | *cinc-client*) scheduled="$scheduled chef " ;; esac
-  case $lines in *salt-call*) scheduled="$scheduled salt " ;; esac
+  case $lines in *ansible-pull*) a_scheduled="$a_scheduled ansible-pull " ;; esac
+  case $lines in *puppet*agent*) a_scheduled="$a_scheduled puppet " ;; esac
+  case $lines in *chef-client* | *cinc-client*) a_scheduled="$a_scheduled chef " ;; esac
+  case $lines in *salt-call*) a_scheduled="$a_scheduled salt " ;; esac
 }
 
 show_managers() { # what else configures this node, or owns its kubelet
+  local system key value path
   system=''
   while IFS='=' read -r key value; do
     case $key in ID) system=${value#\"} system=${system%\"} ;; esac
@@ -79,10 +84,11 @@ show_managers() { # what else configures this node, or owns its kubelet
 }
 
 show_hard_links() { # of the files just shown: other names of the same file. A change replaces the file, so that these keep the old bytes
+  local linked line
   linked=''
   IFS=$NL
   # shellcheck disable=SC2086 # a list of paths
-  for line in $(unset IFS && stat -c '%h %n' -- $present 2>/dev/null); do
+  for line in $(unset IFS && stat -c '%h %n' -- $x_present 2>/dev/null); do
     case $line in 1\ *) ;; *) linked="$linked ${line#* "$R"}" ;; esac
   done
   unset IFS

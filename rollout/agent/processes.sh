@@ -1,31 +1,33 @@
 # ----------------------------------------------------------------------------------------------------- the units' health
 
-find_runtimes() { # the runtimes' units that exist here, into `runtimes`: systemd searches long for those that do not
-  runtimes=''
+find_runtimes() { # the runtimes' units that exist here, into `u_runtimes`: systemd searches long for those that do not
+  local name path folder
+  u_runtimes=''
   for name in $RUNTIMES; do
     for path in "$R/run/systemd/units/invocation:$name" "$R/run/systemd/generator.late/$name"; do # it runs; or a script of SysV starts it
-      if [ -e "$path" ] || [ -L "$path" ]; then runtimes="$runtimes $name" && continue 2; fi
+      if [ -e "$path" ] || [ -L "$path" ]; then u_runtimes="$u_runtimes $name" && continue 2; fi
     done
     for folder in $UNIT_FOLDERS; do
-      [ ! -e "$folder/$name" ] || { runtimes="$runtimes $name" && break; }
+      [ ! -e "$folder/$name" ] || { u_runtimes="$u_runtimes $name" && break; }
     done
   done
 }
 
 ask_units() { # UNIT…: the properties of all of them, in one request
-  asked_units=$*
-  blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
+  u_asked=$*
+  u_blocks=$(export TZ=UTC && lastly 10 systemctl show -p Id -p LoadState -p ActiveState -p SubState -p MainPID -p NRestarts \
     -p FragmentPath -p DropInPaths -p EnvironmentFiles -p UnitFileState -p NeedDaemonReload -p RestartUSec \
     -p TimeoutStopUSec -p ExecMainStartTimestamp -p ExecMainStartTimestampMonotonic "$@" 2>/dev/null)$NL
   name_blocks
 }
 
-name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `blocks` it becomes `@` and the name
+name_blocks() { # systemctl answers in the order of the question, with an empty line between two units: in `u_blocks` it becomes `@` and the name
+  local named joint word
   # shellcheck disable=SC2086 # a list of units
-  set -- $asked_units
+  set -- $u_asked
   named="@$1$NL" joint=''
   IFS='=' # an empty line is in a short word then, since each line has this sign
-  for word in $blocks; do
+  for word in $u_blocks; do
     named=$named$joint joint='='
     while :; do
       case $word in *"$NL$NL"*) ;; *) break ;; esac
@@ -39,20 +41,21 @@ name_blocks() { # systemctl answers in the order of the question, with an empty 
     named=$named$word
   done
   unset IFS
-  blocks=$named
+  u_blocks=$named
 }
 
-find_block() { # UNIT: its properties, as answered, into `block`; false if it was not asked for
-  block='' current=''
+find_block() { # UNIT: its properties, as answered, into `u_block`; false if it was not asked for
+  local current line
+  u_block='' current=''
   IFS=$NL
-  for line in $blocks; do
+  for line in $u_blocks; do
     case $line in
       @*) current=${line#@} ;;
-      *) [ "$current" != "$1" ] || block=$block${block:+$NL}$line ;;
+      *) [ "$current" != "$1" ] || u_block=$u_block${u_block:+$NL}$line ;;
     esac
   done
   unset IFS
-  case " $asked_units " in *" $1 "*) ;; *) return 1 ;; esac
+  case " $u_asked " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
 look() { # UNIT: its properties into u_…
@@ -61,10 +64,11 @@ look() { # UNIT: its properties into u_…
 }
 
 look_up() { # UNIT: as look, in the last answer
+  local line value
   u_load='' u_active='' u_sub='' u_pid=0 u_restarts=0 u_started=0 u_pause=100ms u_reload=no u_file='' u_id=$1
   find_block "$1" || return 1
   IFS=$NL
-  for line in $block; do
+  for line in $u_block; do
     value=${line#*=}
     case $line in
       LoadState=*) u_load=$value ;;
@@ -83,16 +87,17 @@ look_up() { # UNIT: as look, in the last answer
   [ -n "$u_active" ]
 }
 
-find_listener() { # PORT PID: into `host` the address at which this process listens for requests of this node; else `health` is why it is not known:
+find_listener() { # PORT PID: into `h_host` the address at which this process listens for requests of this node; else `h_health` is why it is not known:
   # refused, not-its-own (another process listens), or not-observed. Any user may listen on a free port. So the kernel's table names the
   # listening sockets (address and port in hexadecimal, state 0A, inode), and the descriptors of the process show which are its own
-  host='' health=not-observed
+  local sockets hex held exact wide foreign line
+  h_host='' h_health=not-observed
   [ -r "$R/proc/net/tcp" ] || return
   hex=$(printf %04X "$1")
   sockets=$(grep -h -e ": [0-9A-F]*:$hex 0*:0000 0A " "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null)
-  health=refused
+  h_health=refused
   [ -n "$sockets" ] || return
-  held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL health=not-observed
+  held=$(ls -ln "$R/proc/$2/fd/" 2>/dev/null)$NL h_health=not-observed
   case $held in *' -> '*) ;; *) return 1 ;; esac
   exact='' wide='' foreign=0
   IFS=$NL
@@ -107,52 +112,54 @@ find_listener() { # PORT PID: into `host` the address at which this process list
   done
   unset IFS
   # a request to an address reaches the socket of just that address; the one of all addresses gets what no other takes
-  health=not-its-own
+  h_health=not-its-own
   if [ -n "$exact" ]; then
     spell "$exact"
   elif [ -n "$wide" ] && [ "$foreign" = 0 ]; then
-    host=127.0.0.1
+    h_host=127.0.0.1
   else
     return 1
   fi
 }
 
-spell() { # HEX: an address of the kernel's table, which has the bytes of each 32 bits in the machine's order, into `host`
-  case $1 in 0100007F | 7F000001) host=127.0.0.1 && return ;; esac
-  rest=$1 host=''
+spell() { # HEX: an address of the kernel's table, which has the bytes of each 32 bits in the machine's order, into `h_host`
+  local rest byte high low
+  case $1 in 0100007F | 7F000001) h_host=127.0.0.1 && return ;; esac
+  rest=$1 h_host=''
   while [ -n "$rest" ]; do
     byte=${rest%"${rest#????????}"} rest=${rest#????????}
     high=${byte#????} low=${byte%????}
     if [ "${#1}" -eq 8 ]; then
-      host=$((0x${high#??})).$((0x${high%??})).$((0x${low#??})).$((0x${low%??}))
+      h_host=$((0x${high#??})).$((0x${high%??})).$((0x${low#??})).$((0x${low%??}))
     else
-      host=$host:${high#??}${high%??}:${low#??}${low%??}
+      h_host=$h_host:${high#??}${high%??}:${low#??}${low%??}
     fi
   done
-  host=${host#:}
+  h_host=${h_host#:}
 }
 
 directly() { # COMMAND…: without a proxy; in a subshell, since a command gate may need one
   unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
-  export no_proxy="$host" NO_PROXY="$host" # whatever a wgetrc contains
+  export no_proxy="$h_host" NO_PROXY="$h_host" # whatever a wgetrc contains
   "$@"
 }
 
-probe() { # PORT PID: `health` is ok, timeout, status NNN or what `find_listener` found; empty when no program here can send the request
+probe() { # PORT PID: `h_health` is ok, timeout, status NNN or what `find_listener` found; empty when no program here can send the request
+  local url answer
   find_listener "$1" "$2" || return 0
   # bash, which opens the connection itself: a third of the cost of curl. Not every bash can, and Alpine and busybox have none: then
   # curl or wget. A refused connection looks the same, so they may ask once more
-  url=http://$host:$1/healthz health='' answer=''
-  case $host in *:*) url="http://[$host]:$1/healthz" ;; esac
+  url=http://$h_host:$1/healthz h_health='' answer=''
+  case $h_host in *:*) url="http://[$h_host]:$1/healthz" ;; esac
   if command -v bash >/dev/null; then
     # shellcheck disable=SC2016 # expanded by that bash
-    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$host" "$1" 2>/dev/null)
+    answer=$(lastly 3 bash -pc 'exec 3<>"/dev/tcp/$1/$2" && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && read -r line <&3 && echo "$line"' - "$h_host" "$1" 2>/dev/null)
     weigh "$?" "$answer"
-    case $health in '' | refused) ;; *) return ;; esac
+    case $h_health in '' | refused) ;; *) return ;; esac
   fi
   if command -v curl >/dev/null; then
     share 3
-    answer=$(directly curl -q -s -m "$seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
+    answer=$(directly curl -q -s -m "$w_seconds" -w '\n%{http_code}' "$url" 2>/dev/null)
   elif command -v wget >/dev/null; then
     answer=$(directly bounded 4 wget -q -S -T 3 -O - "$url" 2>&1)
   else
@@ -161,32 +168,34 @@ probe() { # PORT PID: `health` is ok, timeout, status NNN or what `find_listener
   weigh "$?" "$answer"
 }
 
-weigh() { # STATUS ANSWER of the program that asked: into `health`
-  health=refused
+weigh() { # STATUS ANSWER of the program that asked: into `h_health`
+  local answer
+  h_health=refused
   case $1,$2 in
-    124,* | 137,* | 143,* | 28,*) health=timeout ;;
-    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${2#*HTTP/1.[01] } health="status ${answer%"${answer#???}"}" ;;
-    0,ok | 0,*"$NL"200) health=ok ;;
-    0,*"$NL"[0-9][0-9][0-9]) health="status ${2##*"$NL"}" ;;
+    124,* | 137,* | 143,* | 28,*) h_health=timeout ;;
+    *HTTP/1.[01]\ [0-9][0-9][0-9]*) answer=${2#*HTTP/1.[01] } h_health="status ${answer%"${answer#???}"}" ;;
+    0,ok | 0,*"$NL"200) h_health=ok ;;
+    0,*"$NL"[0-9][0-9][0-9]) h_health="status ${2##*"$NL"}" ;;
   esac
-  [ "$health" != "status 200" ] || health=ok
+  [ "$h_health" != "status 200" ] || h_health=ok
 }
 
-find_logs() { # PID: the files that its log is written to, into `logs`; none for a log in the journal
-  logs='' outputs=$R/proc/$1/fd # also those to which systemd or a script redirects it
-  [ ! -f "$outputs/2" ] || logs="$outputs/2"
+find_logs() { # PID: the files that its log is written to, into `l_files`; none for a log in the journal
+  local outputs n_value
+  l_files='' outputs=$R/proc/$1/fd # also those to which systemd or a script redirects it
+  [ ! -f "$outputs/2" ] || l_files="$outputs/2"
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-  [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || logs="$logs $outputs/1"
+  [ ! -f "$outputs/1" ] || [ "$outputs/1" -ef "$outputs/2" ] || l_files="$l_files $outputs/1"
   mentions "$1" logtostderr= || return 0
   command_line "$1"
   option ' --logtostderr '
-  case $value in 0 | [fF] | false | FALSE | False) ;; *) return 0 ;; esac
+  case $n_value in 0 | [fF] | false | FALSE | False) ;; *) return 0 ;; esac
   option ' --log-file '
-  if [ -z "$value" ]; then
+  if [ -z "$n_value" ]; then
     option ' --log-dir '
-    value=${value:-/tmp}/kubelet.INFO
+    n_value=${n_value:-/tmp}/kubelet.INFO
   fi
-  case $value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) logs="$logs $R$value" ;; esac
+  case $n_value in *[!A-Za-z0-9_./:@%+=,-]*) ;; *) l_files="$l_files $R$n_value" ;; esac
 }
 
 is_thrown_away() { # PID: its text log is discarded: its lines in the journal are its standard output. A warning about its
@@ -194,104 +203,107 @@ is_thrown_away() { # PID: its text log is discarded: its lines in the journal ar
   [ -c "$R/proc/$1/fd/2" ] && [ "$(readlink -- "$R/proc/$1/fd/2" 2>/dev/null)" = /dev/null ]
 }
 
-take_apart() { # LINE of a log: into `source`, the file that logged it, and `message`, whose quotes may have a backslash: klog's text, also
+take_apart() { # LINE of a log: into `l_source`, the file that logged it, and `l_message`, whose quotes may have a backslash: klog's text, also
   # when logrus wraps it (k3s), klog's JSON, logrus' text and JSON (without a source). Only the beginning of a line decides: what a pod's
   # author can write stands in quotes behind it. Other lines have neither
-  source='' message='' writer='' wrapped=$1
+  local wrapped level
+  l_source='' l_message='' l_writer='' wrapped=$1
   unset IFS
   case $wrapped in
     'time="'*)
-      source=${wrapped%%'" level='*}
-      message=${wrapped#"$source\" level="} source=''
-      level=${message%%' msg='*}
-      case $level in '' | *[!a-z]*) message='' && return ;; esac
-      message=${message#"$level msg="}
-      message=${message#'"'}
-      wrapped=$message
+      l_source=${wrapped%%'" level='*}
+      l_message=${wrapped#"$l_source\" level="} l_source=''
+      level=${l_message%%' msg='*}
+      case $level in '' | *[!a-z]*) l_message='' && return ;; esac
+      l_message=${l_message#"$level msg="}
+      l_message=${l_message#'"'}
+      wrapped=$l_message
       ;;
   esac
   case $wrapped in
     [IWEF][01][0-9][0-3][0-9]' '[0-2][0-9]:[0-5][0-9]:[0-6][0-9].[0-9]*' '[0-9]*.go:[0-9]*'] '*)
-      source=${wrapped%%'] '*}
-      message=${wrapped#"$source] "}
+      l_source=${wrapped%%'] '*}
+      l_message=${wrapped#"$l_source] "}
       # shellcheck disable=SC2086 # date, time, process, file
-      set -- $source
-      source=''
-      [ "$#" -eq 4 ] || { message='' && return; }
-      case $3 in *[!0-9]*) message='' && return ;; esac
-      source=${4##*/} writer=$3
-      message=${message#\\}
-      message=${message#'"'}
+      set -- $l_source
+      l_source=''
+      [ "$#" -eq 4 ] || { l_message='' && return; }
+      case $3 in *[!0-9]*) l_message='' && return ;; esac
+      l_source=${4##*/} l_writer=$3
+      l_message=${l_message#\\}
+      l_message=${l_message#'"'}
       ;;
     '{"'*'"msg":"'*)
-      source=${wrapped%%[{,]'"msg":"'*}
-      message=${wrapped#"$source"?'"msg":"'}
-      case $source in
-        '{"ts":'*',"caller":"'*.go:[0-9]*'"'*) source=${source#*',"caller":"'} && source=${source%%'"'*} && source=${source##*/} ;;
-        *) source='' ;;
+      l_source=${wrapped%%[{,]'"msg":"'*}
+      l_message=${wrapped#"$l_source"?'"msg":"'}
+      case $l_source in
+        '{"ts":'*',"caller":"'*.go:[0-9]*'"'*) l_source=${l_source#*',"caller":"'} && l_source=${l_source%%'"'*} && l_source=${l_source##*/} ;;
+        *) l_source='' ;;
       esac
       ;;
   esac
 }
 
-notice() { # LINE of a kubelet: into `noticed`: `ignored` if it ignores a part of its configuration, `loaded` if it has read it. codec.go
+notice() { # LINE of a kubelet: into `l_noticed`: `l_ignored` if it ignores a part of its configuration, `l_loaded` if it has read it. codec.go
   # logs the first, in words up to 1.20, and server.go then its version, before the kubelet knows any pod (1.17 to 1.37)
-  noticed=''
+  l_noticed=''
   take_apart "$1"
-  case $source/$message in
-    codec.go:[0-9]*/[uU]'sing lenient decoding as strict decoding failed'*) noticed=ignored ;;
-    server.go:[0-9]*/'Version: v'[0-9]* | server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) noticed=loaded ;;
+  case $l_source/$l_message in
+    codec.go:[0-9]*/[uU]'sing lenient decoding as strict decoding failed'*) l_noticed=ignored ;;
+    server.go:[0-9]*/'Version: v'[0-9]* | server.go:[0-9]*/'Kubelet version"'* | server.go:[0-9]*/'Kubelet version\"'*) l_noticed=loaded ;;
   esac
 }
 
-count_notice() { # LINE: into `ignored` and `loaded`. After the version's line there are texts of pods in a log, with their line ends up to 1.30: nothing counts
-  [ "$loaded" = 0 ] || return 0
+count_notice() { # LINE: into `l_ignored` and `l_loaded`. After the version's line there are texts of pods in a log, with their line ends up to 1.30: nothing counts
+  [ "$l_loaded" = 0 ] || return 0
   notice "$1"
-  case $noticed in
-    ignored) ignored=$((ignored + 1)) ;;
-    loaded) loaded=1 ;;
+  case $l_noticed in
+    ignored) l_ignored=$((l_ignored + 1)) ;;
+    loaded) l_loaded=1 ;;
   esac
 }
 
-logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TEXT`: into `moment`, the second since boot
-  moment=${1#[}
-  moment=${moment%%.*}
-  moment=${moment##* }
-  is_number "$moment"
+logged_at() { # LINE, as `[SECONDS.MICROSECONDS] HOST PROGRAM[PID]: TEXT`: into `l_moment`, the second since boot
+  l_moment=${1#[}
+  l_moment=${l_moment%%.*}
+  l_moment=${l_moment##* }
+  is_number "$l_moment"
 }
 
 is_said_by() { # PID SINCE LINE: this process wrote it. klog's text contains the process, its JSON the time; SINCE is the first time that counts
   take_apart "$3"
-  [ -n "$source" ] || return
+  [ -n "$l_source" ] || return
   case $3 in
     '{"ts":'*)
-      moment=${3#'{"ts":'}
-      moment=${moment%%[!0-9]*}
-      is_number "$moment" && [ "$moment" -ge "$2" ]
+      l_moment=${3#'{"ts":'}
+      l_moment=${l_moment%%[!0-9]*}
+      is_number "$l_moment" && [ "$l_moment" -ge "$2" ]
       ;;
-    *) [ "$writer" = "$1" ] ;;
+    *) [ "$l_writer" = "$1" ] ;;
   esac
 }
 
-read_logs() { # PID STARTED: the files in `logs`, as `read_journal` reads the journal. STARTED is in microseconds since boot
-  is_number "${2:-}" && [ -n "$logs" ] || return 0
+read_logs() { # PID STARTED: the files in `l_files`, as `read_journal` reads the journal. STARTED is in microseconds since boot
+  local first log l_ignored l_loaded line
+  is_number "${2:-}" && [ -n "$l_files" ] || return 0
   date_boot
-  first=$((booted + $2 / 1000 - 2000))
-  for log in $logs; do
-    ignored=0 loaded=0
+  first=$((x_booted + $2 / 1000 - 2000))
+  for log in $l_files; do
+    l_ignored=0 l_loaded=0
     IFS=$NL
     for line in $(bounded 8 tail -c 67108864 -- "$log" 2>/dev/null | sed -n -e '/lenient decoding/b cut' -e '/Kubelet version/b cut' \
       -e '/] Version: v/b cut' -e d -e ': cut' -e 's/^\(.\{400\}\).*/\1/' -e p); do
       ! is_said_by "$1" "$first" "$line" || count_notice "$line"
     done
     unset IFS
-    [ "$ignored$loaded" != 00 ] || is_read "$1" "$first" "$log" || continue
-    lenient=$((${lenient:-0} + ignored))
-    [ "$loaded" = 0 ] || configured=1
+    [ "$l_ignored$l_loaded" != 00 ] || is_read "$1" "$first" "$log" || continue
+    l_lenient=$((${l_lenient:-0} + l_ignored))
+    [ "$l_loaded" = 0 ] || l_configured=1
   done
 }
 
 is_read() { # PID SINCE FILE: this process wrote one of its last lines
+  local line
   IFS=$NL
   for line in $(bounded 8 tail -n 20 -- "$3" 2>/dev/null); do
     ! is_said_by "$1" "$2" "$line" || { unset IFS && return; }
@@ -301,7 +313,8 @@ is_read() { # PID SINCE FILE: this process wrote one of its last lines
 }
 
 count_lenient() { # UNIT PID STARTED: how often this process warned that it ignores a part of its configuration; empty until its log shows that it has read it
-  lenient='' configured=0 ignored=0 loaded=0
+  local l_configured l_ignored l_loaded lines line
+  l_lenient='' l_configured=0 l_ignored=0 l_loaded=0
   is_number "$3" || return 0
   if ! is_thrown_away "$2"; then
     lines=$(bounded 8 journalctl -q -b --no-pager -o short-monotonic -n 50000 "_PID=$2" _UID=0 "_SYSTEMD_UNIT=$1" 2>/dev/null |
@@ -309,18 +322,19 @@ count_lenient() { # UNIT PID STARTED: how often this process warned that it igno
     IFS=$NL
     for line in $lines; do
       unset IFS
-      ! logged_at "$line" || [ "$moment" -lt $(($3 / 1000000)) ] || count_notice "${line#*]: }"
+      ! logged_at "$line" || [ "$l_moment" -lt $(($3 / 1000000)) ] || count_notice "${line#*]: }"
     done
     unset IFS
-    [ "$loaded" = 0 ] || { configured=1 lenient=$ignored; }
+    [ "$l_loaded" = 0 ] || { l_configured=1 l_lenient=$l_ignored; }
   fi
   find_logs "$2"
   read_logs "$2" "$3"
-  [ "$configured" = 1 ] || [ "${lenient:-0}" -gt 0 ] || lenient=''
+  [ "$l_configured" = 1 ] || [ "${l_lenient:-0}" -gt 0 ] || l_lenient=''
 }
 
-escape() { # BASE64: its bytes into `escaped`, for printf: without a program
-  rest=${1%%=*} escaped='' bits=0 held=0
+escape() { # BASE64: its bytes into `l_escaped`, for printf: without a program
+  local rest bits held sixth before byte
+  rest=${1%%=*} l_escaped='' bits=0 held=0
   while [ -n "$rest" ]; do
     sixth=${rest%"${rest#?}"} rest=${rest#?}
     before=${BASE64%%"$sixth"*}
@@ -328,15 +342,16 @@ escape() { # BASE64: its bytes into `escaped`, for printf: without a program
     [ "$bits" -ge 8 ] || continue
     bits=$((bits - 8))
     byte=$((held >> bits & 255)) held=$((held & ((1 << bits) - 1)))
-    escaped="$escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
+    l_escaped="$l_escaped\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
   done
 }
 
 has_argument() { # BASE64: it is one word of the process's command line
+  local decoded
   escape "$1"
   # shellcheck disable=SC2059 # made of octal numbers
-  decoded=$(printf "$escaped")
-  case $words in *"$NL$decoded$NL"*) ;; *)
+  decoded=$(printf "$l_escaped")
+  case $n_words in *"$NL$decoded$NL"*) ;; *)
     why="an argument is missing from its command line"
     return 1
     ;;

@@ -5,31 +5,34 @@ here() { # TX: its folder
 }
 
 load() { # TX: its receipt into r_…; false if it has none
+  local line
   here "$1"
-  receipt=''
-  [ ! -f "$T/receipt" ] || [ -L "$T" ] || while IFS= read -r line; do receipt=$receipt$line$NL; done <"$T/receipt"
+  r_text=''
+  [ ! -f "$T/receipt" ] || [ -L "$T" ] || while IFS= read -r line; do r_text=$r_text$line$NL; done <"$T/receipt"
   parse_receipt
 }
 
 load_known() { # TX: as load, but as `transactions` has just read it
+  local nth known
   here "$1"
   nth=0
-  for known in $receipts; do
+  for known in $r_names; do
     nth=$((nth + 1))
     [ "$known" = "$1" ] || continue
-    eval "receipt=\$receipt_$nth"
+    eval "r_text=\$receipt_$nth"
     parse_receipt
     return
   done
   load "$1"
 }
 
-parse_receipt() { # `receipt` into r_…; false if it has no state
+parse_receipt() { # `r_text` into r_…; false if it has no state
+  local line value
   r_run=- r_counter=0 r_seq=0 r_state='' r_cause=- r_finished=0 r_boot=- r_deadline=0 r_guard=180 r_limit=0 r_files=0 r_units='' r_hangups='' r_unit='' r_port=0
   r_reload=0 r_kubelet='' r_program=''
-  [ -n "$receipt" ] || return 1
+  [ -n "$r_text" ] || return 1
   IFS=$NL
-  for line in $receipt; do
+  for line in $r_text; do
     value=${line#*=}
     case $line in
       run=*) r_run=$value ;;
@@ -63,6 +66,7 @@ lay() { # NAME STATE CAUSE FINISHED: write a receipt for later
 }
 
 lay_receipts() {
+  local end
   lay armed armed - 0 && lay finished armed - 1 && lay confirmed confirmed - 1 || return 1
   for end in guard boot health asked; do
     lay "reverting-$end" reverting "$end" 1 && lay "reverted-$end" reverted "$end" 1 || return 1
@@ -79,32 +83,34 @@ become() { # NAME: one rename, durable when this returns true. If it hangs, a gu
   settled
 }
 
-read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `place`; 0: none noted
+read_place() { # of the requested revert of the loaded transaction, among all applies and reverts here, into `r_place`; 0: none noted
   set +f
   set -- "$T"/place.*
   set -f
-  place=${1##*.}
-  is_number "$place" || place=0
+  r_place=${1##*.}
+  is_number "$r_place" || r_place=0
 }
 
 note_place() { # right before the requested revert of a confirmed transaction. In a name: a revert needs no room. Best effort
+  local top name
   top=0
-  for name in $all_tx; do
+  for name in $r_all; do
     load_known "$name"
     read_place
     [ "$r_seq" -le "$top" ] || top=$r_seq
-    [ "$place" -le "$top" ] || top=$place
+    [ "$r_place" -le "$top" ] || top=$r_place
   done
   load_known "$asked"
   read_place
-  case $place in
+  case $r_place in
     0) mv -f "$T/next/reverting-guard" "$T/place.$((top + 1))" ;; # no guard reverts it any more
-    *) [ "$place" = "$top" ] || mv -f "$T/place.$place" "$T/place.$((top + 1))" ;;
+    *) [ "$r_place" = "$top" ] || mv -f "$T/place.$r_place" "$T/place.$((top + 1))" ;;
   esac 2>/dev/null || :
 }
 
-transactions() { # [last] every transaction's name into `all_tx`, newest first; with `last`: that with the last apply or revert first
-  all_tx='' found='' receipts='' nth=0 by=${1:-apply}
+transactions() { # [last] every transaction's name into `r_all`, newest first; with `last`: that with the last apply or revert first
+  local found nth by entry r_place top rest newest
+  r_all='' found='' r_names='' nth=0 by=${1:-apply}
   set +f
   set -- "$S"/tx/*/receipt
   set -f
@@ -112,14 +118,14 @@ transactions() { # [last] every transaction's name into `all_tx`, newest first; 
     entry=${entry%/receipt}
     load "${entry##*/}" || continue
     read_place
-    [ "$by,$((place > r_seq))" = last,1 ] || place=$r_seq
-    nth=$((nth + 1)) found="$found $place:$tx" receipts="$receipts $tx"
-    eval "receipt_$nth=\$receipt"
+    [ "$by,$((r_place > r_seq))" = last,1 ] || r_place=$r_seq
+    nth=$((nth + 1)) found="$found $r_place:$tx" r_names="$r_names $tx"
+    eval "receipt_$nth=\$r_text"
   done
   while [ -n "$found" ]; do
     top=-1
     for entry in $found; do [ "${entry%%:*}" -le "$top" ] || top=${entry%%:*} newest=$entry; done
-    all_tx="$all_tx ${newest#*:}" rest=''
+    r_all="$r_all ${newest#*:}" rest=''
     for entry in $found; do [ "$entry" = "$newest" ] || rest="$rest $entry"; done
     found=$rest
   done
@@ -130,9 +136,9 @@ boot_id() { [ -n "$boot" ] || read -r boot <"$R/proc/sys/kernel/random/boot_id";
 seconds_left() { # left: seconds until this receipt's guard fires; 0 if it has fired or never will
   clock
   boot_id
-  left=0
-  [ "$r_state" = armed ] && [ "$r_boot" = "$boot" ] && left=$(((r_deadline - now) / 1000))
-  [ "$left" -ge 0 ] || left=0
+  r_left=0
+  [ "$r_state" = armed ] && [ "$r_boot" = "$boot" ] && r_left=$(((r_deadline - now) / 1000))
+  [ "$r_left" -ge 0 ] || r_left=0
 }
 
 show_receipt() { # WORD TX: a line of output
@@ -140,9 +146,10 @@ show_receipt() { # WORD TX: a line of output
 }
 
 tell_receipt() { # WORD: a line of output, of the loaded receipt
-  left=0
+  local r_left told
+  r_left=0
   [ "$r_state" != armed ] || seconds_left
   told=$r_state
   ! is_unsettled || case $r_state in confirmed) told=armed ;; reverted) told=reverting ;; esac # the disk may still have that
-  say "$1 tx=$tx run=$r_run counter=$r_counter state=$told cause=$r_cause left=$left finished=$r_finished"
+  say "$1 tx=$tx run=$r_run counter=$r_counter state=$told cause=$r_cause left=$r_left finished=$r_finished"
 }

@@ -1,8 +1,9 @@
 check_ours() { # a requested revert removes only our bytes, and only under the kubelet for which they were made
+  local n
   [ "$force" != 1 ] && [ "$r_state" != reverting ] || return 0
   targets
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths
+  digest $f_paths
   n=1
   while [ "$n" -le "$r_files" ]; do
     load_file "$n"
@@ -10,26 +11,26 @@ check_ours() { # a requested revert removes only our bytes, and only under the k
     n=$((n + 1))
   done
   mark_kubelet "$r_program"
-  [ "$r_kubelet" = "$kubelet" ] || refuse kubelet-changed "since $tx was applied"
+  [ "$r_kubelet" = "$s_kubelet" ] || refuse kubelet-changed "since $tx was applied"
 }
 
 rearm_boot_unit() { # a confirmed transaction has no guard; its revert must survive a reboot too
   targets
   folders
-  # shellcheck disable=SC2086 # a list of paths
-  if ! { write_boot_unit "$concerned" "$(logical "$dirs")" && flush "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"; }; then
+  if ! { write_boot_unit && flush "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"; }; then
     say "say boot-unit-not-armed a reboot before the end leaves the rest to the next revert"
   fi
 }
 
 revert_locked() {
+  local asked name
   fence
   load "$tx" || refuse no-transaction "$tx"
   accept || say "say token-not-stored the disk takes no write"
   case $r_state in reverted) ! seal || tell_taken_back && return ;; esac
   asked=$tx
   transactions
-  for name in $all_tx; do
+  for name in $r_all; do
     load_known "$name"
     case $name/$r_state in "$asked"/*) ;; */armed | */reverting) refuse armed-by-another "$name is $r_state" ;; esac
   done
@@ -49,7 +50,7 @@ revert_locked() {
 }
 
 verb_revert() {
-  need tx run counter
+  local unwatched
   allow 200
   lock
   unwatched=0

@@ -4,7 +4,8 @@ hang_up() { # UNIT: make its main process read its configuration again
 
 restart_unit() { bounded 90 systemctl restart "$1" >/dev/null 2>&1; }
 
-restart_surely() { # UNIT: a second attempt if the first one had no success; else `ended`. systemd merges two restarts that are requested at once
+restart_surely() { # UNIT: a second attempt if the first one had no success; else `w_ended`. systemd merges two restarts that are requested at once
+  local end
   restart_unit "$1" && return
   end=$?
   tell_end "$end"
@@ -17,6 +18,7 @@ restart_surely() { # UNIT: a second attempt if the first one had no success; els
 }
 
 restart_running() { # at boot the units start after us; one that runs already reads its old files as soon as we have ended
+  local name
   for name in $r_hangups $r_units; do
     look "$name"
     [ "$u_pid" = 0 ] || bounded 10 systemctl --no-block restart "$name" >/dev/null 2>&1
@@ -24,30 +26,32 @@ restart_running() { # at boot the units start after us; one that runs already re
 }
 
 restart_units() { # in order, after the SIGHUPs; `why`, if one fails
+  local name
   for name in $r_hangups; do
-    hang_up "$name" || { tell_end $? && why="systemctl kill --signal=HUP $name $ended" && return 1; }
+    hang_up "$name" || { tell_end $? && why="systemctl kill --signal=HUP $name $w_ended" && return 1; }
   done
   for name in $r_units; do
-    restart_unit "$name" || { tell_end $? && why="systemctl restart $name $ended" && return 1; }
+    restart_unit "$name" || { tell_end $? && why="systemctl restart $name $w_ended" && return 1; }
   done
 }
 
-restart_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `unrestarted`
+restart_again() { # with the old files: every unit, even if others fail; those not seen to be restarted into `v_unrestarted`
+  local name
   clock
-  given_at=$now
+  h_given_at=$now
   remember_units # now: a crash loop went on while the files were restored: its restarts do not count against the units
   for name in $r_hangups; do # a process that died of a SIGHUP is started
-    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name took no SIGHUP, and systemctl restart $name $ended"
+    hang_up "$name" || restart_surely "$name" || say "say restart-failed $name took no SIGHUP, and systemctl restart $name $w_ended"
   done
   [ -n "$r_units" ] || return 0
   for name in $r_units; do
-    restart_surely "$name" || say "say restart-failed systemctl restart $name $ended"
+    restart_surely "$name" || say "say restart-failed systemctl restart $name $w_ended"
   done
   # shellcheck disable=SC2086 # a list of units
   ask_units $r_units
-  fresh=1
+  h_fresh=1
   for name in $r_units; do
-    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"
+    is_seen_restarted "$name" || v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"
   done
 }
 
@@ -55,29 +59,31 @@ is_seen_restarted() { # UNIT: by the last answer it has no process, or one young
   look_up "$1" || return 1
   [ "$u_pid" != 0 ] || return 0
   if started_at "$u_pid"; then
-    [ $((started_at + 10)) -ge "$given_at" ]
+    [ $((h_started_at + 10)) -ge "$h_given_at" ]
   else
-    recall "$memory" "$1"
-    [ "$was_started" != 0 ] && [ "$u_started" != "$was_started" ]
+    recall "$h_memory" "$1"
+    [ "$h_started" != 0 ] && [ "$u_started" != "$h_started" ]
   fi
 }
 
 started_at() { # PID: when it started, in milliseconds since boot
+  local stat name_there
   read -r stat 2>/dev/null <"$R/proc/$1/stat" || return 1
   name_there=${stat%)*} # its name may hold anything
   # shellcheck disable=SC2086 # split into fields
   set -- ${stat#"$name_there) "}
-  started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
+  h_started_at=$((${20} * 10)) # hundredths of a second, on every supported Linux
 }
 
 reload_units() { # else `why`. Without the boot unit: once systemd has it in memory, only another reload removes it. An empty file in a folder that comes
   # first in its search hides the link (since systemd 234); it is gone before the next boot, as all of /run is
+  local reloaded
   [ "$r_reload" != 0 ] || return 0
   mkdir -p "${HIDDEN%/*}" 2>/dev/null && true 2>/dev/null >"$HIDDEN"
   bounded 30 systemctl daemon-reload >/dev/null 2>&1
   reloaded=$?
   show_boot_unit
-  [ "$reloaded" -eq 0 ] || { tell_end "$reloaded" && why="systemctl daemon-reload $ended"; }
+  [ "$reloaded" -eq 0 ] || { tell_end "$reloaded" && why="systemctl daemon-reload $w_ended"; }
   return "$reloaded"
 }
 

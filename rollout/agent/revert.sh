@@ -13,7 +13,7 @@ keep_foreign() { # N PATH: bytes that are neither the new nor the old ones; kept
   esac
 }
 
-give_back() { # N: restore file N; may be repeated; counted in `given` if that took a step
+give_back() { # N: restore file N; may be repeated; counted in `v_given` if that took a step
   load_file "$1" || return 1
   is_as "$f_before" "$f_path" && return 0
   is_as "$f_after" "$f_path" || keep_foreign "$1" "$f_path"
@@ -29,10 +29,11 @@ give_back() { # N: restore file N; may be repeated; counted in `given` if that t
     fi
     let_go 30 mv -f "$R$f_old" "$R$f_path" || return 1
   fi
-  given=$((given + 1))
+  v_given=$((v_given + 1))
 }
 
 remove_made() { # N: remove the folders that were made for file N, if nothing uses them
+  local folder made
   load_file "$1" || return 0
   made=''
   for folder in $f_made; do made="$R$folder $made"; done
@@ -40,6 +41,7 @@ remove_made() { # N: remove the folders that were made for file N, if nothing us
 }
 
 remove_all_made() { # for every file, the last one first
+  local n
   n=1
   while [ -e "$T/file.$n" ]; do n=$((n + 1)); done
   while [ "$n" -gt 1 ]; do
@@ -49,18 +51,20 @@ remove_all_made() { # for every file, the last one first
 }
 
 near() { # N: the path, without its ending, of the loaded file's copies if they cannot be in the transaction's folder
-  near=${f_path%/*}
-  for topmost in $f_made; do near=${topmost%/*} && break; done
-  case $near in *.d) near=${near%/*} ;; esac # never where a reader's pattern could match
-  near=$near/.rollout-$tx.$1
+  local topmost
+  f_near=${f_path%/*}
+  for topmost in $f_made; do f_near=${topmost%/*} && break; done
+  case $f_near in *.d) f_near=${f_near%/*} ;; esac # never where a reader's pattern could match
+  f_near=$f_near/.rollout-$tx.$1
 }
 
 unstage() { # remove the copies that are outside the transaction's folder, or were tried there; false if one stays
+  local nears n stays tried
   nears='' n=1 stays=0
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
-      nears="$nears $R$near.new $R$near.old $R$near.try $R$near.tried"
+      nears="$nears $R$f_near.new $R$f_near.old $R$f_near.try $R$f_near.tried"
       tried=$R${f_path%/*}/.rollout-$tx.$n.try
       [ ! -d "$tried" ] || rmdir "$tried" || stays=1 # of a `try` that was killed
     fi
@@ -71,11 +75,12 @@ unstage() { # remove the copies that are outside the transaction's folder, or we
 }
 
 flush_near() { # make the removal durable: else a power cut restores copies that no record names
+  local nears n
   nears='' n=1
   while [ -e "$T/file.$n" ]; do
     if load_file "$n"; then
       near "$n"
-      case " $nears " in *" $R${near%/*} "*) ;; *) nears="$nears $R${near%/*}" ;; esac
+      case " $nears " in *" $R${f_near%/*} "*) ;; *) nears="$nears $R${f_near%/*}" ;; esac
     fi
     n=$((n + 1))
   done
@@ -84,6 +89,7 @@ flush_near() { # make the removal durable: else a power cut restores copies that
 }
 
 is_untouched() { # an armed transaction without a rename: everything staged is there. Old bytes are no proof, anybody may restore them
+  local n
   [ "$r_state" = armed ] || return 1
   n=1
   while [ "$n" -le "$r_files" ]; do
@@ -100,15 +106,16 @@ restrain() { # a transaction armed in this boot is reverted by its limit, before
 }
 
 take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, when the units start after us anyway. False: not finished
+  local v_unrestarted v_kept was times
   restrain
   targets
   # shellcheck disable=SC2086 # a list of paths
-  digest $paths $copies
-  how=$2
-  is_untouched && how=nothing
+  digest $f_paths $f_copies
+  v_how=$2
+  is_untouched && v_how=nothing
   read_stuck
-  [ "$stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
-  undurable='' unrestarted='' kept='' was=$r_state
+  [ "$v_stuck" != not-durable ] || return 1 # nothing in this boot can make it durable
+  undurable='' v_unrestarted='' v_kept='' was=$r_state
   if [ "$r_state" != reverting ]; then
     unsettle
     bounded 60 mv -f "$T/next/reverting-$1" "$T/receipt" || return 1
@@ -121,26 +128,27 @@ take_back() { # CAUSE HOW: revert to the end; HOW is restart, or files at boot, 
   remove_all_made
   folders
   # shellcheck disable=SC2086 # a list of paths
-  flush_soon $dirs
-  case $given,$stuck in 0,not-given-back | 0,durability-unknown) how=finished ;; esac # by the previous attempt
-  case $how in restart | files) reload_surely ;; esac
-  case $how in restart) restart_again ;; files) restart_running ;; esac
+  flush_soon $f_dirs
+  case $v_given,$v_stuck in 0,not-given-back | 0,durability-unknown) v_how=finished ;; esac # by the previous attempt
+  case $v_how in restart | files) reload_surely ;; esac
+  case $v_how in restart) restart_again ;; files) restart_running ;; esac
   flush_rest
   is_whole || return 1
-  [ "$how" != restart ] || remember_loaded
+  [ "$v_how" != restart ] || remember_loaded
   become "reverted-$r_cause" || return 1
   r_state=reverted
   case $2,$was,$1 in files,* | *,confirmed,asked) remove_boot_unit ;; *) disarm ;; esac # an earlier confirm has stopped the timer and the watch
   times=''
-  [ "$how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
+  [ "$v_how" != nothing ] || times=$(cat "$T/times" 2>/dev/null)
   tidy
   keep_times "$times"
 }
 
-give_all_back() { # every file, even if others fail; those that keep the new bytes into `kept`
-  given=0 n=1
+give_all_back() { # every file, even if others fail; those that keep the new bytes into `v_kept`
+  local n
+  v_given=0 n=1
   while [ "$n" -le "$r_files" ]; do
-    give_back "$n" || kept="$kept${kept:+ }$f_path"
+    give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"
     n=$((n + 1))
   done
 }
@@ -148,39 +156,41 @@ give_all_back() { # every file, even if others fail; those that keep the new byt
 is_whole() { # else the reason is noted: the receipt stays `reverting`, and the next attempt or the next boot continues
   if is_lost; then
     stick not-durable "the disk reported that it lost what was written; reboot the node, which then looks at its files again"
-  elif [ -n "$unrestarted" ]; then
-    stick not-restarted "$unrestarted still runs the process from before its old files were there"
-  elif [ -n "$kept" ]; then
-    stick not-given-back "$kept $(attributes)"
+  elif [ -n "$v_unrestarted" ]; then
+    stick not-restarted "$v_unrestarted still runs the process from before its old files were there"
+  elif [ -n "$v_kept" ]; then
+    stick not-given-back "$v_kept $(attributes)"
   elif [ -n "$undurable" ]; then
     stick durability-unknown "$undurable; the node writes its old files again by itself"
   else
     drop "$T/stuck"
-    stuck=''
+    v_stuck=''
   fi
-  [ -z "$stuck" ]
+  [ -z "$v_stuck" ]
 }
 
 stick() { # REFERENCE TEXT: why the loaded transaction cannot end. Best effort: only the receipt counts
-  stuck=$1 stuck_text=$2
+  v_stuck=$1 v_stuck_text=$2
   printf '%s %s %s\n' "$boot" "$1" "$2" >"$T/stuck" 2>/dev/null
 }
 
-read_stuck() { # the reason noted in this boot, into `stuck` and `stuck_text`
+read_stuck() { # the reason noted in this boot, into `v_stuck` and `v_stuck_text`
+  local stuck_boot
   boot_id
-  stuck_boot='' stuck='' stuck_text=''
-  read -r stuck_boot stuck stuck_text 2>/dev/null <"$T/stuck"
-  [ "$stuck_boot" = "$boot" ] || stuck='' stuck_text=''
+  stuck_boot='' v_stuck='' v_stuck_text=''
+  read -r stuck_boot v_stuck v_stuck_text 2>/dev/null <"$T/stuck"
+  [ "$stuck_boot" = "$boot" ] || v_stuck='' v_stuck_text=''
 }
 
 tell_stuck() { # of the loaded transaction
   [ "$r_state" = reverting ] || return 0
   read_stuck
-  [ -z "$stuck" ] || say "failed $stuck $stuck_text"
+  [ -z "$v_stuck" ] || say "failed $v_stuck $v_stuck_text"
 }
 
-attributes() { # why the first of `kept` cannot be renamed, if that is known
-  attributes=$(bounded 5 lsattr -d -- "$R${kept%% *}" 2>/dev/null)
+attributes() { # why the first of `v_kept` cannot be renamed, if that is known
+  local attributes
+  attributes=$(bounded 5 lsattr -d -- "$R${v_kept%% *}" 2>/dev/null)
   case ${attributes%% *} in
     *i*) printf 'is immutable; clear that with: chattr -i' ;;
     *a*) printf 'may only be appended to; clear that with: chattr -a' ;;

@@ -1,9 +1,10 @@
-encode() { # FILE: base64 on one line, into `code`
-  code=$(base64 -w0 2>/dev/null <"$1") || code=$(base64 <"$1" | tr -d '\n')
+encode() { # FILE: base64 on one line, into `x_code`
+  x_code=$(base64 -w0 2>/dev/null <"$1") || x_code=$(base64 <"$1" | tr -d '\n')
 }
 
-date_boot() { # into `booted`: the boot by the clock of file times, in milliseconds since 1970. The shell reads both clocks, since a busy node
+date_boot() { # into `x_booted`: the boot by the clock of file times, in milliseconds since 1970. The shell reads both clocks, since a busy node
   # would let a program wait between them. A write dates a pipe. That time is some ticks old at times, so the latest reading counts
+  local clocks
   clocks=$(
     echo
     clock
@@ -11,44 +12,47 @@ date_boot() { # into `booted`: the boot by the clock of file times, in milliseco
   )
   clocks=${clocks##*"$NL"}
   file_time "${clocks#* }"
-  moment=$((moment - ${clocks%% *})) booted=${booted:-0}
-  [ "$moment" -le "$booted" ] || booted=$moment
+  l_moment=$((l_moment - ${clocks%% *})) x_booted=${x_booted:-0}
+  [ "$l_moment" -le "$x_booted" ] || x_booted=$l_moment
 }
 
-date_starts() { # into `starts`: UNIT:MILLISECONDS, the start of each unit's process by the clock of file times
+date_starts() { # into `x_starts`: UNIT:MILLISECONDS, the start of each unit's process by the clock of file times
+  local left served dated began
   date_boot
-  starts=' ' left=$dates
-  for served in $begun; do
-    began=$((booted + ${served#*:} / 1000)) dated=${left%%"$NL"*} left=${left#*"$NL"}
+  x_starts=' ' left=$m_dates
+  for served in $m_begun; do
+    began=$((x_booted + ${served#*:} / 1000)) dated=${left%%"$NL"*} left=${left#*"$NL"}
     # if the clock was set since then, the earlier of both misses no edit
     ! is_number "$dated" || [ "$dated" -eq 0 ] || [ $((dated * 1000 + 3000)) -gt "$began" ] || began=$((dated * 1000))
-    starts="$starts${served%:*}:$began "
+    x_starts="$x_starts${served%:*}:$began "
   done
 }
 
-file_time() { # SECONDS.FRACTION since 1970 into `moment`, in milliseconds; 0 for an invalid time
-  fraction=${1#*.}000 moment=0
-  ! is_number "${1%.*}" || ! is_number "$fraction" || moment=$((${1%.*} * 1000 + 1${fraction%"${fraction#???}"} - 1000))
+file_time() { # SECONDS.FRACTION since 1970 into `l_moment`, in milliseconds; 0 for an invalid time
+  local fraction
+  fraction=${1#*.}000 l_moment=0
+  ! is_number "${1%.*}" || ! is_number "$fraction" || l_moment=$((${1%.*} * 1000 + 1${fraction%"${fraction#???}"} - 1000))
 }
 
 show_stale() { # the files that changed after the start of the process that reads them at its start
-  [ -n "$begun" ] || return 0
-  dates=$(printf %s "$dates" | date -f - +%s 2>/dev/null)
-  memories=$NL present=''
+  local memories x_present line x_stats
+  [ -n "$m_begun" ] || return 0
+  m_dates=$(printf %s "$m_dates" | date -f - +%s 2>/dev/null)
+  memories=$NL x_present=''
   [ ! -f "$S/touched" ] || memories=$NL$(cat "$S/touched" 2>/dev/null)$NL
   IFS=$NL
-  for line in $reads; do [ ! -f "$R${line#* }" ] || present="$present$R${line#* }$NL"; done
+  for line in $n_reads; do [ ! -f "$R${line#* }" ] || x_present="$x_present$R${line#* }$NL"; done
   # shellcheck disable=SC2086 # a list of paths
-  stats=$(stat -L -c '%i %.9Y %.9Z %n' -- $present 2>/dev/null)
+  x_stats=$(stat -L -c '%i %.9Y %.9Z %n' -- $x_present 2>/dev/null)
   unset IFS
   for _ in 1 2 3 4 5; do # a change right after a start may be one right before it: the clocks are read again
     find_stale
-    [ "$soon" = 1 ] || break
+    [ "$x_soon" = 1 ] || break
     nap
   done
-  [ -n "$stale" ] || return 0
+  [ -n "$x_stale" ] || return 0
   IFS=$NL
-  for line in $stale; do
+  for line in $x_stale; do
     unset IFS
     say "stale $line"
   done
@@ -56,28 +60,30 @@ show_stale() { # the files that changed after the start of the process that read
   show_loaded
 }
 
-find_stale() { # by one more reading of the clocks: the lines of `stats` into `stale`; `soon` is 1 if a change came within seconds of a start
+find_stale() { # by one more reading of the clocks: the lines of `x_stats` into `x_stale`; `x_soon` is 1 if a change came within seconds of a start
+  local line path
   date_starts
-  stale='' soon=0
+  x_stale='' x_soon=0
   IFS=$NL
-  for line in $stats; do
+  for line in $x_stats; do
     unset IFS
     path=${line#* * * }
     # shellcheck disable=SC2086 # three words
     is_stale ${line%" $path"} || continue
-    stale="$stale$how $since $reader ${path#"$R"}$NL"
-    [ "$since" -gt 5 ] || soon=1
+    x_stale="$x_stale$x_how $x_since $x_reader ${path#"$R"}$NL"
+    [ "$x_since" -gt 5 ] || x_soon=1
   done
   unset IFS
 }
 
 show_loaded() { # which confirmed transaction started each running process: the process has read what it wrote
+  local told name served
   transactions
   boot_id
   told=' '
-  for name in $all_tx; do
+  for name in $r_all; do
     if ! load_known "$name" || [ "$r_state,$r_boot" != "confirmed,$boot" ]; then continue; fi
-    for served in $begun; do
+    for served in $m_begun; do
       case " $r_units " in *" ${served%:*} "*) ;; *) continue ;; esac
       case $told in *" ${served%:*} "*) continue ;; esac
       [ $((${served#*:} / 1000)) -gt "$r_deadline" ] || { told="$told${served%:*} " && say "fact loaded.${served%:*} $name"; }
@@ -85,63 +91,66 @@ show_loaded() { # which confirmed transaction started each running process: the 
   done
 }
 
-is_stale() { # INODE MTIME CTIME of `path`; then also `how`, `since` (seconds) and `reader`
-  reader=${reads%%" ${path#"$R"}$NL"*}
-  reader=${reader##*"$NL"}
-  case $starts in *" $reader:"*) began=${starts#*" $reader:"} ;; *) return 1 ;; esac
+is_stale() { # INODE MTIME CTIME of `path`; then also `x_how`, `x_since` (seconds) and `x_reader`
+  local changed began
+  x_reader=${n_reads%%" ${path#"$R"}$NL"*}
+  x_reader=${x_reader##*"$NL"}
+  case $x_starts in *" $x_reader:"*) began=${x_starts#*" $x_reader:"} ;; *) return 1 ;; esac
   began=$((${began%% *} + 50)) # no process reads its files sooner; and clocks tick in steps of some milliseconds
-  changed=$3 how=replaced
+  changed=$3 x_how=replaced
   case $memories in *"$NL$1 $3 "*) changed=${memories#*"$NL$1 $3 "} && changed=${changed%% *} ;; esac
   file_time "$changed"
-  [ "$moment" -ge "$began" ] || return 1
-  since=$(((moment - began + 50) / 1000))
+  [ "$l_moment" -ge "$began" ] || return 1
+  x_since=$(((l_moment - began + 50) / 1000))
   file_time "$2"
-  [ "$moment" -lt "$began" ] || how=edited since=$(((moment - began + 50) / 1000))
+  [ "$l_moment" -lt "$began" ] || x_how=edited x_since=$(((l_moment - began + 50) / 1000))
 }
 
-show_files() { # with|without: a line for each path in `list`
-  present='' spare=3145728 # bytes of content: an answer has a size limit too
-  for path in $list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || present="$present $R$path"; done
-  stats=''
-  if [ -n "$present" ]; then # one line each in both, in this order, but for files that were removed meanwhile
+show_files() { # with|without: a line for each path in `m_list`
+  local x_spare path x_stats x_batch x_batched
+  x_present='' x_spare=3145728 # bytes of content: an answer has a size limit too
+  for path in $m_list; do [ ! -f "$R$path" ] || [ -L "$R$path" ] || x_present="$x_present $R$path"; done
+  x_stats=''
+  if [ -n "$x_present" ]; then # one line each in both, in this order, but for files that were removed meanwhile
     # shellcheck disable=SC2086 # a list of paths
-    [ "$digested" = "$present" ] || digest $present # an apply has just done so
-    sums=${sums#"$NL"}
+    [ "$f_digested" = "$x_present" ] || digest $x_present # an apply has just done so
+    f_sums=${f_sums#"$NL"}
     # shellcheck disable=SC2086 # a list of paths
-    stats=$(stat -c '%n %a %u:%g %s' -- $present 2>/dev/null)$NL
+    x_stats=$(stat -c '%n %a %u:%g %s' -- $x_present 2>/dev/null)$NL
   fi
-  batch='' batched=0
-  for path in $list; do show_file "$1" "$path"; done
+  x_batch='' x_batched=0
+  for path in $m_list; do show_file "$1" "$path"; done
   show_batch
 }
 
 show_batch() { # the content of the files with lines that end with `+` since the last time, in one
-  [ -n "$batch" ] || return 0
+  [ -n "$x_batch" ] || return 0
   # shellcheck disable=SC2086 # a list of paths
-  say "content $(cat -- $batch | base64 -w0 2>/dev/null || cat -- $batch | base64 | tr -d '\n')"
+  say "content $(cat -- $x_batch | base64 -w0 2>/dev/null || cat -- $x_batch | base64 | tr -d '\n')"
   tell # so that it is not copied with each line that follows
-  batch='' batched=0
+  x_batch='' x_batched=0
 }
 
 show_file() { # with|without PATH
+  local kind sum details line size content
   kind=other sum='' details=''
   [ ! -d "$R$2" ] || kind=directory
   [ ! -f "$R$2" ] || kind=regular
   [ -e "$R$2" ] || kind=absent
   [ ! -L "$R$2" ] || kind=symlink
-  line=${sums%%"$NL"*}
-  case $line in *"  $R$2") sum=${line%% *} sums=${sums#*"$NL"} ;; esac
-  line=${stats%%"$NL"*}
-  case $line in "$R$2 "*) details=${line#"$R$2 "} stats=${stats#*"$NL"} ;; esac
+  line=${f_sums%%"$NL"*}
+  case $line in *"  $R$2") sum=${line%% *} f_sums=${f_sums#*"$NL"} ;; esac
+  line=${x_stats%%"$NL"*}
+  case $line in "$R$2 "*) details=${line#"$R$2 "} x_stats=${x_stats#*"$NL"} ;; esac
   if [ "$kind" != regular ] || [ -z "$details" ] || [ -z "$sum" ]; then
     [ "$kind" != regular ] || kind=other # removed meanwhile, or unreadable
     say "file $kind - - - - $2 -"
     return
   fi
   size=${details##* } content=-
-  if [ "$1" = with ] && [ "$size" -le 131072 ] && [ "$size" -gt 0 ] && [ "$size" -le "$spare" ]; then
-    [ $((batched + size)) -le 131072 ] || show_batch
-    content=+ spare=$((spare - size)) batched=$((batched + size)) batch="$batch $R$2"
+  if [ "$1" = with ] && [ "$size" -le 131072 ] && [ "$size" -gt 0 ] && [ "$size" -le "$x_spare" ]; then
+    [ $((x_batched + size)) -le 131072 ] || show_batch
+    content=+ x_spare=$((x_spare - size)) x_batched=$((x_batched + size)) x_batch="$x_batch $R$2"
   fi
   say "file regular $details $sum $2 $content"
 }

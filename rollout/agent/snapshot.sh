@@ -1,4 +1,5 @@
 verb_snapshot() {
+  local folder name m_list
   allow 25
   show_state ''
   show_managers
@@ -14,11 +15,11 @@ verb_snapshot() {
   show_cgroup
   show_kubeadm
   measure_unit
-  find_kubelet "$main_pid"
-  version kubelet-version "$program" --version
-  list=''
+  find_kubelet "$m_pid"
+  version kubelet-version "$s_program" --version
+  m_list=''
   note_homes
-  [ "${odd:-0}" = 0 ] || say "fact odd-names $odd $(printf %s "$oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
+  [ "${m_odd:-0}" = 0 ] || say "fact odd-names $m_odd $(printf %s "$m_oddest" | tr -c 'A-Za-z0-9_./:@%+=,-' '?')"
   show_files with
   show_hard_links
   show_stale

@@ -1,11 +1,12 @@
 sweep() { # remove transactions that died before their receipt; refuses if one is still under way
+  local name
   transactions
-  top=0
-  for name in $all_tx; do
+  s_top=0
+  for name in $r_all; do
     load_known "$name"
     read_place
-    [ "$r_seq" -le "$top" ] || top=$r_seq
-    [ "$place" -le "$top" ] || top=$place
+    [ "$r_seq" -le "$s_top" ] || s_top=$r_seq
+    [ "$r_place" -le "$s_top" ] || s_top=$r_place
     case $r_state in armed | reverting) refuse armed-by-another "$name is $r_state" ;; esac
     has_ended || refuse not-durable "the disk has not taken the receipt of $name: $undurable"
   done
@@ -13,6 +14,7 @@ sweep() { # remove transactions that died before their receipt; refuses if one i
 }
 
 remove_strays() {
+  local entry
   set +f
   for entry in "$S"/tx/*; do
     set -f
@@ -30,8 +32,9 @@ withdraw_receipt() { # else a power cut restores it without the files that it na
 abandon() { # nothing was renamed; remove all traces of this transaction, with time for it: the time to arm may be over. A timer that may
   # not have stopped keeps its program, which does this again: without it the timer's service would fail for ever. Names that could not be
   # removed keep their record
+  local g_stopped kept_until unstaged times
   clock
-  kept_until=$until stopped=1 unstaged=1
+  kept_until=$until g_stopped=1 unstaged=1
   [ "$until" -ge $((now + 20000)) ] || until=$((now + 20000))
   withdraw_receipt
   if [ -e "$T/guarded" ] || [ -d "$RUNTIME/rollout-guard-$tx.timer.d" ]; then disarm; elif [ ! -e "$SYSTEM/$BOOT_UNIT" ]; then remove_boot_unit; fi
@@ -39,19 +42,21 @@ abandon() { # nothing was renamed; remove all traces of this transaction, with t
   remove_all_made
   flush_near
   times=$(cat "$T/times" 2>/dev/null)
-  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"
+  [ "$g_stopped$unstaged" != 11 ] || rm -rf "$T"
   keep_times "$times"
   until=$kept_until
 }
 
 note_times() { # when the targets last changed, before our hard link changes their ctime
-  for path in $paths; do
-    ! facts_of "$path" || printf '%s %s\n' "$times" "$path"
+  local path
+  for path in $f_paths; do
+    ! facts_of "$path" || printf '%s %s\n' "$c_times" "$path"
   done >"$T/times" 2>/dev/null
   :
 }
 
 keep_times() { # LINES of `times`: of files that only our links have touched since. Best effort: a forgotten file counts as changed
+  local entries line path left current lines l_moment
   [ -n "$1" ] || return 0
   lines='' entries=$NL$(cat "$S/touched" 2>/dev/null)$NL
   IFS=$NL
@@ -59,17 +64,18 @@ keep_times() { # LINES of `times`: of files that only our links have touched sin
     unset IFS
     path=${line#* * * }
     line=${line%" $path"}
-    left=${line%% *} moment=${line##* }
-    case $entries in *"$NL$left $moment "*) moment=${entries#*"$NL$left $moment "} && moment=${moment%% *} ;; esac
+    left=${line%% *} l_moment=${line##* }
+    case $entries in *"$NL$left $l_moment "*) l_moment=${entries#*"$NL$left $l_moment "} && l_moment=${l_moment%% *} ;; esac
     current=$(stat -c '%i %.9Y %.9Z' -- "$path" 2>/dev/null) || continue
     [ "${current% *}" = "${line% *}" ] || continue
-    lines="$lines$left ${current##* } $moment $path$NL"
+    lines="$lines$left ${current##* } $l_moment $path$NL"
   done
   unset IFS
   remember_times "$lines"
 }
 
 remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ctime counts as changed at TIME
+  local entries line lines
   lines=$1$NL entries=$(cat "$S/touched" 2>/dev/null)
   IFS=$NL
   for line in $entries; do
@@ -82,44 +88,48 @@ remember_times() { # LINES, INODE CTIME TIME PATH: a file with this inode and ct
 
 remember_loaded() { # the targets, if a SIGHUP made a unit read them, without a new process
   # shellcheck disable=SC2086 # a list of paths
-  [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $paths 2>/dev/null)"
+  [ -z "$r_hangups" ] || remember_times "$(stat -c '%i %.9Z 0 %n' -- $f_paths 2>/dev/null)"
 }
 
-place() { # N PATH BEFORE: `old` and `new`, from which a rename reaches the target; noted in file.N before they exist
-  folder=${2%/*} made=''
-  until [ -d "$R$folder/" ]; do
-    made="$folder $made"
-    folder=${folder%/*}
+place() { # N PATH BEFORE: `s_old` and `s_new`, from which a rename reaches the target, noted in file.N before they exist; the `s_nearest` folder that exists
+  local made
+  s_nearest=${2%/*} made=''
+  until [ -d "$R$s_nearest/" ]; do
+    made="$s_nearest $made"
+    s_nearest=${s_nearest%/*}
   done
   f_path=$2 f_made=$made
   near "$1"
-  drop "$R$near.new" "$R$near.old" "$R$near.try" "$R$near.tried" || return 1 # whatever is there: nothing is written through a link
-  inside "$@" || return 1
+  drop "$R$f_near.new" "$R$f_near.old" "$R$f_near.try" "$R$f_near.tried" || return 1 # whatever is there: nothing is written through a link
+  s_old=/var/lib/rollout/tx/$tx/old.$1 s_new=/var/lib/rollout/tx/$tx/new.$1 # both copies in the transaction's folder
+  note_file "$@" || return 1
   if [ "$3" != absent ]; then
-    linked "$R$2" "$R$old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$old"; } || return 1
+    linked "$R$2" "$R$s_old" || { beside "$@" && cp -a "$R$2" "$T/old.$1" && cp -a "$R$2" "$R$s_old"; } || return 1
     # others may write into the same file through its other names
-    if [ ! -e "$T/beside.$1" ] && facts_of "$R$2" && [ "$names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
+    if [ ! -e "$T/beside.$1" ] && facts_of "$R$2" && [ "$c_names" -gt 1 ]; then cp -a "$R$2" "$T/twin.$1"; fi
   fi
 }
 
 reach() { # N PATH BEFORE AFTER …: where no file is yet: its folder, and whether a rename from the transaction's folder reaches it, as a link does.
   # Only after the notes are on the disk: this makes names outside the transaction's folder
+  local made
   [ "$3" = absent ] || return 0
   load_file "$1"
   near "$1"
   made=$f_made
   make_folders || return 1
-  if linked "$T/new.$1" "$R$near.new"; then
-    rm -f "$R$near.new"
+  if linked "$T/new.$1" "$R$f_near.new"; then
+    rm -f "$R$f_near.new"
   else
-    beside "$@" && cp -a "$T/new.$1" "$R$new" && rm -f "$T/new.$1" || return 1
-    staged="$staged $R$new"
+    beside "$@" && cp -a "$T/new.$1" "$R$s_new" && rm -f "$T/new.$1" || return 1
+    s_staged="$s_staged $R$s_new"
     # shellcheck disable=SC2086 # a list of paths
-    flush "$R$new" $parents "$T"
+    flush "$R$s_new" $s_parents "$T"
   fi
 }
 
 linked() { # FROM TO: by a hard link; false across two file systems. A file that may not be linked may not be renamed
+  local said kept
   said=$(ln "$1" "$2" 2>&1) && return
   case $said in *'not permitted'*) ;; *) return 1 ;; esac
   kept=$f_path
@@ -128,34 +138,30 @@ linked() { # FROM TO: by a hard link; false across two file systems. A file that
   refuse not-renameable "$kept $said"
 }
 
-flush_note() { flush "$T/file.$1" "$T" "$S/tx"; } # N: before anything exists outside the transaction's folder
-
-make_folders() { # the folders that the file needs, already noted: the disk may be full later. Into `parents`: where its copies and they are
-  parents=$R${near%/*}
+make_folders() { # the folders that the file needs, already noted: the disk may be full later. Into `s_parents`: where its copies and they are
+  local made_one
+  s_parents=$R${f_near%/*}
   for made_one in $made; do
     [ -d "$R$made_one/" ] || mkdir -m 755 "$R$made_one" || return 1
-    case " $parents " in *" $R${made_one%/*} "*) ;; *) parents="$parents $R${made_one%/*}" ;; esac
+    case " $s_parents " in *" $R${made_one%/*} "*) ;; *) s_parents="$s_parents $R${made_one%/*}" ;; esac
   done
 }
 
 note_file() { # N PATH BEFORE AFTER …: a note that may be on the disk is replaced by a rename
-  note=$T/file.$1 notes=''
+  local note
+  note=$T/file.$1 f_notes=''
   [ ! -e "$note" ] || note=$T/note
-  printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$old" "$new" "$made" >"$note" || return 1
+  printf '%s %s %s %s %s %s\n' "$2" "$3" "$4" "$s_old" "$s_new" "$made" >"$note" || return 1
   [ "$note" != "$T/note" ] || mv -f "$note" "$T/file.$1"
 }
 
-inside() { # N PATH BEFORE: both copies in the transaction's folder
-  old=/var/lib/rollout/tx/$tx/old.$1 new=/var/lib/rollout/tx/$tx/new.$1
-  note_file "$@"
-}
-
 beside() { # N PATH BEFORE: both copies near the target, on another file system; a copy here serves a later rollback
-  old=$near.old new=$near.new
-  note_file "$@" && true >"$T/beside.$1" && flush_note "$1"
+  s_old=$f_near.old s_new=$f_near.new
+  note_file "$@" && true >"$T/beside.$1" && flush "$T/file.$1" "$T" "$S/tx" # before anything exists outside the transaction's folder
 }
 
 make_empty() { # PATH MODE
+  local rest written
   case $2 in
     [0246][0246][0246])
       rest=${2#?}
@@ -172,36 +178,37 @@ make_empty() { # PATH MODE
 stage_file() { # N PATH BEFORE AFTER MODE BASE64
   place "$@" || return 1
   if [ "$3" != absent ]; then
-    cp -a "$R$2" "$R$new" || return 1 # mode, owner, label and attributes of the target; then the bytes
+    cp -a "$R$2" "$R$s_new" || return 1 # mode, owner, label and attributes of the target; then the bytes
   else
-    make_empty "$R$new" "$5" || return 1
-    [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$folder" "$R$new" || return 1
+    make_empty "$R$s_new" "$5" || return 1
+    [ ! -e "$R/sys/fs/selinux/enforce" ] || chcon --reference="$R$s_nearest" "$R$s_new" || return 1
   fi
   if [ "$6" = - ]; then
-    true >"$R$new"
+    true >"$R$s_new"
   elif [ "${#6}" -le 80 ]; then # so few cost the shell less than a program does; their digest is read back
     escape "$6"
     # shellcheck disable=SC2059 # made of octal numbers
-    printf "$escaped" >"$R$new"
+    printf "$l_escaped" >"$R$s_new"
   else
-    printf %s "$6" | base64 -d >"$R$new"
+    printf %s "$6" | base64 -d >"$R$s_new"
   fi || return 1
-  news="$news $R$new" staged="$staged $R$new"
-  [ ! -e "$T/beside.$1" ] || news="$news $R${near%/*}"
-  if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then news="$news $R$old $T/old.$1"; fi
-  [ ! -e "$T/twin.$1" ] || news="$news $T/twin.$1"
+  s_news="$s_news $R$s_new" s_staged="$s_staged $R$s_new"
+  [ ! -e "$T/beside.$1" ] || s_news="$s_news $R${f_near%/*}"
+  if [ -e "$T/old.$1" ] && [ -e "$T/beside.$1" ]; then s_news="$s_news $R$s_old $T/old.$1"; fi
+  [ ! -e "$T/twin.$1" ] || s_news="$s_news $T/twin.$1"
 }
 
 note_modes() { # for verify
+  local modes n line
   # shellcheck disable=SC2086 # a list of paths
-  modes=$(stat -c '%a %u:%g' -- $staged) n=1
+  modes=$(stat -c '%a %u:%g' -- $s_staged) n=1
   IFS=$NL
   for line in $modes; do
     printf '%s\n' "$line" >"$T/mode.$n" || return 1
     n=$((n + 1))
   done
   unset IFS
-  [ "$n" -gt "$files" ]
+  [ "$n" -gt "$c_files" ]
 }
 
 staged_is() { # N PATH BEFORE AFTER MODE BASE64
@@ -210,34 +217,36 @@ staged_is() { # N PATH BEFORE AFTER MODE BASE64
   return 1
 }
 
-find_kubelet() { # PID: the program that its unit starts, into `program`: the running one, or, if that may be an interpreter, the one on PATH
-  program=$(command -v kubelet) || program=none
+find_kubelet() { # PID: the program that its unit starts, into `s_program`: the running one, or, if that may be an interpreter, the one on PATH
+  s_program=$(command -v kubelet) || s_program=none
   # shellcheck disable=SC3013 # dash, bash and busybox have -ef
-  [ ! "$program" -ef "$R/proc/$1/exe" ] || return 0
-  program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || program=''
-  program=${program% (deleted)} # replaced since its start: the next start uses the file that is there now
-  case $program in
-    *[!A-Za-z0-9_./:@%+=,-]*) program=kubelet ;;
+  [ ! "$s_program" -ef "$R/proc/$1/exe" ] || return 0
+  s_program=$(readlink "$R/proc/$1/exe" 2>/dev/null) || s_program=''
+  s_program=${s_program% (deleted)} # replaced since its start: the next start uses the file that is there now
+  case $s_program in
+    *[!A-Za-z0-9_./:@%+=,-]*) s_program=kubelet ;;
     */kubelet) ;;
-    *) ! command -v kubelet >/dev/null || program=kubelet ;;
+    *) ! command -v kubelet >/dev/null || s_program=kubelet ;;
   esac
-  program=$(command -v "${program:-kubelet}") || program=''
+  s_program=$(command -v "${s_program:-kubelet}") || s_program=''
 }
 
 mark_kubelet() { # PROGRAM: which kubelet this is, without running it
-  kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) && return
-  status=$? kubelet=unknown
+  local status
+  s_kubelet=$(stat -L -c %s-%Y "$1" 2>/dev/null) && return
+  status=$? s_kubelet=unknown
   [ "$status" -eq 1 ] || failed_as "$status" stat
 }
 
 stage() { # everything that is needed later, and the boot unit; durable when this returns true. `failed_step` has the reason of a failure
   runtime_folders
   # shellcheck disable=SC2086 # a list of paths
-  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $runtime_folders && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
+  why=$({ mkdir -p "$T/next" "$SYSTEM/$BOOT_UNIT.d" $g_folders && true >"$T/next/why"; } 2>&1) && stage_all 2>"$T/next/why"
 }
 
-failed_step() { # into `reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
-  reference=staging-failed why=${why##*"$NL"}
+failed_step() { # into `s_reference` and `why`: what the step that failed reported, by the name that Linux gives to its error
+  local line
+  s_reference=staging-failed why=${why##*"$NL"}
   while IFS= read -r line; do why=$line; done 2>/dev/null <"$T/next/why"
   case $why in
     '' | *'I/O error') # a full disk takes no error either, and most shells do not name the error of a write: a program does
@@ -245,31 +254,32 @@ failed_step() { # into `reference` and `why`: what the step that failed reported
       ;;
   esac
   case $why in
-    *'o space left'* | *uota*xceeded* | *'ile too large'*) reference=no-room ;;
-    *'ead-only file system'*) reference=read-only ;;
+    *'o space left'* | *uota*xceeded* | *'ile too large'*) s_reference=no-room ;;
+    *'ead-only file system'*) s_reference=read-only ;;
     '') why='a step failed and reported no error' ;;
   esac
 }
 
 stage_all() {
-  news='' staged=''
+  local s_news s_kubelet common flushed
+  s_news='' s_staged=''
   note_times
   # shellcheck disable=SC2154 # this text, from the shell that read it
   printf '%s' "$all" >"$T/agent" || return 1
   each file stage_file && note_modes || return 1
-  kubelet=unknown
-  ! facts_of "$program" || kubelet=$version
+  s_kubelet=unknown
+  ! facts_of "$s_program" || s_kubelet=$c_version
   boot_id
   clock
   r_boot=$boot r_deadline=$((now + guard * 1000)) r_limit=$((now + 270000))
-  common="run=$run${NL}counter=$counter${NL}seq=$((top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$files
-units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$kubelet${NL}program=$program${NL}proof=tried"
+  common="run=$run${NL}counter=$counter${NL}seq=$((s_top + 1))${NL}boot=$boot${NL}deadline=$r_deadline${NL}guard=$guard${NL}limit=$r_limit${NL}files=$c_files
+units=$r_units${NL}hangups=$r_hangups${NL}unit=$unit${NL}port=$healthz${NL}reload=$r_reload${NL}kubelet=$s_kubelet${NL}program=$s_program${NL}proof=tried"
   lay_receipts || return 1
   folders
-  true >"$T/guarded" && write_boot_unit "$concerned" "$(logical "$dirs")" && shield_strings "$guard" || return 1
+  true >"$T/guarded" && write_boot_unit && shield_guards "$guard" || return 1
   set +f # of `next`, the receipts to come: `next/why` is for this apply only
   # shellcheck disable=SC2086 # a list of paths
-  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
+  flush "$T"/agent "$T"/file.* "$T"/mode.* "$T"/next/[!w]* $s_news "$T/next" "$T" "$S/tx" "$SYSTEM/$BOOT_UNIT" "$SYSTEM/$BOOT_UNIT.d/$SHIELD" "$SYSTEM/$BOOT_UNIT.d" "${WANTED%/*}" "$SYSTEM"
   flushed=$?
   set -f
   [ "$flushed" -eq 0 ] && each file reach

@@ -1,5 +1,6 @@
 #!/bin/sh
-# rollout's agent: one node's transaction. POSIX sh; runs under dash, bash and busybox ash. Protocol: docs/agent.md.
+# rollout's agent: one node's transaction. POSIX sh; runs under dash, bash and busybox ash. See docs/agent.md.
+# shellcheck disable=SC3043 # these three have `local`; other shells are refused by name before they read this
 #
 # THEORY
 #
@@ -32,6 +33,11 @@
 #   * A program costs a node more than the shell's own work: one call for all units or paths, and none for what the shell can do.
 #     But `read` costs a system call a byte, as much for three receipts as a program: what a verb needs again it keeps.
 #     And `${x#*y}` and `${x##*y}` cost the square of the length: of long texts take `${x%%y*}` or `${x%y*}`, or go through the lines.
+#   * A name that a function sets for itself is `local` in it; what it calls sees it too. Any other name is a result, which the comment of
+#     its function names, with a prefix for its part: a_ managers, c_ checks, d_ durable, e_ cleanup, f_ files, g_ guard, h_ health and
+#     restarts, k_ the token, l_ a log, m_ measure, n_ homes, p_ a process, q_ pulls, r_ the receipt, s_ staging, t_ the conversation,
+#     u_ a unit, v_ revert, w_ words, x_ shown files, z_ a freeze. Without one: the arguments of the verb, its `verb`, `tx`, T, `until`, `spoken`,
+#     `undurable` and `why`, the clock's `now`, and `boot`.
 #   * No `set -e`. HUP and PIPE are ignored: unread output is lost, without any other effect.
 #   * Input words match [A-Za-z0-9_./:@%+=,-]; nothing else ever reaches a command line.
 
@@ -57,7 +63,7 @@ unset IFS
   for name in $(declare -F); do case $name in declare | -*) ;; *) unset -f "$name" ;; esac done
 }
 
-PAYLOAD='' spoken='' notes='' receipts='' boot='' fresh=0 brief=0 measured='' digested='' sums='' owned=0 undurable='' haste='' late=''
+PAYLOAD='' spoken='' f_notes='' r_names='' boot='' h_fresh=0 c_brief=0 c_measured='' f_digested='' f_sums='' t_owned=0 undurable='' d_haste='' d_late=''
 export LC_ALL=C HOME=/root # command gates may want one
 umask 077
 trap '' HUP PIPE

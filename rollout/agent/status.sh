@@ -1,6 +1,7 @@
 claim_locked() {
+  local older
   fence
-  [ "$counter $run ended 1" != "$k_counter $k_run $k_state $stored" ] || refuse ended-here "run $run has ended here" # a claim that arrived late
+  [ "$counter $run ended 1" != "$k_counter $k_run $k_state $k_stored" ] || refuse ended-here "run $run has ended here" # a claim that arrived late
   older=$k_counter
   [ "$counter $run live" = "$k_counter $k_run $k_state" ] || write_token live || refuse_token
   [ "$counter" = "$older" ] || forget_voids # not before the newer token fences what they refuse
@@ -20,6 +21,7 @@ forget_voids() { # of older tokens, or of one that has ended: those are refused 
 
 make_void() { # `tx` has no receipt, and gets none any more. A mark that is there may have been told: it stays, whatever fails here. A new file
   # is renamed over it, because its name may not have reached the disk
+  local mark told
   mark=$S/void.$counter.$tx told=1
   if [ ! -e "$mark" ]; then
     told=0
@@ -35,11 +37,12 @@ make_void() { # `tx` has no receipt, and gets none any more. A mark that is ther
 refuse_voided() { [ ! -e "$S/void.$counter.$tx" ] || refuse voided "its run was told that this node is untouched: this apply came too late"; }
 
 show_state() { # token, receipts, facts that cost nothing
+  local count name is_machine
   read_token
   say "token $k_counter $k_run $k_state"
   transactions
   count=0 asked=$1
-  for name in $all_tx; do
+  for name in $r_all; do
     count=$((count + 1))
     [ "$count" -gt 8 ] || ! load_known "$name" || tell_receipt history
   done
@@ -55,6 +58,7 @@ show_state() { # token, receipts, facts that cost nothing
 }
 
 verb_status() {
+  local e_guards m_list
   allow 25
   if [ "$claim" = 1 ]; then
     need run counter
@@ -64,12 +68,12 @@ verb_status() {
     exec 9>&- # the measurements below change nothing, and a gate's children must not hold the lock
   fi
   show_state "$tx"
-  [ "$strays" != 1 ] || { guards='' && list_left; }
+  [ "$strays" != 1 ] || { e_guards='' && list_left; }
   if [ "$measure" != 1 ]; then
-    { [ -z "$asked" ] || ! load "$asked"; } || { keep_strings && keep_trying && tell_taken_back && tell_stuck && tell_guards_log; }
+    { [ -z "$asked" ] || ! load "$asked"; } || { keep_guards && keep_trying && tell_taken_back && tell_stuck && tell_guards_log; }
     return
   fi
-  list=''
+  m_list=''
   measure_unit
   each path note_path
   show_files without

@@ -3,7 +3,7 @@
 guard_locked() {
   if load "$tx"; then
     case $r_state in
-      armed | reverting) take_back guard restart || [ "$stuck" = not-durable ] || exit 1 ;;
+      armed | reverting) take_back guard restart || [ "$v_stuck" = not-durable ] || exit 1 ;;
       *)
         if seal; then disarm; elif is_lost && [ "$r_state" = confirmed ]; then take_back guard restart || exit 1; else exit 1; fi
         ;;
@@ -18,7 +18,7 @@ guard_locked() {
 leave_no_boot_unit() { # there may be no cleanup after a guard
   [ ! -e "$SYSTEM/$BOOT_UNIT" ] || return 0
   list_guards
-  case $guards in *"$BOOT_UNIT"*) forget_boot_unit ;; esac
+  case $e_guards in *"$BOOT_UNIT"*) forget_boot_unit ;; esac
 }
 
 verb_guard() { # TX: the time is over
@@ -37,6 +37,7 @@ verb_watch() { # TX: sleep until the timer must have fired and started its guard
 
 verb_try() { # TX: in the sandbox of a guard, before the first rename: every operation of a revert, with names of our own that match no
   # reader's pattern. The result into `tried`, which the receipt names: `complete`, or what failed first; and the unit's invocation
+  local failed
   load "$tx" && [ "$r_state" = armed ] && [ ! -e "$T/tried" ] || exit 0
   allow 20
   failed=$(try_all 2>&1)
@@ -47,6 +48,7 @@ verb_try() { # TX: in the sandbox of a guard, before the first rename: every ope
 }
 
 try_all() { # print what fails first
+  local asked n seen names empty folder from
   asked=$(bounded 5 systemctl show -p ActiveState "rollout-guard-$tx.timer" 2>/dev/null)
   case $asked in *ActiveState=active*) ;; *) echo systemctl && return ;; esac
   n=1 seen='' names='' empty=''
@@ -56,15 +58,15 @@ try_all() { # print what fails first
     folder=${f_path%/*} from=$f_old
     [ "$f_before" != absent ] || from=$f_new
     case "$seen " in
-      *" ${near%/*} "*) ;;
+      *" ${f_near%/*} "*) ;;
       *)
-        seen="$seen ${near%/*}" names="$names $R$near.try $R$near.tried"
+        seen="$seen ${f_near%/*}" names="$names $R$f_near.try $R$f_near.tried"
         if [ -e "$T/beside.$n" ]; then # no link reaches it from here, and none is needed
-          true >"$R$near.try" || { echo "make-in-${near%/*}" && break; }
+          true >"$R$f_near.try" || { echo "make-in-${f_near%/*}" && break; }
         else
-          ln "$R$from" "$R$near.try" 2>/dev/null || { echo "link-in-${near%/*}" && break; }
+          ln "$R$from" "$R$f_near.try" 2>/dev/null || { echo "link-in-${f_near%/*}" && break; }
         fi
-        mv -f "$R$near.try" "$R$near.tried" 2>/dev/null || { echo "rename-in-${near%/*}" && break; }
+        mv -f "$R$f_near.try" "$R$f_near.tried" 2>/dev/null || { echo "rename-in-${f_near%/*}" && break; }
         ;;
     esac
     case "$seen " in
@@ -82,17 +84,18 @@ try_all() { # print what fails first
 }
 
 boot_locked() {
+  local later name
   transactions
   boot_id
   later=0
-  for name in $all_tx; do
+  for name in $r_all; do
     load "$name"
     clock
     case $r_state in
       armed)
         if [ "$r_boot" = "$boot" ] && [ "$now" -lt "$r_deadline" ]; then
           later=1 # the boot unit ran again in the same boot: this boot's timer is still to come
-          keep_strings
+          keep_guards
           continue
         fi
         take_back boot files || return 1
@@ -111,12 +114,13 @@ verb_boot() { # before the units start: only files and unit definitions; nothing
 
 verb_leave() { # after the boot unit: timer and watch ended with the previous boot, and nothing starts the boot unit again. So what it has not
   # ended is left to guards. Nothing here waits for systemd
+  local name
   allow 25
   transactions
-  for name in $all_tx; do
+  for name in $r_all; do
     load "$name"
     seconds_left # this boot's own timer is still to come
-    case $left/$r_state in
+    case $r_left/$r_state in
       0/armed | 0/reverting) start_timer 5 --no-block || bounded 5 systemctl is-active --quiet "rollout-guard-$tx.timer" "rollout-guard-$tx.service" || exit 1 ;;
     esac
   done

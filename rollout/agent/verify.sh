@@ -1,31 +1,33 @@
 # --------------------------------------------------------------------------------------------------------------- verify
 
 expect() { # what each file of the loaded transaction held before and after; which of them counts depends on the others
+  local n mode
   n=1
   read_place
   while [ "$n" -le "$r_files" ]; do
     if load_file "$n"; then
-      case " $list " in *" $f_path "*) ;; *) list="$list $f_path" ;; esac
+      case " $m_list " in *" $f_path "*) ;; *) m_list="$m_list $f_path" ;; esac
       mode='- -'
       read -r mode 2>/dev/null <"$T/mode.$n" || mode='- -'
-      say "expected $tx $r_state $r_seq $place $f_before $f_after $mode $f_path"
+      say "expected $tx $r_state $r_seq $r_place $f_before $f_after $mode $f_path"
     fi
     n=$((n + 1))
   done
 }
 
 verb_verify() {
+  local m_list name
   allow 25
   show_state ''
-  list=''
-  for name in $all_tx; do
+  m_list=''
+  for name in $r_all; do
     load_known "$name" && expect
   done
   # shellcheck disable=SC2086 # a list of names
-  set -- $all_tx
+  set -- $r_all
   if [ "$#" -gt 0 ] && load_known "$1"; then
     mark_kubelet "$r_program"
-    say "kubelet $1 ${r_kubelet:-unknown} $kubelet"
+    say "kubelet $1 ${r_kubelet:-unknown} $s_kubelet"
   fi
   each path note_path
   show_kubeadm
@@ -33,5 +35,5 @@ verb_verify() {
   show_files without
   note_homes
   show_stale
-  [ "${main_pid:-0}" = 0 ] || ! is_number "$main_started" || say "started $((now / 1000 - main_started / 1000000))"
+  [ "${m_pid:-0}" = 0 ] || ! is_number "$m_started" || say "started $((now / 1000 - m_started / 1000000))"
 }

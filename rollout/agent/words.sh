@@ -2,7 +2,7 @@
 
 say() { # kept for `tell`: each write is a packet of its own, for the node and for the controller
   spoken="$spoken$*$NL"
-  case $1 in "refused "* | "failed "*) outcome=$1 ;; esac
+  case $1 in "refused "* | "failed "*) w_outcome=$1 ;; esac
 }
 
 tell() { # print what was said
@@ -13,7 +13,7 @@ tell() { # print what was said
 finish() {
   say "end $verb"
   tell
-  log "$framed: ${outcome-done}"
+  log "$t_order: ${w_outcome-done}"
   exit 0
 }
 
@@ -23,6 +23,7 @@ refuse() { # REFERENCE TEXT: its last line, because a tool may report several, a
 }
 
 clock() { # now: milliseconds since boot
+  local uptime
   IFS=' ' read -r uptime _ <"$R/proc/uptime"
   case $uptime in *.??) ;; *) uptime=${uptime%%.*}.00 ;; esac
   now=$((${uptime%.*} * 1000 + 1${uptime#*.}0 - 1000))
@@ -33,52 +34,55 @@ allow() { # SECONDS: this verb must have ended by then
   until=$((now + $1 * 1000))
 }
 
-share() { # SECONDS: into `seconds`: at most this long and at most the time left, but at least one second
+share() { # SECONDS: into `w_seconds`: at most this long and at most the time left, but at least one second
   clock
-  seconds=$(((until - now) / 1000))
-  [ "$seconds" -lt "$1" ] || seconds=$1
-  [ "$seconds" -ge 1 ] || seconds=1
+  w_seconds=$(((until - now) / 1000))
+  [ "$w_seconds" -lt "$1" ] || w_seconds=$1
+  [ "$w_seconds" -ge 1 ] || w_seconds=1
 }
 
 bounded() { # SECONDS COMMAND…: its status; 124 if its time was over (`timeout` of uutils 0.2.2 and older returns 125); 125 to 127 if it was not started
+  local begun status
   share "$1"
   shift
   begun=$now status=126
-  command eval 'timeout -k 1 "$seconds" "$@"; status=$?' # without `command`, a fork that fails would end dash
-  case $status in 125 | 137) clock && { [ "$now" -lt $((begun + seconds * 1000)) ] || status=124; } ;; esac
+  command eval 'timeout -k 1 "$w_seconds" "$@"; status=$?' # without `command`, a fork that fails would end dash
+  case $status in 125 | 137) clock && { [ "$now" -lt $((begun + w_seconds * 1000)) ] || status=124; } ;; esac
   return "$status"
 }
 
-tell_end() { # STATUS: of `bounded`, into `ended`, for people
+tell_end() { # STATUS: of `bounded`, into `w_ended`, for people
   case $1 in
-    124) ended='has not ended in time' ;;
-    125 | 126 | 127) ended='could not be started' ;;
-    12? | 1[3-9]? | 2??) ended='was killed' ;;
-    *) ended="failed with status $1" ;;
+    124) w_ended='has not ended in time' ;;
+    125 | 126 | 127) w_ended='could not be started' ;;
+    12? | 1[3-9]? | 2??) w_ended='was killed' ;;
+    *) w_ended="failed with status $1" ;;
   esac
 }
 
 lastly() { # SECONDS COMMAND…: like bounded, but the subshell that calls it becomes the command: no process more
   share "$1"
   shift
-  exec timeout -k 1 "$seconds" "$@"
+  exec timeout -k 1 "$w_seconds" "$@"
 }
 
 let_go() { # SECONDS COMMAND…: like bounded, but returns even if the kernel does not end the command: its late effects do no harm
   share "$1"
   shift
-  timeout -k 1 $((seconds + 2)) timeout -k 1 "$seconds" "$@"
+  timeout -k 1 $((w_seconds + 2)) timeout -k 1 "$w_seconds" "$@"
 }
 
 nap() { doze 190; }
 
 doze() { # MILLISECONDS: so long and a tick of the clock, but less than a second
+  local part rested spun
   part=$((1000 + ($1 < 980 ? $1 + 10 : 990))) rested=''
   command eval 'sleep "0.${part#1}" 2>/dev/null || sleep 1; rested=1' 2>/dev/null # without `command`, a fork that fails would end dash
   [ -n "$rested" ] || { spun=0 && while [ "$spun" -lt 1000 ]; do clock && spun=$((spun + 1)); done; } # some hundredths of a second
 }
 
 drop() { # PATH…: remove what is there
+  local doomed each_one
   doomed=''
   for each_one in "$@"; do
     if [ -e "$each_one" ] || [ -L "$each_one" ]; then doomed="$doomed $each_one"; fi
@@ -87,18 +91,19 @@ drop() { # PATH…: remove what is there
   [ -z "$doomed" ] || rm -f $doomed
 }
 
-milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `span`, rounded up
-  span=0
+milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `w_span`, rounded up
+  local part figure
+  w_span=0
   for part in "$@"; do
     figure=${part%%[!0-9]*}
     case $part in
-      *us) span=$((span + figure / 1000 + 1)) ;;
-      *ms) span=$((span + figure + 1)) ;;
-      *.*s) span=$((span + figure * 1000 + 1000)) ;;
-      *min) span=$((span + figure * 60000)) ;;
-      *[0-9]s) span=$((span + figure * 1000)) ;;
-      *[0-9]) span=$((span + figure / 1000)) ;;
-      *) span=$((span + 86400000)) ;; # hours, "infinity": longer than any guard
+      *us) w_span=$((w_span + figure / 1000 + 1)) ;;
+      *ms) w_span=$((w_span + figure + 1)) ;;
+      *.*s) w_span=$((w_span + figure * 1000 + 1000)) ;;
+      *min) w_span=$((w_span + figure * 60000)) ;;
+      *[0-9]s) w_span=$((w_span + figure * 1000)) ;;
+      *[0-9]) w_span=$((w_span + figure / 1000)) ;;
+      *) w_span=$((w_span + 86400000)) ;; # hours, "infinity": longer than any guard
     esac
   done
 }
@@ -106,37 +111,8 @@ milliseconds() { # SPAN…, as systemd prints it ("1min 30s", "100ms"): into `sp
 is_number() { case $1 in '' | *[!0-9]* | ????????????????*) return 1 ;; esac; }
 is_name() { case $1 in '' | [.-]* | *[!A-Za-z0-9_.@-]*) return 1 ;; esac; }
 
-arguments() { # KEY=VALUE…
-  tx='' run='' counter='' machine='' guard=120 keep=3 unit=kubelet.service healthz=0 force=0 claim=0 measure=0 unread=0 evidence=0 void=0 strays=0 pulls=''
-  for word in "$@"; do
-    case $word in *[!A-Za-z0-9_./:@%+=,-]*) refuse bad-argument "a word outside the alphabet" ;; esac
-    value=${word#*=}
-    case $word in
-      tx=*) tx=$value ;;
-      run=*) run=$value ;;
-      counter=*) counter=$value ;;
-      machine=*) machine=$value ;;
-      guard=*) guard=$value ;;
-      keep=*) keep=$value ;;
-      unit=*) unit=$value ;;
-      healthz=*) healthz=$value ;;
-      force=*) force=$value ;;
-      claim=*) claim=$value ;;
-      measure=*) measure=$value ;;
-      unread=*) unread=$value ;;
-      evidence=*) evidence=$value ;;
-      void=*) void=$value ;;
-      strays=*) strays=$value ;;
-      pulls=*) pulls=$value ;;
-      *) refuse bad-argument "$word" ;;
-    esac
-  done
-  if ! { is_name "$unit" && is_number "$guard" && is_number "$keep" && is_number "$healthz"; }; then
-    refuse bad-argument "unit, guard, keep or healthz"
-  fi
-}
-
 need() { # NAME…: these arguments must be present and well formed
+  local name
   for name in "$@"; do
     case $name in
       tx) case $tx in *@*) refuse bad-argument tx ;; *) is_name "$tx" || refuse bad-argument tx ;; esac ;;
@@ -147,6 +123,7 @@ need() { # NAME…: these arguments must be present and well formed
 }
 
 each() { # KIND FUNCTION: call FUNCTION with the words of each payload line of that kind, until it fails
+  local wanted callback line
   wanted=$1 callback=$2
   IFS=$NL
   # shellcheck disable=SC2086 # split into lines

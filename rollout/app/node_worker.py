@@ -29,7 +29,7 @@ from rollout.core.model.gates import GateScope
 from rollout.core.model.plan import Change, Plan
 from rollout.core.model.report import Outcome, RemoteCommand, Report
 from rollout.core.model.snapshot import is_beyond_belief
-from rollout.core.plans.approving import newer_run
+from rollout.core.plans.receipt_history import newer_run
 from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, OpenWave
 from rollout.core.run.events import ENDED_HERE, Answered, Event, Trigger, newer_attempt, reference_of, trigger_of
 from rollout.core.run.postponed import PULLS_IN_FLIGHT, asks_for_pulls, images_of

@@ -69,18 +69,6 @@ class Zones(Protocol):
         ...
 
 
-class Signatures(Protocol):
-    """SSH signatures for approvals. ``signers``: the path of a file of allowed signers."""
-
-    def people(self, signature: str, signers: str) -> tuple[tuple[str, ...], str]:
-        """The principals of a signature's key that are valid now, and what was reported about it."""
-        ...
-
-    def why_not(self, signature: str, signers: str, person: str, text: bytes) -> str:
-        """``""``: the person signed this text with a valid key."""
-        ...
-
-
 class Files(Protocol):
     """Text in, text out; errors are ``InputError``."""
 
@@ -317,12 +305,6 @@ class Journal(PastRuns, Protocol):
     def withdraw(self, request: int) -> None:
         """Withdraw a request, so that no controller handles it. Its number is not reused."""
         ...
-
-
-class Postman(Protocol):
-    """Delivers a notice, in a time of its own. ``RemoteError``: it was not delivered, or not everywhere."""
-
-    def send(self, title: str, body: str) -> None: ...
 
 
 class Observer(Protocol):

@@ -16,13 +16,13 @@ from rollout.adapters.private_files import read_password, usable_password
 from rollout.app.ports import RunHeader
 from rollout.cli.project import output_option, project_here, project_option
 from rollout.cli.proposals import carried, proposals_here
-from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.wiring import Session, shared_journal
 from rollout.core.model.freeze import MOST_WHY
 from rollout.core.model.playbook import Share
 from rollout.core.text.suggest import did_you_mean
 from rollout.core.text.terminal import hanging, printable
 from rollout.errors import UsageError
+from rollout.features.regions.client.dask_engine import DaskEngine
 from rollout.kubelet.agent.sudo import Secret
 
 # Lines for people.

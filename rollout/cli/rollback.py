@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from rollout.adapters.zones import SystemZones
-from rollout.app.approvals import rules_for
 from rollout.app.change_windows import PASSES, closed_lines
 from rollout.app.emergencies import EmergencyOptions, EmergencyRollback
 from rollout.app.following import plan_of, replay
@@ -57,6 +56,7 @@ from rollout.core.text import documents, durations
 from rollout.core.text.nodesets import select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
+from rollout.features.approvals.asking import rules_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import click
 
-from rollout.adapters.approval_files import signatures_beside
-from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.adapters.zones import SystemZones
 from rollout.app.apply_precheck import look_before, runs_that_applied
-from rollout.app.approvals import Approvals, check_not_used, journaled, rules_for
 from rollout.app.change_windows import WAITS, closed_lines
 from rollout.app.following import plan_of, replay
 from rollout.app.freezes import check_nodes_not_frozen, check_not_frozen
@@ -71,6 +68,9 @@ from rollout.core.text import documents
 from rollout.core.text.nodesets import fold, select
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import StateError, UsageError
+from rollout.features.approvals.asking import Approvals, check_not_used, journaled, rules_for
+from rollout.features.approvals.client.files import signatures_beside
+from rollout.features.approvals.client.signatures import SshSignatures
 
 # A plan file that is named on the command line.
 
@@ -112,9 +112,10 @@ def check_digest(plan: Plan, digest: str, path: Path) -> None:
 
 
 def _apply_documents() -> Kinds:
-    from rollout.cli.sequence import sequence_documents
+    from rollout.features.late_watch.command import late_documents
+    from rollout.features.sequence.words import SequenceDocument
 
-    return (*_resume_documents(), NothingToDoDocument, *sequence_documents())
+    return (*_resume_documents(), NothingToDoDocument, SequenceDocument, *late_documents())
 
 
 def _resume_documents() -> Kinds:
@@ -156,9 +157,11 @@ def apply(
     if sequence is not None:
         if plan_file is not None or cluster or playbook or overrides or limit or digest:
             raise UsageError("sequence-alone", "--sequence takes no plan file and no option that makes or selects one")
-        from rollout.cli.sequence import PlanRuns, apply_sequence
+        from rollout.features.late_watch.command import ask_once
+        from rollout.features.sequence.command import PlanRuns, apply_sequence
 
-        return apply_sequence(session, sequence, PlanRuns(_approvals, _apply_fresh, _resume_as_is), yes=yes)
+        runs = PlanRuns(_approvals, _apply_fresh, _resume_as_is, ask_once)
+        return apply_sequence(session, sequence, runs, yes=yes)
     if (plan_file is None) == (not cluster):
         raise UsageError("plan-or-cluster", "give either a plan file or --cluster")
     if plan_file is not None and (playbook or overrides or limit):

@@ -8,7 +8,7 @@ import click
 
 from rollout.cli.documents import documents_schema
 from rollout.cli.registry import registered
-from rollout.core.reading.schemas import SCHEMAS
+from rollout.features.table import SCHEMAS
 
 _ALL = {**SCHEMAS, "documents": documents_schema}
 

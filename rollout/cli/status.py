@@ -33,7 +33,7 @@ MOST_OTHERS = 8
 
 
 def _documents() -> Kinds:
-    from rollout.core.presentation.sequence_text import SequenceDocument  # noqa: PLC0415 - only with --sequence
+    from rollout.features.sequence.words import SequenceDocument  # noqa: PLC0415 - only with --sequence
 
     return (StatusDocument, PastRunDocument, SequenceDocument)
 
@@ -51,7 +51,7 @@ def status(session: Session, run: str, sequence: Path | None) -> int:
     if sequence is not None:
         if run:
             raise UsageError("run-or-sequence", "name either a run or a sequence")
-        from rollout.cli.sequence import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
+        from rollout.features.sequence.command import show_sequence  # noqa: PLC0415 - reads files of people, which takes long to import
 
         return show_sequence(session, sequence)
     journal, now = session.past_runs(), SystemClock().now()

@@ -14,7 +14,7 @@ from rollout.core.text.terminal import printable
 from rollout.errors import UsageError
 
 if TYPE_CHECKING:
-    from rollout.adapters.notices import NoticeSender
+    from rollout.features.notices.asking import NoticeSender
 
 
 def operator() -> str:
@@ -32,17 +32,17 @@ def own_logins() -> frozenset[str]:
 
 def notice_sender(journal: Journal) -> NoticeSender | None:
     """``None``: no addresses are set. ``UsageError``: they cannot be used."""
-    from rollout.adapters.notice_addresses import LINK_VARIABLE, addresses
+    from rollout.features.notices.client.addresses import LINK_VARIABLE, addresses
 
     urls = addresses(os.environ)
     if not urls:
         return None
     try:
-        from rollout.adapters.apprise_postman import ApprisePostman
+        from rollout.features.notices.client.postman import ApprisePostman
     except ImportError as exc:
         raise UsageError(
             "no-apprise", "apprise is not installed", hint="pip install 'kubelet-rollout[notices]'"
         ) from exc
-    from rollout.adapters.notices import NoticeSender
+    from rollout.features.notices.asking import NoticeSender
 
     return NoticeSender(ApprisePostman(urls), journal, operator(), os.environ.get(LINK_VARIABLE, ""))

@@ -8,9 +8,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rollout.adapters.approval_files import signatures_beside
-from rollout.adapters.ssh_signatures import SshSignatures
-from rollout.app.approvals import Approvals
 from rollout.app.ports import Files, PastRuns
 from rollout.composition.operators import own_logins
 from rollout.core.model.approvals import ApprovalRule
@@ -18,6 +15,9 @@ from rollout.core.model.plan import Plan
 from rollout.core.plans import plan_codec
 from rollout.core.presentation.waiting_plans import WaitingPlan
 from rollout.errors import InputError, Problem
+from rollout.features.approvals.asking import Approvals
+from rollout.features.approvals.client.files import signatures_beside
+from rollout.features.approvals.client.signatures import SshSignatures
 
 MOST = 8
 """The newest plan files that are looked at."""

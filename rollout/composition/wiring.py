@@ -19,20 +19,18 @@ from typing import TYPE_CHECKING
 from rollout.adapters.journal_file import has_journal
 from rollout.adapters.no_journal import NoJournal
 from rollout.adapters.private_files import private_state
-from rollout.composition.dask_engine import DaskEngine
 from rollout.composition.operators import notice_sender, operator
 from rollout.core.text.message_folding import for_all
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import printable
 from rollout.errors import Problem, RolloutError, StateError, UsageError
+from rollout.features.regions.client.dask_engine import DaskEngine
 
 if TYPE_CHECKING:
     from rollout.adapters.files import FolderFiles
     from rollout.adapters.interrupts import Interrupts
     from rollout.adapters.journal import PostgresUrl, SqlJournal
-    from rollout.adapters.notices import NoticeSender
     from rollout.adapters.private_files import Traces
-    from rollout.adapters.regions.workers import RegionWorker, Scheduler
     from rollout.adapters.ssh import Resolver, SshNodes
     from rollout.app.backends import Backends
     from rollout.app.node_worker import NodeAccess
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from rollout.core.model.inventory import Inventory
     from rollout.core.model.regions import RegionStanding
     from rollout.core.plans.fleet_comparison import Jumps
+    from rollout.features.notices.asking import NoticeSender
+    from rollout.features.regions.client.workers import RegionWorker, Scheduler
     from rollout.kubelet.agent.sudo import Secret
 
 COMMAND_OUTPUT = 64 * 1024
@@ -138,7 +138,7 @@ class Session:
         """How nodes are reached: over SSH from here, or through the workers of their regions."""
         if self.engine is None:
             return self.ssh_nodes()
-        from rollout.adapters.regions.nodes import RegionNodes
+        from rollout.features.regions.client.nodes import RegionNodes
 
         return RegionNodes(self._scheduler, self.ssh_nodes(), _say)
 
@@ -288,13 +288,13 @@ class Session:
     def _regions_of(self, nodes: Nodes) -> Callable[[], Sequence[RegionStanding]]:
         if self.engine is None:
             return tuple
-        from rollout.adapters.regions.nodes import RegionNodes
+        from rollout.features.regions.client.nodes import RegionNodes
 
         return nodes.regions if isinstance(nodes, RegionNodes) else tuple
 
     def region_workers(self) -> tuple[RegionWorker, ...]:
         """The workers that are connected now."""
-        from rollout.adapters.regions.workers import RegionWorkers
+        from rollout.features.regions.client.workers import RegionWorkers
 
         return RegionWorkers(self._scheduler).connected()
 

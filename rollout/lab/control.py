@@ -46,14 +46,12 @@ class Control:
             with client, suppress(OSError):
                 client.setblocking(True)  # noqa: FBT003
                 client.settimeout(5.0)
-                client.sendall(self._reply(bytes(held)))
-
-    def _reply(self, line: bytes) -> bytes:
-        try:
-            reply = self._answer(json.loads(line))
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        return json.dumps(reply).encode() + b"\n"
+                line = bytes(held)
+                try:
+                    reply = self._answer(json.loads(line))
+                except (ValueError, KeyError, TypeError, OSError) as error:
+                    reply = {"error": f"{type(error).__name__}: {error}"}
+                client.sendall(json.dumps(reply).encode() + b"\n")
 
 
 def ask(directory: Path, request: dict[str, object]) -> dict[str, object]:

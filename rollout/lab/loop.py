@@ -60,7 +60,9 @@ class Loop:
             for descriptor, handler in [(each, self._handlers.get(each)) for each, _ in ready]:
                 if handler is not None and self._handlers.get(descriptor) is handler:  # its number may be reused by now
                     self._guarded(handler)
-            self._due()
+            now = self.now()
+            while self._moments and self._moments[0][0] <= now:
+                self._guarded(heapq.heappop(self._moments)[2])
 
     def stop(self) -> None:
         self._running = False
@@ -69,11 +71,6 @@ class Loop:
         if not self._moments:
             return 60.0
         return min(max(self._moments[0][0] - self.now(), 0.0), 60.0)
-
-    def _due(self) -> None:
-        now = self.now()
-        while self._moments and self._moments[0][0] <= now:
-            self._guarded(heapq.heappop(self._moments)[2])
 
     def _woken(self) -> None:
         os.eventfd_read(self._wake)

@@ -263,11 +263,6 @@ class LabMachine:
             self.pulled += 1
             self._tell_pull(now, lambda words: words.ends)
 
-    def _cancel_pull(self, now: float) -> None:
-        if self.pulling:
-            self.pulling = False
-            self._tell_pull(now, lambda words: words.cancelled)
-
     def _tell_pull(self, now: float, choose: Callable[[PullLines], str]) -> None:
         running = {name for name, service in self.services.items() if service.phase is UnitPhase.RUNNING}
         for name, words in pulls.pullers(running):
@@ -348,8 +343,9 @@ class LabMachine:
                 self.say(now, service.pid, "kubelet", spoilt.journal[-1])
 
     def _vanish(self, service: LabService, now: float) -> None:
-        if service.pid and service.unit.name in DAEMONS:
-            self._cancel_pull(now)
+        if service.pid and service.unit.name in DAEMONS and self.pulling:
+            self.pulling = False
+            self._tell_pull(now, lambda words: words.cancelled)
         if service.pid:
             self.host.vanish(service.pid)
         if service.pid and service.unit.name == KUBELET:

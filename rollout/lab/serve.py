@@ -110,7 +110,14 @@ class LabFleet:
         for node in self.nodes.values():
             busy["connections"] += len(node.connections)
             busy["commands"] += len(node.sessions)
-        return {"cluster": self.spec.cluster, "port": self.port, "states": states, **self._ailing(), **busy}
+        return {
+            "cluster": self.spec.cluster,
+            "port": self.port,
+            "states": states,
+            "faults": self.faults.by_kind(),
+            "orders": self.faults.listed(),
+            **busy,
+        }
 
     def lookup(self) -> Lookup:
         """The data for answers of the API."""
@@ -121,9 +128,6 @@ class LabFleet:
         node = self.nodes[name]
         node.settle()
         return NodeMoment(node.spec, node.machine, self.loop.now(), node.ahead)
-
-    def _ailing(self) -> dict[str, object]:
-        return {"faults": self.faults.by_kind(), "orders": self.faults.listed()}
 
 
 SPEC, READY = "spec.json", "lab.json"
@@ -170,7 +174,14 @@ def _answer(fleet: LabFleet, api: Api, request: dict[str, object]) -> dict[str, 
     if request["op"] == "status":
         return {**fleet.status(), "api": api.kind or "ok"}
     if request["op"] == "api":
-        return _break_api(api, request)
+        kind, seconds = request.get("kind"), request.get("after")
+        if kind is None:
+            api.mend()
+        elif kind in KINDS_OF_API:
+            api.break_down(str(kind), float(seconds) if isinstance(seconds, int | float) else 5.0)
+        else:
+            raise ValueError(f"no fault of the API: {kind}")
+        return {}
     if request["op"] == "stop":
         fleet.loop.at(fleet.loop.now() + 0.05, fleet.loop.stop)
         return {}
@@ -183,30 +194,18 @@ def _answer(fleet: LabFleet, api: Api, request: dict[str, object]) -> dict[str, 
         fleet.faults.clear(names)
         return {}
     order = fleet.faults.add if request.get("add") else fleet.faults.set
-    order(names, _fault(request))
-    return {}
-
-
-def _break_api(api: Api, request: dict[str, object]) -> dict[str, object]:
-    kind, seconds = request.get("kind"), request.get("after")
-    if kind is None:
-        api.mend()
-    elif kind in KINDS_OF_API:
-        api.break_down(str(kind), float(seconds) if isinstance(seconds, int | float) else 5.0)
-    else:
-        raise ValueError(f"no fault of the API: {kind}")
-    return {}
-
-
-def _fault(request: dict[str, object]) -> LabFault:
-    """``kind``, and if wanted ``after``, ``lasting`` (seconds) and ``at`` (a moment)."""
+    # ``kind``, and if wanted ``after``, ``lasting`` (seconds) and ``at`` (a moment).
     kind, after, lasting = str(request["kind"]), request.get("after"), request.get("lasting")
-    return LabFault(
-        kind,
-        float(after) if isinstance(after, int | float) else KINDS[kind].after,
-        float(lasting) if isinstance(lasting, int | float) else None,
-        str(request.get("at") or NOW),
+    order(
+        names,
+        LabFault(
+            kind,
+            float(after) if isinstance(after, int | float) else KINDS[kind].after,
+            float(lasting) if isinstance(lasting, int | float) else None,
+            str(request.get("at") or NOW),
+        ),
     )
+    return {}
 
 
 def _announce(directory: Path, spec: LabSpec, port: int) -> None:

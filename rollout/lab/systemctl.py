@@ -19,14 +19,66 @@ from rollout.lab.units import Unit
 def of(machine: LabMachine, name: str, ahead: float = 0.0) -> dict[str, str]:
     """All properties of one unit that the lab knows. ``ahead``: seconds by which the node's clock is ahead of ``now``."""
     if name in machine.timers:
-        return _timer(machine, name)
+        timer = machine.timers[name]
+        unit = units.transient(machine.tree, name, {"Description": (" ".join(timer.arguments),)})
+        return {
+            "Unit": timer.service,
+            "NextElapseUSecMonotonic": "infinity" if timer.fired else units.span_text(timer.when),
+            "LastTriggerUSecMonotonic": units.span_text(timer.when) if timer.fired else "0",
+            "AccuracyUSec": units.span_text(timer.accuracy),
+            "Id": name,
+            "Names": name,
+            **_dependencies(unit),
+            "Description": unit.last("Description"),
+            "LoadState": "loaded",
+            "ActiveState": "active",
+            "SubState": "running" if timer.fired else "waiting",
+            "FragmentPath": unit.fragment,
+            "DropInPaths": " ".join(unit.drop_ins),
+            "UnitFileState": "transient",
+            "NeedDaemonReload": "no",
+            "Transient": "yes",
+            "InvocationID": timer.invocation,
+        }
     if name in _TARGETS:
         return dict(_TARGETS[name])
     unit = machine.unit(name)
     service = machine.service(name) or LabService(unit)
     if not name.endswith(".service"):
         return _common(machine, service)
-    return _service(service, ahead) | _common(machine, service)
+    unit = service.unit
+    main = str(service.pid)
+    return {
+        "Type": unit.last("Type", "simple"),
+        "Restart": unit.last("Restart", "no"),
+        "RestartUSec": units.span_text(service.restart_after),
+        "TimeoutStartUSec": units.span_text(unit.span("TimeoutStartSec", unit.span("TimeoutSec", 90))),
+        "TimeoutStopUSec": units.span_text(unit.span("TimeoutStopSec", unit.span("TimeoutSec", 90))),
+        "MainPID": main,
+        "ControlPID": "0",
+        "Result": service.result,
+        "NRestarts": str(service.restarts),
+        "ExecMainStartTimestamp": _date(service, ahead),
+        "ExecMainStartTimestampMonotonic": str(round(service.started * 1e6)),
+        "ExecMainPID": main,
+        "ExecMainCode": "0" if service.pid or not service.started else "1",
+        "ExecMainStatus": str(service.status),
+        "ExecStart": "".join(
+            f"{{ path={command.split(maxsplit=1)[0]} ; argv[]={command} ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }}"
+            for command in unit.every("ExecStart")
+        ),
+        "WatchdogUSec": _watchdog(service),
+        "RuntimeMaxUSec": units.span_text(unit.span("RuntimeMaxSec", units.INFINITE)),
+        "TasksMax": unit.last("TasksMax", _TASKS),
+        "CPUQuotaPerSecUSec": units.quota_text(unit.last("CPUQuota")),
+        "LimitCPU": unit.last("LimitCPU", "infinity").rpartition(":")[2],
+        **{name: units.size_text(unit.last(name, "infinity").rpartition(":")[2]) for name in _SIZES},
+        "Environment": " ".join(unit.every("Environment")),
+        "EnvironmentFiles": "\n".join(
+            f"{value.removeprefix('-')} (ignore_errors={'yes' if value.startswith('-') else 'no'})"
+            for value in unit.every("EnvironmentFile")
+        ),
+    } | _common(machine, service)
 
 
 _TARGETS: Mapping[str, Mapping[str, str]] = {
@@ -57,16 +109,6 @@ def _dependencies(unit: Unit, *needed: str) -> dict[str, str]:
 _SIZES = ("MemoryHigh", "MemoryMax", "MemoryLimit", "LimitFSIZE", "LimitDATA", "LimitAS")
 
 
-def _limits(unit: Unit) -> dict[str, str]:
-    return {
-        "RuntimeMaxUSec": units.span_text(unit.span("RuntimeMaxSec", units.INFINITE)),
-        "TasksMax": unit.last("TasksMax", _TASKS),
-        "CPUQuotaPerSecUSec": units.quota_text(unit.last("CPUQuota")),
-        "LimitCPU": unit.last("LimitCPU", "infinity").rpartition(":")[2],
-        **{name: units.size_text(unit.last(name, "infinity").rpartition(":")[2]) for name in _SIZES},
-    }
-
-
 def _watchdog(service: LabService) -> str:
     """``WatchdogSec=0`` is ``infinity`` until the first start, and ``0`` from then on, as without it."""
     seconds = service.unit.span("WatchdogSec", 0)
@@ -82,40 +124,6 @@ def _date(service: LabService, ahead: float) -> str:
     if not service.started:
         return ""
     return datetime.fromtimestamp(service.started + ahead, UTC).strftime("%a %Y-%m-%d %H:%M:%S UTC")
-
-
-def _service(service: LabService, ahead: float) -> dict[str, str]:
-    unit = service.unit
-    main = str(service.pid)
-    return {
-        "Type": unit.last("Type", "simple"),
-        "Restart": unit.last("Restart", "no"),
-        "RestartUSec": units.span_text(service.restart_after),
-        "TimeoutStartUSec": units.span_text(unit.span("TimeoutStartSec", unit.span("TimeoutSec", 90))),
-        "TimeoutStopUSec": units.span_text(unit.span("TimeoutStopSec", unit.span("TimeoutSec", 90))),
-        "MainPID": main,
-        "ControlPID": "0",
-        "Result": service.result,
-        "NRestarts": str(service.restarts),
-        "ExecMainStartTimestamp": _date(service, ahead),
-        "ExecMainStartTimestampMonotonic": str(round(service.started * 1e6)),
-        "ExecMainPID": main,
-        "ExecMainCode": "0" if service.pid or not service.started else "1",
-        "ExecMainStatus": str(service.status),
-        "ExecStart": "".join(_exec(command) for command in unit.every("ExecStart")),
-        "WatchdogUSec": _watchdog(service),
-        **_limits(unit),
-        "Environment": " ".join(unit.every("Environment")),
-        "EnvironmentFiles": "\n".join(_environment_file(value) for value in unit.every("EnvironmentFile")),
-    }
-
-
-def _exec(command: str) -> str:
-    return f"{{ path={command.split(maxsplit=1)[0]} ; argv[]={command} ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }}"
-
-
-def _environment_file(value: str) -> str:
-    return f"{value.removeprefix('-')} (ignore_errors={'yes' if value.startswith('-') else 'no'})"
 
 
 def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
@@ -136,38 +144,10 @@ def _common(machine: LabMachine, service: LabService) -> dict[str, str]:
         "DropInPaths": " ".join(unit.drop_ins),
         "UnitFileState": units.enablement(machine.tree, unit),
         "StateChangeTimestampMonotonic": str(round(service.started * 1e6)),
-        "NeedDaemonReload": "yes" if _stale(machine, unit) else "no",
+        "NeedDaemonReload": "yes" if not machine.transient(unit.name) and units.changed(machine.tree, unit) else "no",
         "Transient": "yes" if machine.transient(unit.name) else "no",
         "Job": "0",
         "InvocationID": service.invocation,
-    }
-
-
-def _stale(machine: LabMachine, unit: Unit) -> bool:
-    return not machine.transient(unit.name) and units.changed(machine.tree, unit)
-
-
-def _timer(machine: LabMachine, name: str) -> dict[str, str]:
-    timer = machine.timers[name]
-    unit = units.transient(machine.tree, name, {"Description": (" ".join(timer.arguments),)})
-    return {
-        "Unit": timer.service,
-        "NextElapseUSecMonotonic": "infinity" if timer.fired else units.span_text(timer.when),
-        "LastTriggerUSecMonotonic": units.span_text(timer.when) if timer.fired else "0",
-        "AccuracyUSec": units.span_text(timer.accuracy),
-        "Id": name,
-        "Names": name,
-        **_dependencies(unit),
-        "Description": unit.last("Description"),
-        "LoadState": "loaded",
-        "ActiveState": "active",
-        "SubState": "running" if timer.fired else "waiting",
-        "FragmentPath": unit.fragment,
-        "DropInPaths": " ".join(unit.drop_ins),
-        "UnitFileState": "transient",
-        "NeedDaemonReload": "no",
-        "Transient": "yes",
-        "InvocationID": timer.invocation,
     }
 
 
@@ -245,21 +225,17 @@ def parse(arguments: tuple[str, ...]) -> Call:
         elif word.startswith("-p") and len(word) > 2:
             call.wanted.extend(word[2:].split(","))
         elif word.startswith("-"):
-            _option(call, word)
+            call.value = call.value or word == "--value"
+            call.quiet = call.quiet or word in {"-q", "--quiet"}
+            call.all = call.all or word in {"-a", "--all"}
+            call.now = call.now or word == "--now"
+            if word == "--no-block":
+                call.block = False
         elif not call.verb:
             call.verb = word
         else:
             call.units.append(full_name(word))
     return call
-
-
-def _option(call: Call, word: str) -> None:
-    call.value = call.value or word == "--value"
-    call.quiet = call.quiet or word in {"-q", "--quiet"}
-    call.all = call.all or word in {"-a", "--all"}
-    call.now = call.now or word == "--now"
-    if word == "--no-block":
-        call.block = False
 
 
 def full_name(word: str) -> str:

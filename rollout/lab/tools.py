@@ -49,7 +49,9 @@ def install(directory: Path) -> None:
     base.mkdir()
     for entry in files("rollout.lab").joinpath("standins").iterdir():
         if entry.name != "stat" or _in_memory(directory):
-            _script(ours / entry.name, entry.read_text(encoding="utf-8"))
+            path = ours / entry.name
+            path.write_text(entry.read_text(encoding="utf-8"), encoding="utf-8")
+            path.chmod(0o555)
     for name in ASKING:
         (ours / name).hardlink_to(ours / "ask")
     seen = set(_HIDDEN)
@@ -69,11 +71,6 @@ def _in_memory(directory: Path) -> bool:
 def search_path(directory: Path, root: str) -> str:
     """``PATH`` on a node."""
     return f"{directory}/bin:{root}/usr/bin:{directory}/base"
-
-
-def _script(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o555)
 
 
 _PRECISE = 1.0
@@ -118,17 +115,7 @@ def systemd_run(machine: LabMachine, arguments: tuple[str, ...], now: float) -> 
         accuracy = units.seconds(dict(_pairs(options, "--timer-property")).get("AccuracySec", "1min"))
     except ValueError as error:
         return failed(1, f"Failed to parse argument: {error}")
-    return _arm(machine, options, tuple(rest), now, delay, accuracy)
-
-
-def _arm(
-    machine: LabMachine,
-    options: dict[str, list[str]],
-    command: tuple[str, ...],
-    now: float,
-    delay: float,
-    accuracy: float,
-) -> ToolOutput:
+    command = tuple(rest)
     name = re.sub(r"\.(timer|service)$", "", options.get("--unit", [f"run-r{machine.host.pid():x}"])[-1])
     timed = "--on-active" in options
     late = accuracy / 2 if timed and accuracy > _PRECISE else 0.0

@@ -24,7 +24,7 @@ from rollout.core.run.commands import Ask, Command, JudgeWave, LiftSilences, Ope
 from rollout.core.run.events import Event, SilencesLifted, WaveJudged, WaveOpened
 from rollout.core.run.facts import NodeList
 from rollout.core.run.records import Records
-from rollout.core.run.state import NodeRecord, NodeState, Order, RunState
+from rollout.core.run.state import NodeState, Order, RunState
 from rollout.core.run.transitions import GRACE
 from rollout.errors import StateError
 from rollout.simulator.fleet import ModelFleet, Sender
@@ -60,12 +60,8 @@ def moments(state: RunState) -> Iterator[float]:
         yield record.retry_at
     for _, record in records.those(records.listed(NodeList.SUSPECT)):
         if record.state is NodeState.UNKNOWN:
-            yield from _of_unknown(record, patience)
-
-
-def _of_unknown(record: NodeRecord, patience: float) -> Iterator[float]:
-    yield record.retry_at
-    yield record.since + patience
+            yield record.retry_at
+            yield record.since + patience
 
 
 GATE_SECONDS = 1.0

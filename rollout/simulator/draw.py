@@ -79,10 +79,15 @@ def drawn_order(dice: Random) -> Order:
 
 
 def drawn_plan(dice: Random) -> Plan:
-    rack_of = _racks(dice)
+    sizes = [dice.randint(1, 5) for _ in range(dice.randint(1, 4))]
+    # From 8 on: a10 is after a9 but sorts before a8, so code that relies on the order of names fails (law 10).
+    rack_of = {f"{'abcd'[rack]}{n + 8}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
     zone_of = {rack: dice.choice(("za", "zb")) for rack in sorted(set(rack_of.values()))}
     kind_of = {name: dice.choice(("g1", "g1", "g2")) for name in rack_of}
-    candidates = [Candidate(name, rack, kind_of[name], _role(dice)) for name, rack in rack_of.items()]
+    candidates = [
+        Candidate(name, rack, kind_of[name], Role.CONTROL_PLANE if dice.random() < 0.05 else Role.WORKER)
+        for name, rack in rack_of.items()
+    ]
     soak = dice.choice((0.0, 3.0, 9.0))
     made = waves(candidates, _rules(dice), soak)
     wave_of = positions(made)
@@ -115,7 +120,9 @@ def drawn_plan(dice: Random) -> Plan:
         waves=made,
         racks=Counter(rack_of.values()),
         limits=_limits(dice),
-        budgets=tuple(_budgets(dice)),
+        budgets=tuple(
+            Budget(scope, ALL_CAUSES, Share(count=dice.choice((1, 2, 4)))) for scope in Scope if dice.random() < 0.6
+        ),
         gates=gates,
         on_failure=dice.choice(tuple(RevertScope)),
         passes=dice.choice((1, 1, 2, 3)),
@@ -130,16 +137,6 @@ def drawn_plan(dice: Random) -> Plan:
 
 
 _WAVE_GATE = Gate(HttpQuery("http://model.example.net"), GateScope.WAVE, "model")
-
-
-def _racks(dice: Random) -> dict[str, str]:
-    sizes = [dice.randint(1, 5) for _ in range(dice.randint(1, 4))]
-    # From 8 on: a10 is after a9 but sorts before a8, so code that relies on the order of names fails (law 10).
-    return {f"{'abcd'[rack]}{n + 8}": f"rack{'abcd'[rack]}" for rack, size in enumerate(sizes) for n in range(size)}
-
-
-def _role(dice: Random) -> Role:
-    return Role.CONTROL_PLANE if dice.random() < 0.05 else Role.WORKER
 
 
 def _rules(dice: Random) -> tuple[WaveRule, ...]:
@@ -158,10 +155,6 @@ def _limits(dice: Random) -> Limits:
         pace=dice.choice((0.5, 1.0, 2.0, 10.0)),
         preflight=Share(percent=dice.choice((5.0, 50.0))),
     )
-
-
-def _budgets(dice: Random) -> list[Budget]:
-    return [Budget(scope, ALL_CAUSES, Share(count=dice.choice((1, 2, 4)))) for scope in Scope if dice.random() < 0.6]
 
 
 def _group(dice: Random, name: str) -> ChangeGroup:

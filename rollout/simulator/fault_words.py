@@ -97,7 +97,8 @@ def _faults(text: str, names: Names) -> Iterator[Fault]:
             raise _Wrong(len(where) + 2, "fault-share", f"{place} is a single part: it cannot have a share")
         return _of_others(place, fault, names)
     members = _nodes(place, names)
-    return iter([replace(fault, node=name) for name in _spread(members, share)])
+    count = len(members) if share is None else share.of(len(members))
+    return (replace(fault, node=members[index * len(members) // count]) for index in range(count))
 
 
 _EXAMPLE = "for example `rack12: 3% unhealthy at 10m`"
@@ -143,22 +144,18 @@ def _timed(fault: Fault, tokens: list[FaultToken]) -> Fault:
             message = f"`{printable(word.text, 40)}` is not valid here"
             raise _Wrong(word.column, "fault-time", message, did_you_mean(word.text, _TIMES) or "at TIME, for TIME")
         seen.add(field)
-        seconds = _seconds(tokens.pop(0) if tokens else FaultToken("", word.column + len(word.text) + 1))
+        token = tokens.pop(0) if tokens else FaultToken("", word.column + len(word.text) + 1)
+        try:
+            seconds = durations.parse(token.text)
+        except durations.DurationError as error:
+            raise _Wrong(token.column, "fault-time", str(error)) from None
+        if seconds < 0:
+            raise _Wrong(token.column, "fault-time", "a time must not be negative")
         fault = replace(fault, at=seconds) if field == "at" else replace(fault, lasting=seconds)
     return fault
 
 
 _TIMES = {"at": "at", "from": "at", "for": "lasting"}
-
-
-def _seconds(token: FaultToken) -> float:
-    try:
-        found = durations.parse(token.text)
-    except durations.DurationError as error:
-        raise _Wrong(token.column, "fault-time", str(error)) from None
-    if found < 0:
-        raise _Wrong(token.column, "fault-time", "a time must not be negative")
-    return found
 
 
 def _of_others(place: str, fault: Fault, names: Names) -> Iterator[Fault]:
@@ -182,8 +179,3 @@ def _nodes(place: str, names: Names) -> list[str]:
     if not chosen:
         raise _Wrong(1, "empty-limit", f"`{printable(place, 60)}` has no node of this plan")
     return [name for name in names.nodes if name in chosen]
-
-
-def _spread(members: list[str], share: Share | None) -> list[str]:
-    count = len(members) if share is None else share.of(len(members))
-    return [members[index * len(members) // count] for index in range(count)]

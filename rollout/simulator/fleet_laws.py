@@ -103,14 +103,11 @@ class LawWatch:
             if order.nodes[node.name].drain and not (node.cordoned and restart.at >= node.pods_gone_at):
                 broken(f"drains: {node.name} is restarted with pods on it")
             self._limits(node, order)
-            self._is_in_motion(node, restart)
-
-    def _is_in_motion(self, node: ModelNode, restart: Restart) -> None:
-        """Law 1: an apply that arrives late changes no node that its run counts as unchanged."""
-        counter, run = restart.token
-        state = self.state(run)
-        if state is not None and state.counter == counter and state.nodes[node.name].state is NodeState.PENDING:
-            broken(f"law 1: a late apply changes {node.name}, which is pending again")
+            # Law 1: an apply that arrives late changes no node that its run counts as unchanged.
+            counter, run = restart.token
+            state = self.state(run)
+            if state is not None and state.counter == counter and state.nodes[node.name].state is NodeState.PENDING:
+                broken(f"law 1: a late apply changes {node.name}, which is pending again")
 
     def cordoned(self, sender: Sender, node: ModelNode) -> None:
         """A drained node counts as away from its cordon on."""

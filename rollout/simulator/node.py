@@ -177,7 +177,7 @@ class ModelNode(ModelMachine):
             found = self._known(tx)
             self._accept(by)
             yield 0.03
-            if found.state is ReceiptState.ARMED and self._is_late(found):
+            if found.state is ReceiptState.ARMED and (found.boot != self.boot or self.uptime >= found.deadline):
                 yield from self._take_back(found, "guard")
             if found.state in (ReceiptState.REVERTING, ReceiptState.REVERTED):
                 raise AgentRefusedError("too-late", "the guard's time is over")
@@ -268,9 +268,6 @@ class ModelNode(ModelMachine):
         if found is None:
             raise AgentRefusedError("no-transaction", tx)
         return found
-
-    def _is_late(self, found: Transaction) -> bool:
-        return found.boot != self.boot or self.uptime >= found.deadline
 
     def arm(self, found: Transaction) -> None:
         """Set its guard's timer."""

@@ -120,35 +120,34 @@ class Play:
     def run(self) -> PlayOutcome:
         law = ""
         try:
-            self._play()
+            world = World(self.timeline, self.fleet, self.journal, self.tell, self.ask, self.begin_emergency)
+            for fault in self.scenario.faults:
+                set_up(fault, world)
+            self._attend()
+            order = self.scenario.order
+            state = self._carry(order, 1, self.journal)
+            for fault in self.scenario.faults:
+                if fault.kind is FaultKind.ROLLBACK and not self.taken_over and state is not None:
+                    state = self._roll_back(state)
+                    break
+            self.ended = str(state.ending) if state is not None else "taken over"
+            self._settle(state)
         except LawBrokenError as error:
             law = str(error)
         except Exception as error:  # noqa: BLE001 - any exception of the machine is a broken law
             law = f"the run raised {type(error).__name__}: {error}"
         if law:
             self.tell("law", law)
-        return self._outcome(law)
-
-    def _outcome(self, law: str) -> PlayOutcome:
         return PlayOutcome(
-            self.scenario, law, self.story, sum(each.events for each in self.disciplines), len(self.controllers),
+            self.scenario,
+            law,
+            self.story,
+            sum(each.events for each in self.disciplines),
+            len(self.controllers),
             sum(each.stopped == "killed" for each in self.controllers),
-            self.ended, self.timeline.now,
-        )  # fmt: skip
-
-    def _play(self) -> None:
-        world = World(self.timeline, self.fleet, self.journal, self.tell, self.ask, self.begin_emergency)
-        for fault in self.scenario.faults:
-            set_up(fault, world)
-        self._attend()
-        order = self.scenario.order
-        state = self._carry(order, 1, self.journal)
-        for fault in self.scenario.faults:
-            if fault.kind is FaultKind.ROLLBACK and not self.taken_over and state is not None:
-                state = self._roll_back(state)
-                break
-        self.ended = str(state.ending) if state is not None else "taken over"
-        self._settle(state)
+            self.ended,
+            self.timeline.now,
+        )
 
     def _carry(self, order: Order, counter: int, journal: ModelJournal, *, take_over: bool = False) -> RunState | None:
         """Controller after controller, until the run has ended and none would resume it."""
@@ -187,10 +186,11 @@ class Play:
         number = len(self.controllers) + 1
         ahead = sum(f.amount for f in self.scenario.faults if f.kind is FaultKind.NEXT_CLOCK) if number > 1 else 0.0
         discipline = Discipline(journal, order.run, self.scenario.calendars, self.fleet)
+        times = [f.at for f in self.scenario.faults if f.kind is FaultKind.INTERRUPTED]
         controller = Controller(
             f"controller {number}", self.room, journal, order, host, take_over, ahead, self._strikes(number),
             observers=(discipline, Replay(journal, order.run)), submitted=lambda _, command: discipline.submitted(command), settled=discipline.settled,
-            interrupt_at=self._interrupt(number), calendars=self.scenario.calendars, width=order.limits.in_flight + 4,
+            interrupt_at=times[number - 1] if number <= len(times) else float("inf"), calendars=self.scenario.calendars, width=order.limits.in_flight + 4,
         )  # fmt: skip
         self.watch.orders[order.run] = order
         self._journals[order.run] = journal
@@ -207,10 +207,6 @@ class Play:
         fault = self._kills.pop(0)
         self._waits.append(fault.lasting)
         return (Strike(int(fault.at)),)
-
-    def _interrupt(self, number: int) -> float:
-        times = [f.at for f in self.scenario.faults if f.kind is FaultKind.INTERRUPTED]
-        return times[number - 1] if number <= len(times) else float("inf")
 
     def _let(self, controller: Controller, counter: int) -> None:
         """Run it until it ends, stops, or freezes and another has taken over."""
@@ -330,7 +326,9 @@ class Play:
             return
         found = untruths(state, self.fleet.nodes)
         if state.order.goal is Goal.REVERT and state.ending is Ending.DONE:
-            found += went_back(self.fleet.nodes, _named(state) | self.silent)
+            found += went_back(
+                self.fleet.nodes, frozenset(name for name, record in state.nodes.items() if record.owed) | self.silent
+            )
         for problem in found:
             broken(problem)
 
@@ -356,7 +354,3 @@ class Play:
         self.fleet.engine_away.clear()
         self.journal.away_until = self.journal.slow_until = 0.0
         self.journal.fails = self.journal.swallows = 0
-
-
-def _named(state: RunState) -> frozenset[str]:
-    return frozenset(name for name, record in state.nodes.items() if record.owed)

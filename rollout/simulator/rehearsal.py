@@ -12,7 +12,6 @@ from functools import partial
 from random import Random
 
 from rollout.app.ports import Observer, Zones
-from rollout.app.simulate import Forecast, ForecastMoment, Span, foresee
 from rollout.core.model.plan import Plan
 from rollout.core.plans.estimate import back_seconds, forth_seconds
 from rollout.core.run.capacity import burst
@@ -23,6 +22,7 @@ from rollout.errors import StateError
 from rollout.simulator.controller import EPOCH, Controller, Surroundings
 from rollout.simulator.faults import World, set_up
 from rollout.simulator.fleet import ModelFleet, ModelLink
+from rollout.simulator.forecast import Forecast, ForecastMoment, Span, foresee
 from rollout.simulator.journal import ModelJournal
 from rollout.simulator.machine import Kubelet, Restart
 from rollout.simulator.node import ModelNode
@@ -113,7 +113,15 @@ class PlanRehearsal:
         state, work = None, "begin"
         for number in range(1, len(deaths) + 3):
             death = next((fault for fault in deaths if fault.at >= self.timeline.now), None)
-            controller = self._controller(f"controller {number}", death)
+            name = f"controller {number}"
+            interrupts = [fault.at for fault in self.faults if fault.kind is FaultKind.INTERRUPTED]
+            controller = Controller(
+                name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
+                interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
+                dies_at=float("inf") if death is None else death.at,
+                clock_ahead=self.start - EPOCH, calendars=self.plan.calendars, zones=self.zones,
+            )  # fmt: skip
+            self.current = controller
             if work == "begin":
                 controller.begin(1)
             else:
@@ -125,23 +133,9 @@ class PlanRehearsal:
             self.timeline.run(self.timeline.now + death.lasting)
         if state is None:
             raise StateError("rehearsal-unfinished", "the controller was killed before its first event")
-        return foresee(state, self.start, self.timeline.now, self._spans(), self.moments)
-
-    def _controller(self, name: str, death: Fault | None) -> Controller:
-        interrupts = [fault.at for fault in self.faults if fault.kind is FaultKind.INTERRUPTED]
-        controller = Controller(
-            name, self.room, self.journal, self.order, width=self.order.limits.in_flight + SPARE,
-            interrupt_at=min(interrupts, default=float("inf")), observers=(Teller(self),),
-            dies_at=float("inf") if death is None else death.at,
-            clock_ahead=self.start - EPOCH, calendars=self.plan.calendars, zones=self.zones,
-        )  # fmt: skip
-        self.current = controller
-        return controller
-
-    def _spans(self) -> dict[str, list[Span]]:
         for name, since in self._since.items():
             self.away[name].append((since, self.timeline.now))
-        return self.away
+        return foresee(state, self.start, self.timeline.now, self.away, self.moments)
 
     def _attend(self) -> None:
         if self.timeline.now > LONGEST:

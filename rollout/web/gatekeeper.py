@@ -74,19 +74,15 @@ class Gatekeeper:
         if foreign := _foreign(asked):
             return foreign
         if asked.authorization:
-            return self._script(asked)
+            scheme, _, word = asked.authorization.partition(" ")
+            if scheme.lower() != "bearer" or not _same(word.strip(), self.reader) or asked.method not in SAFE:
+                return Refusal(
+                    HTTPStatus.UNAUTHORIZED, "This is not the header that `rollout serve` printed at its start."
+                )
+            return PageRequest(asked.path)
         first, _, rest = asked.path.removeprefix("/").partition("/")
         if _same(first, self.page):
             return PageRequest(f"/{rest}")
-        return self._newcomer(asked)
-
-    def _script(self, asked: WebRequest) -> Refusal | PageRequest:
-        scheme, _, word = asked.authorization.partition(" ")
-        if scheme.lower() != "bearer" or not _same(word.strip(), self.reader) or asked.method not in SAFE:
-            return Refusal(HTTPStatus.UNAUTHORIZED, "This is not the header that `rollout serve` printed at its start.")
-        return PageRequest(asked.path)
-
-    def _newcomer(self, asked: WebRequest) -> Refusal | Welcome:
         given = parse_qs(asked.query).get(TOKEN, [""])[0] if asked.path == "/" and asked.method == "GET" else ""
         if not given:
             return Refusal(HTTPStatus.UNAUTHORIZED, "Open the newest address that `rollout serve` printed.")

@@ -85,7 +85,19 @@ def loopback(port: int) -> list[socket.socket]:
     found: list[socket.socket] = []
     for family, address in LOOPBACK:
         try:
-            found.append(_bound(family, address, port))
+            listening = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                # its connections inherit it
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALLED * 1000))
+                if family is socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listening.bind((address, port))
+                listening.listen(ACCEPTED_AT_ONCE)  # from now on a browser may open the printed address
+            except OSError:
+                listening.close()
+                raise
+            found.append(listening)
         except OSError as error:
             if found:
                 break
@@ -93,18 +105,3 @@ def loopback(port: int) -> list[socket.socket]:
             raise StateError("port-in-use", f"cannot listen on port {port}: {error.strerror}", hint=hint) from None
         port = found[0].getsockname()[1]
     return found
-
-
-def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALLED * 1000))  # its connections inherit it
-        if family is socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind((address, port))
-        made.listen(ACCEPTED_AT_ONCE)  # from now on a browser may open the printed address
-    except OSError:
-        made.close()
-        raise
-    return made

@@ -103,14 +103,16 @@ def _layout(state: RunState) -> dict[str, Any]:
 def _row(state: RunState, name: str) -> list[Any]:
     """``[name, wave, state, message, charged, pending recovery]``"""
     record = state.nodes[name]
-    return [name, state.order.nodes[name].wave, record.state.value, _message(record), *_marks(record)]
+    said = f"{record.message} [{record.reference}]" if record.reference else record.message
+    return [
+        name,
+        state.order.nodes[name].wave,
+        record.state.value,
+        printable(without_secrets(said), LONGEST),
+        *_marks(record),
+    ]
 
 
 def _marks(record: NodeRecord) -> Iterator[int]:
     yield int(record.cause is not None)
     yield int(record.owed)
-
-
-def _message(record: NodeRecord) -> str:
-    said = f"{record.message} [{record.reference}]" if record.reference else record.message
-    return printable(without_secrets(said), LONGEST)

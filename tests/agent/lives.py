@@ -2,7 +2,7 @@
 
 It is claimed; a change is refused after its staging; one is reverted by its guard; one is confirmed and reverted later;
 one is confirmed, and the others are pruned; then all is forgotten. It is frozen, unfrozen and forgotten again. At last it is claimed,
-and told of a transaction that it never got: a later apply of that one is refused.
+and told of a transaction that it never got: a later apply of that one is refused. A cleanup ends each run.
 The sync of a confirm is killed, and so is one of a revert: what they were for is written again.
 """
 
@@ -65,11 +65,11 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
         call = getattr(agent_call, name)(node.program, **words, sudo=False, deadline=60)
         done(traces.run(node, call, folder))
 
-    def apply(tx: str, *paths: str) -> None:
-        change = order(tx, new={path: NEW[path] for path in paths or NEW})
+    def apply(tx: str, *paths: str, counter: int = 1) -> None:
+        change = order(tx, f"run-{counter}", counter, new={path: NEW[path] for path in paths or NEW})
         done(traces.run(node, agent_call.apply(node.program, change, sudo=False, deadline=60), folder))
 
-    token = {"run": "run-1", "counter": 1}
+    token: dict[str, object] = {"run": "run-1", "counter": 1}
     verb("status", claim=Claim(1, "run-1"))
     node.standin("no-timer")
     apply("t0", CONFIG, FLAGS)
@@ -82,16 +82,20 @@ def lived(folder: Path, shell: str, *, elsewhere: bool) -> Story:
     verb("revert", tx="t2", **token)
     done(traces.trigger(node, "guard", folder, "t2"))
     assert node.files() == OLD
-    apply("t3")
+    verb("cleanup", **token)
+    token = {"run": "run-2", "counter": 2}
+    apply("t3", counter=2)
     node.standin("killed", "*/tx/t3")
     verb("confirm", tx="t3", keep=0, **token)  # all others go
     assert node.files() == NEW
+    verb("cleanup", **token)
     verb("forget", **token)
-    for counter, name in enumerate(("freeze", "unfreeze"), 2):  # the first one makes the state anew
+    for counter, name in enumerate(("freeze", "unfreeze"), 3):  # the first one makes the state anew
         mark = NodeFreeze(counter, f"f-{counter}", "ann", "year end")
         done(traces.run(node, getattr(agent_call, name)(node.program, mark, sudo=False, deadline=60), folder))
     verb("forget", **token)
-    verb("status", claim=Claim(4, "run-4"), tx="t4", void=True)
+    verb("status", claim=Claim(5, "run-5"), tx="t4", void=True)
+    verb("cleanup", run="run-5", counter=5)
     flushes = frozenset(map(int, (folder / "flushes").read_text().split()))
     return Story(node, start, tuple(steps), flushes)
 

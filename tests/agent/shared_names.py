@@ -1,7 +1,8 @@
-"""Names of the agent that a function sets, and reads after a call that may have set them: in sh, all names are shared.
+"""Names of the agent that a function sets, and reads after a call that may have set them: in sh, only ``local`` names are a function's own.
 
 Such a name is either the result of that call, or a defect: once, a loop over the ends of a transaction overwrote the reason of
-a failed step. ``python -m tests.agent.shared_names`` prints all of them; ``test_shared_names`` has those that are results.
+a failed step. It is a result where the caller has it as its local, or where the comment of a function that sets it names it.
+``python -m tests.agent.shared_names`` prints all of them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ _READS = re.compile(rf"\$\{{?({_NAME})")
 _COUNTS = re.compile(r"\$\(\((.*?)\)\)")
 _END = re.compile(r"[;\n&|)]")
 _SUBSHELL = re.compile(r"\$\((?!\()|\)")
+_LOCAL = re.compile(r"(?m)^ *local ([a-z_0-9 ]+)$")
+_QUOTED = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*\"|[\w-]+=\*\)""")
+_PREFIXED = re.compile(r"[a-z]_[a-z]")
+_HEAD = re.compile(r"(?m)^([a-z_0-9]+)\(\) \{[^\n]*\n(?: +#[^\n]*\n)*")
+_NAMED = re.compile(r"`([a-z_]+)`")
 _LOOP = re.compile(r"\b(?:for|while|until|done)\b(?=[\s;)]|$)")
 
 
@@ -50,6 +56,10 @@ def functions(program: str) -> Mapping[str, str]:
     """Name → text of each function, without comments."""
     found = _FUNCTION.finditer(program)
     return {each["long"] or each["short"]: _COMMENT.sub("", each["body"] or each["line"]) for each in found}
+
+
+def _locals(text: str) -> set[str]:
+    return {name for found in _LOCAL.findall(text) for name in found.split()}
 
 
 def _steps(text: str, names: Mapping[str, str]) -> Iterator[Step]:
@@ -97,10 +107,11 @@ def shared_names(program: str) -> frozenset[SharedName]:
     """All in a program of the agent's form: a function begins and ends at the beginning of a line, or is one line."""
     texts = functions(program)
     steps = {name: sorted(_steps(text, texts)) for name, text in texts.items()}
-    sets = {name: {each.name for each in found if each.what == "sets"} for name, found in steps.items()}
+    own = {name: _locals(text) for name, text in texts.items()}
+    sets = {name: {each.name for each in found if each.what == "sets"} - own[name] for name, found in steps.items()}
     calls = {name: {each.name for each in found if each.what == "calls"} - {name} for name, found in steps.items()}
     while True:
-        deeper = {name: sets[name].union(*(sets[called] for called in calls[name])) for name in texts}
+        deeper = {name: sets[name].union(*(sets[called] for called in calls[name])) - own[name] for name in texts}
         if deeper == sets:
             break
         sets = deeper
@@ -119,10 +130,44 @@ def shared_names(program: str) -> frozenset[SharedName]:
     return frozenset(found)
 
 
+def unnamed(program: str) -> frozenset[SharedName]:
+    """Those that are no results."""
+    texts = functions(program)
+    named = {found[1]: set(_NAMED.findall(found[0])) for found in _HEAD.finditer(program)}
+    setters: dict[str, set[str]] = {}
+    for function, text in texts.items():
+        for step in _steps(text, texts):
+            if step.what == "sets":
+                setters.setdefault(step.name, set()).add(function)
+    return frozenset(
+        each
+        for each in shared_names(program)
+        if each.name not in _locals(texts[each.function])
+        and not any(each.name in named.get(function, ()) for function in setters[each.name])
+    )
+
+
+def unprefixed(program: str) -> frozenset[str]:
+    """Names that outlive a function, and have no prefix of its part; neither those that a caller has as its local."""
+    texts = {name: _QUOTED.sub('""', text) for name, text in functions(program).items()}
+    its_callers = {name for text in texts.values() for name in _locals(text)}
+    found = {each.name for text in texts.values() for each in _steps(text, {}) if each.what == "sets"}
+    outlive = {
+        name
+        for name in found
+        if any(
+            name not in _locals(text)
+            for text in texts.values()
+            if re.search(rf"(?<![\w$]){name}(?:=| in\b)|read -r.*\b{name}\b", text)
+        )
+    }
+    return frozenset(name for name in outlive - its_callers if not _PREFIXED.match(name))
+
+
 def looped_and_passed(program: str) -> frozenset[tuple[str, str]]:
     """Names that are the variable of a loop somewhere, with each function that reads such a name without setting it first."""
     texts = functions(program)
-    looped = {name for text in texts.values() for name in _LOOPED.findall(text)}
+    looped = {name for text in texts.values() for name in {*_LOOPED.findall(text)} - _locals(text)}
     found: set[tuple[str, str]] = set()
     for function, text in texts.items():
         mine: set[str] = set()

@@ -107,16 +107,18 @@ def _guarded(node: Node) -> str:
 
 def check(node: Node, after: After) -> None:
     """Old files or new ones, as in the newest receipt, which is not behind the reports; then everything of rollout can be removed."""
-    receipts = node.status().receipts
+    found = node.status()
+    receipts, token = found.receipts, found.token
+    run, counter = (token.run, token.counter) if token and token.counter else ("run-1", 1)
     newest = receipts[0].state.value if receipts else ""
     assert node.files() in (OLD, NEW), after.where
     if newest in ("confirmed", "reverted"):
         assert node.files() == (NEW if newest == "confirmed" else OLD), (after.where, newest)
     if newest in ("armed", "reverting"):
         assert node.files() == OLD, (after.where, newest)
-        assert node.revert(receipts[0].tx).outcome is Outcome.DONE, after.where
+        assert node.revert(receipts[0].tx, run, counter).outcome is Outcome.DONE, after.where
     assert not after.told or newest == after.told, (after.where, newest)
-    cleaned = node.cleanup()
+    cleaned = node.cleanup(run, counter)
     assert (cleaned.outcome, cleaned.leftovers) == (Outcome.DONE, ()), (after.where, cleaned)
     assert [path for path in node.strays() if path != "var/lib/rollout"] == [], after.where
 

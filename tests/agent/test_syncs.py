@@ -42,12 +42,16 @@ ANY_TARGET = "|".join(map(re.escape, TARGETS))
 
 @dataclass(frozen=True)
 class Rule:
-    """Before a step that matches ``when``, paths of ``safe`` must be on the disk, names and bytes; of ``written`` the bytes."""
+    """Before a step that matches ``when``, paths of ``safe`` must be on the disk, names and bytes; of ``written`` the bytes.
+
+    ``gone``: what was removed before it, here or by earlier verbs, is not on the disk any more.
+    """
 
     name: str
     when: str
     safe: tuple[str, ...]
     written: tuple[str, ...] = ()
+    gone: bool = False
 
 
 RULES = (
@@ -115,9 +119,15 @@ RULES = (
     Rule(
         "a transaction that is reported as given up is refused after a power cut",
         r"say .*voided (?P<tx>t\d+)",
-        ("/var/lib/rollout/void.4.{tx}",),
+        ("/var/lib/rollout/void.5.{tx}",),
     ),
-    Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",)),
+    Rule(
+        "no part of the state is removed before the removal of all of it is durable",
+        r"unlink /var/lib/rollout\.forgotten/",
+        ("/var/lib/rollout",),
+    ),
+    Rule("a forget is reported when it is durable", r"say .*end forget", ("/var/lib/rollout",), gone=True),
+    Rule("a cleanup is reported when it is durable", r"say .*end cleanup", (CLAIM,), gone=True),
 )
 
 
@@ -143,6 +153,8 @@ def broken(before: Disk, steps: Sequence[Step]) -> Iterator[str]:
             for path in (pattern.format(**words) for pattern in rule.written):
                 if not disk.is_written(path):
                     yield f"{rule.name}: {path} at {str(step)[:100]}"
+            for path in sorted({*disk.paths(safe=True)} - {*disk.paths()} if rule.gone else ()):
+                yield f"{rule.name}: {path} at {str(step)[:100]}"
         disk.do(step)
 
 
@@ -168,9 +180,11 @@ def test_every_step_waits_until_its_prerequisites_are_on_the_disk(
 COVERED = re.compile(
     r"(/etc/default|/etc/systemd/system|/var/lib/kubelet) after (unlink /etc/default/\.rollout-tN\.N\.old"
     r"|unlink /etc/systemd/system/rollout-guard-boot\.service(\.d)?|unlink /var/lib/rollout/tx/tN|write /var/lib/rollout/holder)"
+    r"|/(etc|var)/\S+ after (unlink /var/lib/rollout/void|write /var/lib/rollout/(token|holder))"
 )
 """The removal of copies is synced before their note is pruned, and before a forget. In these lives every change has the
-same targets, so that one sync covers the other; on a node with different changes neither does."""
+same targets, so that one sync covers the other; on a node with different changes neither does. A cleanup and a forget sync
+every folder where an earlier verb may have removed something: in these lives not each of them has."""
 
 
 def test_every_sync_is_needed(stories: Stories) -> None:

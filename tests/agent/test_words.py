@@ -45,7 +45,7 @@ def report(stdout: bytes, verb: str = "apply", *, status: int | None = 0, stderr
 def test_a_refusal_is_one_line_whatever_a_tool_reported(shell: str) -> None:
     said = "mkdir: a: No space left on device\nmkdir: b: No space left on device"
     words = (resources.files("rollout.agent") / "words.sh").read_text()
-    script = f"NL='\n' verb=apply framed=x spoken=''\n{words}\nlog() {{ :; }}\nrefuse no-room \"$1\"\n"
+    script = f"NL='\n' verb=apply t_order=x spoken=''\n{words}\nlog() {{ :; }}\nrefuse no-room \"$1\"\n"
     command = ([shutil.which(shell) or shell] + ["sh"] * (shell == "busybox")) + ["-c", script, shell, said]
     found = report(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (found.outcome, found.reference) == (Outcome.REFUSED, "no-room")

@@ -13,7 +13,6 @@ import pytest
 from rollout.adapters.journal import SqlJournal
 from rollout.adapters.no_journal import NoJournal
 from rollout.app.cluster_context import look_around, with_running
-from rollout.app.explain import explain_on_node, shown_by
 from rollout.app.ports import RunHeader
 from rollout.app.runs import start_apply
 from rollout.core.model.inventory import Endpoints, Inventory
@@ -22,6 +21,7 @@ from rollout.core.model.pods import PlacedPod
 from rollout.core.model.snapshot import Receipt, ReceiptState, Snapshot, Stale, Unread, digest
 from rollout.core.plans import plan_codec
 from rollout.errors import InputError, RemoteError
+from rollout.features.explain.asking import explain_on_node, shown_by
 from rollout.kubelet.explained.explanation import explain
 from rollout.kubelet.explained.explanation_text import ConfigzAnswer
 from tests.app.agents import MACHINE, answer

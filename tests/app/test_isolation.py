@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from rollout.adapters.agent_program import agent_program
-from rollout.app.explain import explain_on_node
 from rollout.app.isolation import attempt, keep_nothing, run_verification
 from rollout.app.maintenance import verify_fleet
 from rollout.app.plan import build_plan
@@ -28,6 +27,7 @@ from rollout.core.plans import plan_codec
 from rollout.core.run.events import Answered, Trigger
 from rollout.core.run.state import Verb
 from rollout.errors import InputError, Problem
+from rollout.features.explain.asking import explain_on_node
 from rollout.gates.agent_checks import query as agent_checks
 from rollout.kubelet.agent import agent_answer, agent_call
 from rollout.kubelet.changes import changes, splice

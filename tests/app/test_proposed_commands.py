@@ -12,7 +12,6 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.after_run import afterwards
-from rollout.app.approvals import check_not_used
 from rollout.app.following import replay
 from rollout.app.rollbacks import rollback_order, since_run
 from rollout.app.run_list import listed_runs
@@ -25,6 +24,7 @@ from rollout.core.presentation.summary_text import afterwards_lines, summary_lin
 from rollout.core.run.state import Ending, NodeState, RunState, Verb
 from rollout.core.text.nodesets import select
 from rollout.errors import InputError, StateError
+from rollout.features.approvals.asking import check_not_used
 from tests.app.agents import SILENT, answer
 from tests.app.site import ACCESS, NAMES, SMALL, KilledError, Site, fleet
 

@@ -32,14 +32,18 @@ def cache() -> Path:
     return folder
 
 
+def kept(system: System = System.BOOKWORM) -> Path:
+    """Where the image of this recipe is, once it has been made."""
+    return cache() / f"image-{system}-{hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]}.tar.zst"
+
+
 def image(system: System = System.BOOKWORM) -> Path:
     """The cached image, made now if needed; concurrent runs make it once. `make` makes it before the tests."""
-    digest = f"{system}-{hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:16]}"
-    made = cache() / f"image-{digest}.tar.zst"
+    made = kept(system)
     with (cache() / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            fresh = made.with_name(f"fresh-{digest}.tar.zst")
+            fresh = made.with_name(made.name.replace("image-", "fresh-"))
             run(str(RECIPE), str(fresh), system, timeout=PATIENCE)
             fresh.rename(made)
     return made

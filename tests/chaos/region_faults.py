@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rollout.adapters.regions.nodes import rank
+from rollout.features.regions.client.nodes import rank
 from tests.chaos.draws import Kind
 from tests.chaos.fault import Fault
 from tests.chaos.region_engine import TTL, WORKERS, RegionEngine

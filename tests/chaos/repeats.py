@@ -1,6 +1,6 @@
 """A worker of a region imports this at its start. It can then carry out an exchange twice, as Dask does if a result is lost.
 
-The call of an exchange names a function of ``rollout.adapters.regions.worker``, which is exchanged here.
+The call of an exchange names a function of ``rollout.features.regions.client.worker``, which is exchanged here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import threading
 from pathlib import Path
 
-from rollout.adapters.regions import worker
+from rollout.features.regions.client import worker
 
 FOLDER = "BED_REPEATS"
 """The variable with the folder of these files."""

@@ -14,10 +14,10 @@ from rollout.cli.main import run
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
 from rollout.core.plans import snapshot_codec
 from rollout.kubelet import values
-from tests.kubelet.diagnosis.logs import NODE, event_list, found
-from tests.kubelet.diagnosis.test_each_finding import LOGS
-from tests.kubelet.diagnosis.test_not_in_force import EDITED, configured, effective, judged
-from tests.kubelet.diagnosis.test_pulls import queue
+from tests.features.diagnose.rules.logs import NODE, event_list, found
+from tests.features.diagnose.rules.test_each_finding import LOGS
+from tests.features.diagnose.rules.test_not_in_force import EDITED, configured, effective, judged
+from tests.features.diagnose.rules.test_pulls import queue
 from tests.kubelet.nodes import kubeadm, with_unit
 
 INVENTORY = f"cluster: rno\napiServer: v1.20.15\nracks: {{a: '{NODE}'}}\nnodes: {{'{NODE}': {{}}}}\n"

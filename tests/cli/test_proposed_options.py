@@ -30,11 +30,11 @@ from rollout.core.run.state import Phase
 from rollout.errors import StateError
 from rollout.web.pages import Site
 from tests.app.site import SMALL
-from tests.cli.test_diagnose import LOG
 from tests.cli.test_leavers import Fleet, made, write_plan
 from tests.cli.test_plan import KUBECONFIG, OPTIONS
 from tests.core.presentation import journals
 from tests.core.presentation.journals import Told
+from tests.features.diagnose.test_command import LOG
 from tests.places import ROOT
 from tests.web.serving import keep
 

@@ -1,6 +1,6 @@
 """Computed tables of the documentation: ``python -m tests.docs.computed`` writes them into the pages.
 
-A table is below a comment with its name, ``<!-- computed: homes -->``, up to the next blank line.
+A table is below a comment with its name, ``<!-- computed: ends -->``, up to the next blank line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 from rollout.core.model.pods import ContainerEnd, LeavingPod
 from rollout.kubelet.restarts.termination import DEDUCTED, ORDERED, OVERRIDDEN, budget
-from rollout.kubelet.runtimes.known import ROWS, covered
 from tests.docs.pages import PAGES
 from tests.kubelet.newer_kubelets.test_newer_kubelets import KNOWN, lines
 from tests.kubelet.newer_kubelets.test_newer_kubelets import RECORDED as NEWER
@@ -20,18 +19,6 @@ from tests.kubelet.real_kubelet.recording import recorded
 
 Table = Iterator[tuple[str, ...]]
 _PLACE = re.compile(r"(<!-- computed: ([a-z]+) -->\n\n)((?:\|.*\n)*)")
-
-
-def homes() -> Table:
-    """The home of each intent on each runtime, or the reason why there is none."""
-    yield "intent", "runtime", "home", "default", "a change"
-    for row in ROWS:
-        runtime = covered(row)
-        if row.refusal:
-            yield f"`{row.intent}`", runtime, f"refused: {row.refusal}", "", ""
-        else:
-            default = f"`{row.default}`" if row.default else "not set"
-            yield f"`{row.intent}`", runtime, f"`{row.key}` in {row.place}", default, row.disruption.value
 
 
 def compared() -> Table:
@@ -75,7 +62,7 @@ def ends() -> Table:
         yield f"{grace} s", what, *(f"{budget(pod, minor).seconds} s" for minor in first)
 
 
-TABLES: Mapping[str, Callable[[], Table]] = {"homes": homes, "compared": compared, "ends": ends}
+TABLES: Mapping[str, Callable[[], Table]] = {"compared": compared, "ends": ends}
 
 
 def written(page: str) -> str:

@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: commands, keys of files, errors."""
+"""Pages of the site that are made when it is built: commands, keys of files, homes of intents, errors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from rollout.cli.main import cli
 from rollout.kubelet.explained.references import references
+from rollout.kubelet.runtimes.known import ROWS, covered
 from tests.places import ROOT
 
 Schema = Mapping[str, Any]
@@ -24,6 +25,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "commands", _page(commands())
     for name, what in (("inventory", "inventory"), ("playbook", "playbook")):
         yield f"{name}-keys", _page(keys(what, json.loads((ROOT / f"docs/schemas/{name}.json").read_text())))
+    yield "homes", _page(homes())
     yield "errors", _page(errors())
 
 
@@ -156,6 +158,26 @@ def _said(value: Schema) -> str:
         parts.append(f"{low if low is not None else '…'} to {high if high is not None else '…'}")
     parts += [f"for example {_code(each)}" for each in value.get("examples", ())[:1]]
     return "; ".join(part.rstrip(".") for part in parts)
+
+
+# ------------------------------------------------------------------------------------------------- homes
+
+
+def homes() -> Iterator[str]:
+    """The home of each intent on each runtime, or the reason why there is none."""
+    yield from (
+        "# Homes of intents",
+        "",
+        "Where rollout writes a setting whose home depends on the node's runtime.",
+        "",
+    )
+    for intent, rows in groupby(ROWS, key=lambda row: row.intent):
+        yield from (f"## {intent}", "", "| runtime | home | default | a change |", "| --- | --- | --- | --- |")
+        for row in rows:
+            default = f"`{row.default}`" if row.default else "not set"
+            home = (f"`{row.key}` in {row.place}", default, row.disruption.value)
+            yield f"| {' | '.join((covered(row), *(home if not row.refusal else (f'refused: {row.refusal}', '', ''))))} |"
+        yield ""
 
 
 # ------------------------------------------------------------------------------------------------- errors

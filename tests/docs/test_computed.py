@@ -24,8 +24,8 @@ def test_every_table_is_on_a_page() -> None:
 
 
 def test_a_table_that_is_out_of_date_is_found() -> None:
-    page = "Before.\n\n<!-- computed: homes -->\n\n| intent |\n| old |\n\nAfter.\n"
+    page = "Before.\n\n<!-- computed: ends -->\n\n| grace period |\n| old |\n\nAfter.\n"
     assert "| old |" not in written(page)
-    assert written(page).startswith("Before.\n\n<!-- computed: homes -->\n\n| intent | runtime |")
+    assert written(page).startswith("Before.\n\n<!-- computed: ends -->\n\n| grace period | containers |")
     assert written(page).endswith("|\n\nAfter.\n")
     assert written(written(page)) == written(page)

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from rollout.adapters.kubernetes.cluster import NEEDED, NEEDED_TO_COUNT_PULLS, NEEDED_TO_DRAIN
 from rollout.app.load import load_cluster
 from rollout.app.load_playbook import load_policy
-from rollout.core.reading.sequence_file import load_sequence
+from rollout.features.sequence.written import load_sequence
 from tests.app.test_load import TEMPLATES, FakeFiles
 from tests.docs.pages import PAGES, blocks
 from tests.docs.test_inventory_examples import SOURCES

@@ -10,7 +10,7 @@ import pytest
 
 from rollout.app.load import load_cluster
 from rollout.app.load_playbook import load_policy
-from rollout.core.reading.schemas import SCHEMAS
+from rollout.features.table import SCHEMAS
 from tests.app.test_live_inventories import RACK, ZONE, live
 from tests.app.test_load import TEMPLATES, FakeFiles, FakeSources
 from tests.places import ROOT

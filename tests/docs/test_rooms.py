@@ -39,6 +39,7 @@ OF_RECORDINGS = frozenset(
         "time",
         "cases",
         "targets",
+        "transcripts",
     }
 )
 """Folders of data, and of foreign programs, in the folders of the tests that use them."""

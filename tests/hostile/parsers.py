@@ -23,7 +23,7 @@ import rollout
 
 PACKAGE = Path(rollout.__file__).parent
 OTHERS = ("cli", "lab", "simulator")
-"""Rooms whose texts are the operator's own, or of the lab."""
+"""Rooms whose texts are the operator's own, or of the lab. So are those of the commands of features."""
 
 _CALLS = frozenset({"int", "float", "Fraction", "Decimal"})
 _METHODS = frozenset(
@@ -55,7 +55,7 @@ def found() -> tuple[Parser, ...]:
     parsers: list[Parser] = []
     for path in sorted(PACKAGE.rglob("*.py")):
         inside = path.relative_to(PACKAGE)
-        if inside.parts[0] not in OTHERS:
+        if inside.parts[0] not in OTHERS and "command" not in inside.with_suffix("").parts:
             module = ".".join(("rollout", *inside.with_suffix("").parts)).removesuffix(".__init__")
             parsers += _in_module(module, str(path), ast.parse(path.read_text(encoding="utf-8")))
     return tuple(parsers)

@@ -19,10 +19,10 @@ from rollout.adapters import node_sources
 from rollout.adapters.journal import reads
 from rollout.adapters.journal.heads import FOLDER, Heads
 from rollout.app import wave_gates
-from rollout.cli import budget
-from rollout.core.reading.sequence_file import load_sequence
 from rollout.core.run.journal_codec import decode_events
 from rollout.core.text import json_text
+from rollout.features.budget import command
+from rollout.features.sequence.written import load_sequence
 from rollout.kubelet import node_baseline
 from rollout.lab import launch, serve
 from rollout.lab import spec as lab_spec
@@ -135,7 +135,7 @@ def _manifest(folder: Path) -> None:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        budget._pod("pod.yaml")  # noqa: SLF001
+        command._pod("pod.yaml")  # noqa: SLF001
     finally:
         os.chdir(before)
 
@@ -214,8 +214,8 @@ _READ = {"loads", "load", "safe_load", "raw_decode", "read_yaml", "JsonStream", 
 _PARSE = {"json_text"}
 NOT_DOCUMENTS_OF_OTHERS = {
     "app/check.py:_try": "calls a reader of `targets`",
-    "app/remedy_verification.py:_shown": "a value of a plan that was decoded",
-    "core/plans/kubeadm_patches.py:": "what the kubelet's configuration was rendered to",
+    "features/diagnose/asking/remedy_verification.py:_shown": "a value of a plan that was decoded",
+    "features/export/rules.py:": "what the kubelet's configuration was rendered to",
     "core/plans/plan_codec.py:selection_in": "two lines of a plan that was decoded before its run began",
     "core/reading/project_file.py:": "TOML; tests/core/reading/test_project_file.py",
     "kubelet/changes/templated_config.py:": "a text that was rendered",

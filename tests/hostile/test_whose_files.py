@@ -14,23 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.apprise_postman import ApprisePostman
 from rollout.adapters.endpoints import HttpEndpoint, TokenFile, authorities
 from rollout.adapters.journal.postgres import verifying
 from rollout.adapters.kubernetes.kubeconfig import load_kubeconfig
 from rollout.adapters.node_sources import InventoryScripts
-from rollout.adapters.notice_addresses import FILE_VARIABLE, addresses
 from rollout.adapters.owners import others_hold
 from rollout.adapters.private_files import private_state, read_password
 from rollout.adapters.project import project_at
-from rollout.adapters.regions.certificates import CertificateFiles
-from rollout.adapters.regions.scheduler import DaskScheduler
 from rollout.adapters.ssh.identities import _load
 from rollout.adapters.ssh.known_hosts import KnownHostsFiles
 from rollout.adapters.ssh.resolve import Resolver
 from rollout.adapters.ssh.ssh_config import SshConfig
-from rollout.adapters.ssh_signatures import SshSignatures
 from rollout.errors import RolloutError
+from rollout.features.approvals.client.signatures import SshSignatures
+from rollout.features.notices.client.addresses import FILE_VARIABLE, addresses
+from rollout.features.notices.client.postman import ApprisePostman
+from rollout.features.regions.client.certificates import CertificateFiles
+from rollout.features.regions.client.scheduler import DaskScheduler
 from tests.places import ROOT
 
 SOMEBODY = 12345

@@ -1,6 +1,6 @@
 """Records the log of a healthy kubelet 1.20.2 at ``-v=4``: pods come and go, and the kubelet restarts.
 
-``python -m tests.incidents.healthy`` writes ``tests/kubelet/diagnosis/recorded/healthy-1.20.2.log.gz``.
+``python -m tests.incidents.healthy`` writes ``tests/features/diagnose/rules/recorded/healthy-1.20.2.log.gz``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+from tests.features.diagnose.rules.logs import RECORDED
 from tests.incidents.machine import PODS, Machine, machine, until
-from tests.kubelet.diagnosis.logs import RECORDED
 
 FILE = RECORDED / "healthy-1.20.2.log.gz"
 LINES = 52_000

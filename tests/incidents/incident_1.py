@@ -11,9 +11,9 @@ import re
 import time
 from typing import Any
 
+from tests.features.diagnose.rules.logs import RECORDED
 from tests.incidents.machine import CONTAINERD, Machine, plain_http, until
 from tests.incidents.registry import Fault, Registry, serving
-from tests.kubelet.diagnosis.logs import RECORDED
 
 SILENCE = 74.0
 """Seconds. The write-up measured 1 min 14 s."""

@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
+from tests.features.diagnose.rules.logs import RECORDED
 from tests.incidents.machine import PODS, Machine, until
 from tests.incidents.watching import seconds
-from tests.kubelet.diagnosis.logs import RECORDED
 
 GRACE, HOOK, STOP = 5, 3, 10
 """Seconds: of the pod, of each hook, and what a container needs after SIGTERM."""

@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "restart-not-awaited",
         "rollout/agent/restarts.sh",
-        '    is_seen_restarted "$name" || unrestarted="$unrestarted${unrestarted:+ }$name"\n',
+        '    is_seen_restarted "$name" || v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"\n',
         "    :\n",
         "a node is reported as reverted while its kubelet still runs the new configuration",
         ("tests/agent/test_guard_bounds.py::test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit",),
@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "not-started-counts-as-lost",
         "rollout/agent/durable.sh",
-        """    case $status in 126 | 127) [ $((now + 500)) -ge "$sync_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n""",
+        '    case $d_status in 126 | 127) [ $((now + 500)) -ge "$d_until" ] || ! command -v sync >/dev/null || { nap && continue; } ;; esac\n',
         "",
         "a node that is short of processes for a moment reverts its change",
         (f"{LOST}::test_a_guard_without_a_result_tries_again",),
@@ -256,7 +256,7 @@ MUTANTS = (
     Mutant(
         "running-sync-killed",
         "rollout/agent/lock.sh",
-        """      [ "$called" != sync ] || continue # it may have the only report of a lost write\n""",
+        '      [ "$p_name" != sync ] || continue # it may have the only report of a lost write\n',
         "",
         "the one report of a lost write is lost with the sync that a guard killed",
         (f"{LOST}::test_a_guard_that_takes_over_lets_a_running_sync_end",),
@@ -288,7 +288,7 @@ MUTANTS = (
     Mutant(
         "other-ends-of-a-timeout",
         "rollout/agent/words.sh",
-        """  case $status in 125 | 137) clock && { [ "$now" -lt $((begun + seconds * 1000)) ] || status=124; } ;; esac\n""",
+        '  case $status in 125 | 137) clock && { [ "$now" -lt $((begun + w_seconds * 1000)) ] || status=124; } ;; esac\n',
         "",
         "a restart that hung counts as one that failed where uutils 0.2.2 or older is installed",
         ("tests/agent/test_program_ends.py::test_a_timeout_that_reports_its_end_as_125_is_one",),
@@ -328,8 +328,8 @@ MUTANTS = (
     Mutant(
         "one-file-stops-the-others",
         "rollout/agent/revert.sh",
-        'give_back "$n" || kept="$kept${kept:+ }$f_path"',
-        'give_back "$n" || { kept=$f_path && return 1; }',
+        'give_back "$n" || v_kept="$v_kept${v_kept:+ }$f_path"',
+        'give_back "$n" || { v_kept=$f_path && return 1; }',
         "a file that cannot be renamed leaves a node between two configurations",
         ("tests/agent/test_fixed_files.py",),
     ),
@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "a-verb-takes-its-shells-name",
         "rollout/agent/lock.sh",
-        '  printf \'%s %s\\n\' "$self" "$born"',
-        '  printf \'%s %s\\n\' "$$" "$born"',
+        '  printf \'%s %s\\n\' "$self" "$p_born"',
+        '  printf \'%s %s\\n\' "$$" "$p_born"',
         "a guard that waits for a verb kills the conversation, and the verb goes on beside it",
         ("tests/agent/test_conversation.py::test_a_verb_is_the_holder_of_the_lock_and_not_the_conversation",),
     ),
@@ -436,7 +436,7 @@ MUTANTS = (
     Mutant(
         "forged-end-of-a-pull",
         "rollout/agent/pulls.sh",
-        '      [ "$moment" -gt "$doubted" ] || return 0\n',
+        '      [ "$l_moment" -gt "$q_doubted" ] || return 0\n',
         "",
         "a line in the text of a pod ends a pull, which a restart then cancels",
         ("tests/agent/test_quoted.py::test_a_line_in_the_text_of_a_pod_ends_no_pull",),
@@ -448,6 +448,14 @@ MUTANTS = (
         "",
         "an apply that arrives late changes a node that its run counts as unchanged",
         ("tests/agent/test_voided.py::test_an_apply_that_comes_after_the_read_that_voided_it_changes_nothing",),
+    ),
+    Mutant(
+        "removed-before-it-is-durable",
+        "rollout/agent/cleanup.sh",
+        '  flush_removed || left "what was removed, after a power cut: $undurable"\n',
+        "",
+        "a power cut restores files of rollout after a cleanup that reported none",
+        ("tests/agent/test_syncs.py::test_every_step_waits_until_its_prerequisites_are_on_the_disk",),
     ),
     Mutant(
         "void-said-before-it-is-durable",
@@ -486,8 +494,7 @@ MUTANTS = (
     Mutant(
         "guard-that-tried-nothing",
         "rollout/agent/guard.sh",
-        """  [ "$outcome_there" = complete ] || return 1
-""",
+        '  [ "$g_outcome" = complete ] || return 1\n',
         "",
         "a guard that cannot write is armed: its node keeps an unconfirmed change for ever",
         ("tests/agent/test_guard_proof.py::test_a_unit_that_cannot_do_what_a_revert_does_is_refused",),
@@ -503,7 +510,7 @@ MUTANTS = (
     Mutant(
         "limited-guard",
         "rollout/agent/guard.sh",
-        """  [ -z "$odd" ] || {""",
+        '  [ -z "$m_odd" ] || {',
         """  true || {""",
         "a guard with too little time, memory or tasks is armed, and ends in the middle of a revert",
         ("tests/agent/test_guard_proof.py::test_what_no_drop_in_of_ours_can_reset_is_refused",),
@@ -519,7 +526,7 @@ MUTANTS = (
     Mutant(
         "no-room-kept-in-run",
         "rollout/agent/guard.sh",
-        """  { give_room || :; } 2>/dev/null
+        """  { true >"$RUNTIME/rollout-guard-$tx.timer.d/room"; } 2>/dev/null || :
 """,
         "",
         "a guard that was stopped is not started again while /run is full",
@@ -619,19 +626,19 @@ MUTANTS = (
     ),
     Mutant(
         "pickles-of-peers-are-run",
-        "rollout/adapters/regions/scheduler.py",
+        "rollout/features/regions/client/scheduler.py",
         "        _check_address(address, certificates)\n        read_plain_data_only()\n",
         "        _check_address(address, certificates)\n",
         "a worker runs code in the controller's process",
-        ("tests/adapters/regions/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
+        ("tests/features/regions/client/test_hostile_peers.py::test_no_answer_of_a_worker_runs_code_here",),
     ),
     Mutant(
         "a-workers-clock-is-believed",
-        "rollout/adapters/regions/exchanges.py",
+        "rollout/features/regions/client/exchanges.py",
         "replace(call, expires=call.expires + ahead)",
         "call",
         "a worker with a wrong clock carries calls out long after they were given up",
-        ("tests/adapters/regions/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
+        ("tests/features/regions/client/test_clocks.py::test_a_call_is_carried_out_while_it_is_young_and_never_later",),
     ),
     Mutant(
         "measured-once-for-ever",
@@ -743,12 +750,12 @@ MUTANTS = (
     ),
     Mutant(
         "approval-for-ever",
-        "rollout/core/plans/approving.py",
+        "rollout/features/approvals/rules.py",
         '    if end < at:\n        return "approval-expired", f"it was good until {not_after}"\n',
         "",
         "a plan that people approved long ago is applied today",
         (
-            "tests/adapters/test_ssh_signatures.py::test_an_approval_is_good_until_its_end_and_a_run_that_began_with_it_goes_on",
+            "tests/features/approvals/test_signatures.py::test_an_approval_is_good_until_its_end_and_a_run_that_began_with_it_goes_on",
         ),
     ),
     Mutant(
@@ -768,7 +775,7 @@ MUTANTS = (
         "",
         "a node that did not answer before is changed, although another run has changed it since people approved",
         (
-            "tests/app/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
+            "tests/features/approvals/test_approvals.py::test_a_node_that_is_read_first_by_its_claim_is_refused_if_another_run_changed_it_since",
         ),
     ),
     Mutant(
@@ -793,19 +800,19 @@ MUTANTS = (
     ),
     Mutant(
         "approval-of-unread-nodes",
-        "rollout/app/approvals.py",
+        "rollout/features/approvals/asking.py",
         "    known = _later_in(journal, plan, unread | uncertain)\n",
         "    known = _later_in(journal, plan, uncertain)\n",
         "a plan is applied by a used approval while the nodes that would show it do not answer",
-        ("tests/app/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
+        ("tests/features/approvals/test_approvals.py::test_a_node_that_cannot_be_read_is_asked_of_the_journal",),
     ),
     Mutant(
         "two-certificates-two-people",
-        "rollout/core/plans/approving.py",
+        "rollout/features/approvals/rules.py",
         "_fingerprint(plain), names",
         "_fingerprint(key), names",
         "one person approves twice with two certificates",
-        ("tests/adapters/test_ssh_signatures.py::test_one_key_with_two_certificates_is_one_person",),
+        ("tests/features/approvals/test_signatures.py::test_one_key_with_two_certificates_is_one_person",),
     ),
     Mutant(
         "lost-events-as-somebody-elses",
@@ -863,28 +870,32 @@ MUTANTS = (
     ),
     Mutant(
         "certain-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "    if any(fact.of_others for fact in facts):\n",
         "    if False:\n",
         "the author of a pod writes lines of the kubelet's log, and a diagnosis calls what they show certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "hidden-by-the-text-of-others",
-        "rollout/kubelet/diagnosis/diagnosis.py",
+        "rollout/features/diagnose/rules/diagnosis.py",
         "*_hidden_by_others(findings, without)",
         "",
         "the author of a pod writes a line of the kubelet's log, and a true finding vanishes",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_no_line_of_others_makes_a_finding_vanish",),
     ),
     Mutant(
         "an-end-is-believed",
-        "rollout/kubelet/diagnosis/others_text.py",
+        "rollout/features/diagnose/rules/others_text.py",
         "        if may_open and (most := _may_print(here.text)):\n",
         '        if b" start failed in pod " in line:\n            self._left = 0\n'
         "        if may_open and (most := _may_print(here.text)):\n",
         "the author of a pod writes the end of a message ahead of lines that a diagnosis then calls certain",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",),
+        (
+            "tests/features/diagnose/rules/test_quoted.py::test_whole_lines_that_a_pod_may_have_written_make_nothing_certain",
+        ),
     ),
     Mutant(
         "memory-of-one-node",
@@ -1043,7 +1054,7 @@ MUTANTS = (
     Mutant(
         "any-listener-is-the-kubelet",
         "rollout/agent/processes.sh",
-        """      *) foreign=1 ;;\n    esac\n  done\n  unset IFS\n  # a request""",
+        "      *) foreign=1 ;;\n    esac\n  done\n  unset IFS\n  # a request",
         """      *) exact=${2%:*} ;;\n    esac\n  done\n  unset IFS\n  # a request""",
         "a user of a node decides that its kubelet is healthy",
         ("tests/agent/test_health_port.py::test_a_user_who_listens_before_the_kubelet_does_is_not_the_kubelet",),
@@ -1059,18 +1070,18 @@ MUTANTS = (
     Mutant(
         "warnings-behind-the-version",
         "rollout/agent/processes.sh",
-        """  [ "$loaded" = 0 ] || return 0\n  notice""",
+        '  [ "$l_loaded" = 0 ] || return 0\n  notice',
         "  notice",
         "the arguments of a container forge a warning of the kubelet",
         ("tests/agent/test_quoted.py::test_the_kubelets_own_line_counts_once_before_its_version",),
     ),
     Mutant(
         "quoted-messages-count",
-        "rollout/kubelet/diagnosis/log_lines.py",
+        "rollout/features/diagnose/rules/log_lines.py",
         "        if klog := _KLOG.match(rest):\n",
         "        if klog := _KLOG.search(rest):\n",
         "the author of a pod writes the diagnosis of a node",
-        ("tests/kubelet/diagnosis/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
+        ("tests/features/diagnose/rules/test_quoted.py::test_a_phrase_in_a_field_means_nothing",),
     ),
     Mutant(
         "absence-asked-once",
@@ -1232,11 +1243,11 @@ MUTANTS = (
     ),
     Mutant(
         "one-liar-ends-a-plan",
-        "rollout/app/approvals.py",
+        "rollout/features/approvals/asking.py",
         "    uncertain = set(later) if len(later) < min(MOST_LIARS + 1, len(plan.nodes)) else set()\n",
         "    uncertain: set[str] = set()\n",
         "one node with a false receipt keeps an approved plan from the whole fleet",
-        ("tests/app/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
+        ("tests/features/approvals/test_approvals.py::test_what_one_node_alone_reports_uses_up_no_approval",),
     ),
     Mutant(
         "canary-not-approved-counts",
@@ -1257,7 +1268,7 @@ MUTANTS = (
     Mutant(
         "a-timer-without-its-program",
         "rollout/agent/staging.sh",
-        '  [ "$stopped$unstaged" != 11 ] || rm -rf "$T"\n',
+        '  [ "$g_stopped$unstaged" != 11 ] || rm -rf "$T"\n',
         '  rm -rf "$T"\n',
         "a timer that systemctl did not stop in time fails for ever",
         ("tests/agent/test_guard_proof.py::test_a_timer_that_may_not_have_stopped_keeps_its_program",),

@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,10 @@ class Fleet:
 
     def receipts(self, node: Node) -> list[dict[str, str]]:
         """The node's own records, oldest first."""
-        texts = [path.read_text() for path in (node.root / "var/lib/rollout/tx").glob("*/receipt")]
+        texts = []
+        for path in (node.root / "var/lib/rollout/tx").glob("*/receipt"):
+            with suppress(FileNotFoundError):  # the node forgets its oldest ones while the test looks
+                texts.append(path.read_text())
         found = [dict(line.split("=", 1) for line in text.splitlines() if "=" in line) for text in texts]
         return sorted(found, key=lambda receipt: int(receipt["seq"]))
 
@@ -187,12 +190,15 @@ def written(node: Node) -> Iterator[tuple[str, str]]:
         folders[:] = sorted(f for f in folders if str(here / f) not in VOLATILE)
         for name in (*folders, *files):
             path = Path(folder, name)
-            found = path.lstat()
+            try:
+                found = path.lstat()
+                content = str(path.readlink()) if path.is_symlink() else ""
+                if stat.S_ISREG(found.st_mode):
+                    content = hashlib.sha256(path.read_bytes()).hexdigest()
+            except FileNotFoundError:  # the node goes on while the test looks
+                continue
             if stat.S_ISDIR(found.st_mode) and (node.image / here / name).is_dir():
                 continue
-            content = str(path.readlink()) if path.is_symlink() else ""
-            if stat.S_ISREG(found.st_mode):
-                content = hashlib.sha256(path.read_bytes()).hexdigest()
             yield f"{node.name}:/{here / name}", f"{found.st_mode:o} {found.st_uid}:{found.st_gid} {content}"
 
 

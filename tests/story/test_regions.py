@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rollout.adapters.regions.nodes import rank
+from rollout.features.regions.client.nodes import rank
 from tests.controllers import PATIENCE, until
 from tests.story.conftest import INVENTORY, Site, served
 from tests.story.regions import Regions, regions_up

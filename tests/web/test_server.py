@@ -19,11 +19,11 @@ from rollout.core.presentation.pages.story import Past, tell
 from rollout.core.run.journal_codec import encode_event
 from rollout.core.run.state import NodeRecord
 from rollout.web.lobby import MOST_STRANGERS
-from tests.adapters.test_notices import serving as answering
-from tests.app.test_lost_controllers import die
 from tests.controllers import PATIENCE, until
 from tests.core.presentation import journals
 from tests.core.presentation.journals import Told
+from tests.features.notices.test_delivery import serving as answering
+from tests.features.serve.test_lost_controllers import die
 from tests.web.serving import Serving, keep, serving
 
 pytestmark = pytest.mark.process

@@ -39,18 +39,15 @@ class Database:
     def __init__(self, place: Path | PostgresUrl, revisions: Revisions = SHIPPED) -> None:
         self._store = _store(place)
         try:
-            self._open(revisions)
+            with self.reading(_UNUSABLE, "the journal cannot be opened") as connection:
+                due = schema.is_due(connection, revisions)
+            if due:
+                with self.writing(_UNUSABLE, "the journal cannot be created or upgraded") as connection:
+                    self.alone(connection)
+                    schema.bring_up(connection, revisions, self.now(), self._store.keep)
         except BaseException:
             self.close()
             raise
-
-    def _open(self, revisions: Revisions) -> None:
-        with self.reading(_UNUSABLE, "the journal cannot be opened") as connection:
-            due = schema.is_due(connection, revisions)
-        if due:
-            with self.writing(_UNUSABLE, "the journal cannot be created or upgraded") as connection:
-                self.alone(connection)
-                schema.bring_up(connection, revisions, self.now(), self._store.keep)
 
     def close(self) -> None:
         self._store.engine.dispose()

@@ -30,7 +30,10 @@ class Leases:
     def acquire(self, cluster: str, run: str) -> None:
         """Take a cluster's lease, or ``StateError`` ``locked``. Of concurrent attempts exactly one succeeds."""
         with self._database.writing("journal-unusable", "the lease could not be recorded") as connection:
-            if self._take_free(connection, cluster, run):
+            row = {"cluster": cluster, "run": run, "owner": self.me, "heartbeat": self._database.now()}
+            # each dialect has its own insert-if-absent
+            dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
+            if connection.execute(dialect.insert(LEASES).values(row).on_conflict_do_nothing()).rowcount == 1:
                 return
             held = self._held(connection, cluster)
             if held is None:
@@ -45,11 +48,6 @@ class Leases:
                 )
             mine = {"run": run, "owner": self.me, "heartbeat": self._database.now(), "regions": "[]"}
             connection.execute(sa.update(LEASES).where(LEASES.c.cluster == cluster).values(mine))
-
-    def _take_free(self, connection: sa.Connection, cluster: str, run: str) -> bool:
-        row = {"cluster": cluster, "run": run, "owner": self.me, "heartbeat": self._database.now()}
-        dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # each has its own insert-if-absent
-        return bool(connection.execute(dialect.insert(LEASES).values(row).on_conflict_do_nothing()).rowcount == 1)
 
     def renew(self, cluster: str, run: str, regions: Sequence[RegionStanding] = ()) -> None:
         with self._database.writing(AWAY, "the lease could not be renewed") as connection:

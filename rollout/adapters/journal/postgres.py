@@ -130,7 +130,11 @@ def verifying(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     if not service and all(_is_here(address or host or "") for host, address in zip_longest(hosts, addresses)):
         return {}
     named = "sslrootcert" in given or "PGSSLROOTCERT" in environment
-    return {"sslmode": "verify-full", **({} if named else {"sslrootcert": _authorities()})}
+    # Those of the system. ``system`` is libpq's own word, but the libpq of psycopg's wheel looks in a folder of its build.
+    return {
+        "sslmode": "verify-full",
+        **({} if named else {"sslrootcert": ssl.get_default_verify_paths().cafile or "system"}),
+    }
 
 
 def _is_here(peer: str) -> bool:
@@ -139,11 +143,6 @@ def _is_here(peer: str) -> bool:
         return peer[:1] in ("", "/", "@") or ip_address(peer).is_loopback
     except ValueError:
         return False
-
-
-def _authorities() -> str:
-    """Those of the system. ``system`` is libpq's own word, but the libpq of psycopg's wheel looks in a folder of its build."""
-    return ssl.get_default_verify_paths().cafile or "system"
 
 
 def _check_own_session(connection: _Bounded, connect: Callable[[], _Bounded]) -> None:

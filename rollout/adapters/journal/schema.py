@@ -66,7 +66,13 @@ def bring_up(
         return
     if revision:
         _check_nobody_at_work(connection, now)
-        _keep(keep, revisions.newest)
+        try:
+            keep(f"before-{revisions.newest}")
+        except OSError as exc:
+            raise StateError(
+                "journal-unusable",
+                f"the journal has an older version's schema and cannot be copied before its upgrade: {exc}",
+            ) from exc
         _upgrade(connection, revisions, revision)
     else:
         META.create_all(connection)
@@ -105,16 +111,6 @@ def _check_nobody_at_work(connection: sa.Connection, now: sa.ColumnElement[float
                 f"the journal has an older version's schema, and run {held.run} on {machine_of(held.owner)} is using it",
                 hint="let that run end first; then any command that opens the journal upgrades it",
             )
-
-
-def _keep(keep: Callable[[str], None], newest: str) -> None:
-    try:
-        keep(f"before-{newest}")
-    except OSError as exc:
-        raise StateError(
-            "journal-unusable",
-            f"the journal has an older version's schema and cannot be copied before its upgrade: {exc}",
-        ) from exc
 
 
 def _upgrade(connection: sa.Connection, revisions: Revisions, revision: str) -> None:

@@ -135,7 +135,14 @@ def _unusable(connection: ApiAccess, message: str) -> InputError:
 
 def ask_plugin(plugin: Plugin, connection: ApiAccess) -> Credential:
     """Run the plugin with limits and parse its output strictly. No message contains the output."""
-    environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": json.dumps(_info(plugin, connection))}
+    spec: dict[str, Any] = {"interactive": False}
+    if plugin.cluster_info:
+        spec["cluster"] = {"server": connection.server}
+    environment = {
+        **os.environ,
+        **plugin.environment,
+        "KUBERNETES_EXEC_INFO": json.dumps({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}),
+    }
     try:
         process = subprocess.Popen(
             [plugin.command, *plugin.arguments],
@@ -166,13 +173,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-
-
-def _info(plugin: Plugin, connection: ApiAccess) -> dict[str, Any]:
-    spec: dict[str, Any] = {"interactive": False}
-    if plugin.cluster_info:
-        spec["cluster"] = {"server": connection.server}
-    return {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
 
 
 def _credential(plugin: Plugin, output: bytes) -> Credential:

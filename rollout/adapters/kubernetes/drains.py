@@ -76,7 +76,7 @@ def _outcome_of(answer: HttpAnswer) -> EvictionAnswer:
     error = said(answer)
     if answer.status == 404 or (answer.status == 409 and any(words in error.message for words in _ANOTHER)):
         return EvictionAnswer(Eviction.GONE, error.message)
-    if answer.status == 403 and _has_cause(answer, "NamespaceTerminating"):
+    if answer.status == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in _all_causes(answer)):
         return EvictionAnswer(Eviction.BLOCKED, error.message)  # its pods are about to be deleted anyway
     if answer.status == 403 or (answer.status == 500 and _TWO_BUDGETS in error.message):
         return EvictionAnswer(Eviction.REFUSED, error.message)
@@ -93,10 +93,6 @@ def _causes(answer: HttpAnswer) -> tuple[str, ...]:
     """The budgets' message; a busy server also answers 429, without naming budgets."""
     budgets = (cause for cause in _all_causes(answer) if cause.get("reason") == "DisruptionBudget")
     return tuple(text(cause.get("message"), "message") for cause in budgets)
-
-
-def _has_cause(answer: HttpAnswer, reason: str) -> bool:
-    return any(cause.get("reason") == reason for cause in _all_causes(answer))
 
 
 def _all_causes(answer: HttpAnswer) -> list[Mapping[str, Any]]:

@@ -197,10 +197,12 @@ class _Reading:
             self._mistakes.add(item, "missing-key", "`exec` has no `command`")
         if "/" in command:
             self._ours(item, self._folder / command)
+        entry = item.entries().get("env")
+        pairs = entry.item.value if entry is not None and isinstance(entry.item.value, list) else []
         return Plugin(
             command=str(self._folder / command) if "/" in command else command,
             arguments=tuple(self._words(item, "args")),
-            environment=dict(self._environment(item)),
+            environment={self._word(pair, "name"): self._word(pair, "value") for pair in pairs},
             api_version=version,
             cluster_info=bool(self._plain(item, "provideClusterInfo")),
             hint=printable(self._word(item, "installHint"), 200),
@@ -212,11 +214,6 @@ class _Reading:
         if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
             self._wrong(item.entries()[key].item, "wrong-type", f"`{key}` must be a list of texts")
         return [str(word) for word in found]
-
-    def _environment(self, item: Item) -> list[tuple[str, str]]:
-        entry = item.entries().get("env")
-        pairs = entry.item.value if entry is not None and isinstance(entry.item.value, list) else []
-        return [(self._word(pair, "name"), self._word(pair, "value")) for pair in pairs]
 
     def _plain(self, item: Item, key: str) -> Any:
         entry = item.entries().get(key)

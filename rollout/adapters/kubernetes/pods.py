@@ -37,7 +37,9 @@ def leaving_pod(document: object) -> LeavingPod:
     found = mapping(document, "a Pod")
     meta, spec = mapping(found.get("metadata"), "metadata"), mapping(found.get("spec"), "spec")
     deleted = text(meta.get("deletionTimestamp"), "deletionTimestamp")
-    controller = _controller(meta)
+    # The kind of the controller that recreates the pod; ``""``: none.
+    owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
+    controller = next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
     return LeavingPod(
         uid=_given(meta, "uid"),
         name=f"{_given(meta, 'namespace')}/{_given(meta, 'name')}",
@@ -58,12 +60,6 @@ def leaving_pod(document: object) -> LeavingPod:
         held_by=tuple(text(entry, "a finalizer") for entry in listing(meta.get("finalizers"), "finalizers")),
         containers=tuple(_endings(spec)),
     )
-
-
-def _controller(meta: Json) -> str:
-    """The kind of the controller that recreates the pod; ``""``: none."""
-    owners = [mapping(entry, "an owner") for entry in listing(meta.get("ownerReferences"), "ownerReferences")]
-    return next((text(owner.get("kind"), "kind") for owner in owners if owner.get("controller") is True), "")
 
 
 def _endings(spec: Json) -> Iterator[ContainerEnd]:

@@ -79,7 +79,18 @@ class SshNodes:
         """Connect if needed and run, all within the command's deadline (plus a short grace)."""
         deadline = Deadline(command.deadline)
         try:
-            return self._run(target, command, deadline)
+            # Before the command is sent nothing has started, so retry once over a new connection.
+            # A kept connection may be dead, or full if sshd refuses a session (MaxSessions).
+            link, new = self._pool.borrow(target, deadline)
+            try:
+                return self._on(target, link, command, deadline)
+            except SessionRefusedError:
+                pass
+            except RemoteError:
+                if new:
+                    raise
+            link, _ = self._pool.borrow(target, deadline)
+            return self._on(target, link, command, deadline)
         except (RemoteError, OSError, RuntimeError) as error:  # the last two: this machine ran out of a resource
             trouble = translate(error)
             return RemoteAnswer(None, b"", b"", started=False, reference=trouble.reference, message=trouble.message)
@@ -119,22 +130,6 @@ class SshNodes:
         self._watchdog.close(deadline.left())
         self._identities.close()
 
-    def _run(self, target: Target, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
-        """Before the command is sent nothing has started, so retry once over a new connection.
-
-        A kept connection may be dead, or full if sshd refuses a session (MaxSessions).
-        """
-        link, new = self._pool.borrow(target, deadline)
-        try:
-            return self._on(target, link, command, deadline)
-        except SessionRefusedError:
-            pass
-        except RemoteError:
-            if new:
-                raise
-        link, _ = self._pool.borrow(target, deadline)
-        return self._on(target, link, command, deadline)
-
     def _on(self, target: Target, link: PooledConnection, command: RemoteCommand, deadline: Deadline) -> RemoteAnswer:
         """Raises ``RemoteError`` only if the command has certainly not started."""
         try:
@@ -162,7 +157,8 @@ class SshNodes:
         with self._watchdog.over(link.wire, deadline.at + GRACE) as watch:
             asking = self._elevation(target, command)
             answer = self._sessions(channel, command, deadline, self._limits, asking).run()
-            _close_quietly(channel)
+            with suppress(SSHException, EOFError, OSError):
+                channel.close()
         return _late(answer, watch, command), answer.status is not None
 
     def _verb(
@@ -232,11 +228,6 @@ def _late(answer: RemoteAnswer, watch: WatchedConnection, command: RemoteCommand
     if watch.rang and answer.status is None:
         return replace(answer, reference="deadline", message=f"no answer after {command.deadline:g} s")
     return answer
-
-
-def _close_quietly(channel: Channel) -> None:
-    with suppress(SSHException, EOFError, OSError):
-        channel.close()
 
 
 def _quiet_paramiko() -> None:

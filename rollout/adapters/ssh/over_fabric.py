@@ -130,7 +130,25 @@ class FabricSession:
                     line, hide=True, warn=True, in_stream=False, pty=False, encoding=ANY_BYTE,
                     timeout=self._deadline.left(),
                 )  # fmt: skip
-            return self._ended()
+            status = self._channel.exit_status
+            if self._elevation is not None and self._asking and status >= 0:
+                self._elevation.next(self._err.all)  # it may have started and ended between two looks
+                if self._asking:
+                    return self._troubled(self._elevation.ended(self._err.all, status))
+            if status >= 0 and (self._held or self.late):
+                return self._answer(
+                    status, "output-held-open", "a process that the command started keeps its output open"
+                )
+            if status >= 0:
+                return self._answer(status, "", "")
+            if self.late:
+                message = f"not finished after {self._command.deadline:g} s; it may still run on the node"
+                return self._answer(None, "deadline", message)
+            if not self._channel.get_transport().is_active():
+                return self._answer(None, "connection-lost", "the connection was lost while the command ran")
+            return self._answer(
+                None, "no-status", "the channel closed without an exit status; a signal may have ended it"
+            )
         except ThreadException as error:
             return self._troubled(error.exceptions[0].value)
         except Exception as error:  # noqa: BLE001 - paramiko raises here whatever its thread met in what the node sent
@@ -197,23 +215,6 @@ class FabricSession:
         return self._elevation is not None and not self._elevation.through
 
     # The answer.
-
-    def _ended(self) -> RemoteAnswer:
-        status = self._channel.exit_status
-        if self._elevation is not None and self._asking and status >= 0:
-            self._elevation.next(self._err.all)  # it may have started and ended between two looks
-            if self._asking:
-                return self._troubled(self._elevation.ended(self._err.all, status))
-        if status >= 0 and (self._held or self.late):
-            return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
-        if status >= 0:
-            return self._answer(status, "", "")
-        if self.late:
-            message = f"not finished after {self._command.deadline:g} s; it may still run on the node"
-            return self._answer(None, "deadline", message)
-        if not self._channel.get_transport().is_active():
-            return self._answer(None, "connection-lost", "the connection was lost while the command ran")
-        return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
 
     def _troubled(self, error: BaseException) -> RemoteAnswer:
         if isinstance(error, RemoteError):

@@ -119,8 +119,20 @@ class SshSession:
             if self._elevation.through:
                 self._pipes.put(self._command.stdin)
         if over:
-            return self._closed()
-        self._feed()
+            channel = self._channel
+            if self._elevation is not None and self._asking and channel.exit_status >= 0:
+                raise self._elevation.ended(self._pipes.err.all, channel.exit_status)
+            if channel.exit_status >= 0 and channel.eof_received:
+                return self._answer(channel.exit_status, "", "")
+            if not channel.get_transport().is_active():
+                return self._answer(None, "connection-lost", "the connection was lost while the command ran")
+            return self._answer(
+                None, "no-status", "the channel closed without an exit status; a signal may have ended it"
+            )
+        self._pipes.feed(self._deadline)
+        if not self._fed and not self._pipes.waiting and not self._asking:
+            self._pipes.shut()
+            self._fed = True
         if self._pipes.flooded:
             return self._answer(None, "output-flood", "the command's output does not end")
         if not self._deadline.left():
@@ -130,12 +142,6 @@ class SshSession:
             return self._answer(status, "output-held-open", "a process that the command started keeps its output open")
         return None
 
-    def _feed(self) -> None:
-        self._pipes.feed(self._deadline)
-        if not self._fed and not self._pipes.waiting and not self._asking:
-            self._pipes.shut()
-            self._fed = True
-
     def _held_open(self, *, moved: bool) -> bool:
         """The command ended a while ago without output since, but the channel is open: a child holds the output."""
         if not self._channel.exit_status_ready() or moved:
@@ -144,16 +150,6 @@ class SshSession:
         now = time.monotonic()
         self._quiet_since = self._quiet_since or now
         return now - self._quiet_since >= self._limits.held
-
-    def _closed(self) -> RemoteAnswer:
-        channel = self._channel
-        if self._elevation is not None and self._asking and channel.exit_status >= 0:
-            raise self._elevation.ended(self._pipes.err.all, channel.exit_status)
-        if channel.exit_status >= 0 and channel.eof_received:
-            return self._answer(channel.exit_status, "", "")
-        if not channel.get_transport().is_active():
-            return self._answer(None, "connection-lost", "the connection was lost while the command ran")
-        return self._answer(None, "no-status", "the channel closed without an exit status; a signal may have ended it")
 
     def _answer(self, status: int | None, reference: str, message: str) -> RemoteAnswer:
         """Excludes sudo's dialogue; before sudo succeeds, the command has not started."""

@@ -216,7 +216,11 @@ class Reader:
         if keyword in READ:
             values = READ[keyword](words, rest)
             if keyword == "ignoreunknown":
-                self._ignore(values, always=always)
+                if not always:
+                    raise NotSupportedError(
+                        "IgnoreUnknown for some hosts only is not supported; move it to the top of the file"
+                    )
+                self._ignored = self._ignored or tuple(values[0].lower().split(","))
             yield SshSetting(keyword, values)
         elif keyword not in WITHOUT_MEANING_HERE and not listed(keyword, self._ignored):
             raise ValueError("is not a keyword of ssh_config; `IgnoreUnknown` above it would skip it")
@@ -237,13 +241,6 @@ class Reader:
                 raise ValueError("names a folder that is nested too deeply") from None
             files += [self.file(Path(path), depth=depth + 1, always=always, private=True) for path in found]
         return files
-
-    def _ignore(self, values: tuple[str, ...], *, always: bool) -> None:
-        if not always:
-            raise NotSupportedError(
-                "IgnoreUnknown for some hosts only is not supported; move it to the top of the file"
-            )
-        self._ignored = self._ignored or tuple(values[0].lower().split(","))
 
     def _problem(self, reference: str, message: str, place: Place | None = None, hint: str = "") -> None:
         self.problems.append(Problem(reference, printable(message, 300), place, hint))
@@ -308,14 +305,10 @@ def _apply(file: SshConfigFile, found: Settings, asked: MatchContext) -> None:
                 if isinstance(line, SshConfigFile):
                     _apply(line, found, asked)
                 else:
-                    _set(found, line)
-
-
-def _set(found: Settings, line: SshSetting) -> None:
-    if line.keyword in COLLECTED:
-        found[line.keyword] = tuple(dict.fromkeys((*found.get(line.keyword, ()), *line.values)))
-    elif line.values and not _too_late(found, line.keyword):
-        found.setdefault(line.keyword, line.values)
+                    if line.keyword in COLLECTED:
+                        found[line.keyword] = tuple(dict.fromkeys((*found.get(line.keyword, ()), *line.values)))
+                    elif line.values and not _too_late(found, line.keyword):
+                        found.setdefault(line.keyword, line.values)
 
 
 def _too_late(found: Settings, keyword: str) -> bool:

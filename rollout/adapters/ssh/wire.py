@@ -73,11 +73,7 @@ def connect(host: str, port: int, family: int, deadline: Deadline) -> Wire:
             return _open(kind, address, max(0.001, deadline.left() / (len(addresses) - position)))
         except OSError as error:
             trouble = error
-    raise translate(trouble, at=_at(host, port))
-
-
-def _at(host: str, port: int) -> str:
-    return printable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", 120)
+    raise translate(trouble, at=printable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", 120))
 
 
 def _open(kind: int, address: tuple[Any, ...], seconds: float) -> Wire:
@@ -135,7 +131,7 @@ def await_banner(wire: Carrier, deadline: Deadline) -> None:
     only. Endless garbage is cut off (paramiko would collect a line without end).
     """
     seen = b""
-    while not _has_banner(seen):
+    while not any(line.startswith(b"SSH-") for line in seen.split(b"\n")[:-1]):
         if len(seen) >= BANNER_LIMIT:
             raise RemoteError("no-banner", f"the server is not SSH: {_start(seen)}")
         left = deadline.left()
@@ -152,10 +148,6 @@ def await_banner(wire: Carrier, deadline: Deadline) -> None:
             raise DroppedError("no-banner", f"the connection was closed before the SSH banner{_said(seen)}")
         seen += data
     wire.ahead = seen + wire.ahead
-
-
-def _has_banner(seen: bytes) -> bool:
-    return any(line.startswith(b"SSH-") for line in seen.split(b"\n")[:-1])
 
 
 def _said(seen: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median_high
 
 from rollout.core.model.frozen import dataclass
+from rollout.core.model.plan import Plan
 from rollout.core.model.report import Outcome, Report
 from rollout.core.model.snapshot import Receipt, ReceiptState, highest_believed
 
@@ -103,3 +104,12 @@ def _places(
 
 def _why(report: Report) -> str:
     return f"{report.message} [{report.reference}]" if report.message else report.reference
+
+
+def newer_run(plan: Plan, report: Report, but: str = "") -> str:
+    """The newest run that changed a node since the plan was made, by the node's receipts; ``""``: none.
+
+    People approved the plan for the node as it was read. ``but``: the run of the plan itself.
+    """
+    newer = [each for each in report.receipts if each.counter > plan.counter and each.run != but]
+    return max(newer, key=lambda receipt: receipt.counter).run if newer else ""

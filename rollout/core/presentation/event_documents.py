@@ -212,71 +212,51 @@ EVENT_DOCUMENTS = (
 
 def event_document(event: Event, after: RunState) -> object:
     """``after``: the state after the event."""
-    step = _step(event, after)
+    step = Step(after.order.run, event.at, after.phase, _wave(after, after.wave), halt_summary(after.halt))
     match event:
         case events.Answered():
-            return _answered(step, event, after)
-        case events.WaveOpened() | events.WaveJudged():
-            return _wave_gates(step, event, after)
-        case events.PauseAsked() | events.ContinueAsked() | events.AbortAsked():
-            return _asked(step, event)
+            return AnsweredDocument(
+                step=step,
+                node=event.node,
+                serial=event.serial,
+                verb=event.verb,
+                trigger=event.trigger,
+                state=after.nodes[event.node].state,
+                reference=event.reference,
+                message=event.message,
+                token=event.counter,
+                seconds=event.seconds,
+                leftovers=event.leftovers,
+                pulls=event.pulls,
+                again_seconds=event.again,
+                log=event.log,
+                newer=event.newer,
+                pod_starts=event.pod_starts,
+                pulls_done=event.pulls_done,
+            )
+        case events.WaveOpened():
+            wave = _wave(after, event.wave)
+            return WaveOpenedDocument(step, wave, event.verdict, event.evidence, _silences(event.silences))
+        case events.WaveJudged():
+            return WaveJudgedDocument(step, _wave(after, event.wave), event.verdict, event.evidence, event.readings)
+        case events.PauseAsked():
+            return PauseAskedDocument(step, Asked(event.who, event.reason, event.request))
+        case events.ContinueAsked():
+            return ContinueAskedDocument(step, Asked(event.who, event.reason, event.request))
+        case events.AbortAsked():
+            return AbortAskedDocument(step, Asked(event.who, event.reason, event.request), event.revert)
         case events.InterruptAsked():
             return InterruptAskedDocument(step)
-        case events.Approved() | events.WindowClosed() | events.WindowOpened():
-            return _of_people_and_clocks(step, event)
+        case events.Approved():
+            return ApprovedDocument(step, event.person, event.key)
+        case events.WindowClosed():
+            return WindowClosedDocument(step, event.why, event.opens)
+        case events.WindowOpened():
+            return WindowOpenedDocument(step)
         case events.Resumed():
             return ResumedDocument(step, event.counter)
         case events.FleetRead():
             return FleetReadDocument(step, dict(event.left), dict(event.racks), dict(event.zones))
-        case _:
-            return _of_time_or_lifted(step, event)
-
-
-def _step(event: Event, after: RunState) -> Step:
-    return Step(after.order.run, event.at, after.phase, _wave(after, after.wave), halt_summary(after.halt))
-
-
-def _wave(state: RunState, index: int) -> str:
-    """``""`` for a run without nodes."""
-    waves = state.order.waves
-    return waves[min(index, len(waves) - 1)].name if waves else ""
-
-
-def _answered(step: Step, event: events.Answered, after: RunState) -> AnsweredDocument:
-    return AnsweredDocument(
-        step=step,
-        node=event.node,
-        serial=event.serial,
-        verb=event.verb,
-        trigger=event.trigger,
-        state=after.nodes[event.node].state,
-        reference=event.reference,
-        message=event.message,
-        token=event.counter,
-        seconds=event.seconds,
-        leftovers=event.leftovers,
-        pulls=event.pulls,
-        again_seconds=event.again,
-        log=event.log,
-        newer=event.newer,
-        pod_starts=event.pod_starts,
-        pulls_done=event.pulls_done,
-    )
-
-
-def _wave_gates(
-    step: Step, event: events.WaveOpened | events.WaveJudged, after: RunState
-) -> WaveOpenedDocument | WaveJudgedDocument:
-    wave = _wave(after, event.wave)
-    if isinstance(event, events.WaveOpened):
-        return WaveOpenedDocument(step, wave, event.verdict, event.evidence, _silences(event.silences))
-    return WaveJudgedDocument(step, wave, event.verdict, event.evidence, event.readings)
-
-
-def _of_time_or_lifted(
-    step: Step, event: events.Ticked | events.SilencesLifted | events.CordonsLifted
-) -> TickedDocument | SilencesLiftedDocument | CordonsLiftedDocument:
-    match event:
         case events.Ticked():
             return TickedDocument(step)
         case events.SilencesLifted():
@@ -286,34 +266,13 @@ def _of_time_or_lifted(
     assert_never(event)
 
 
-def _of_people_and_clocks(
-    step: Step, event: events.Approved | events.Window
-) -> ApprovedDocument | WindowClosedDocument | WindowOpenedDocument:
-    match event:
-        case events.Approved():
-            return ApprovedDocument(step, event.person, event.key)
-        case events.WindowClosed():
-            return WindowClosedDocument(step, event.why, event.opens)
-        case events.WindowOpened():
-            return WindowOpenedDocument(step)
-    assert_never(event)
+def _wave(state: RunState, index: int) -> str:
+    """``""`` for a run without nodes."""
+    waves = state.order.waves
+    return waves[min(index, len(waves) - 1)].name if waves else ""
 
 
 def _silences(said: Iterable[str]) -> tuple[SilenceSet, ...]:
     """Journals have them as ``IDENTITY URL``."""
     parts = (each.partition(" ") for each in said)
     return tuple(SilenceSet(identity, url) for identity, _, url in parts)
-
-
-def _asked(
-    step: Step, event: events.OperatorRequest
-) -> PauseAskedDocument | ContinueAskedDocument | AbortAskedDocument:
-    asked = Asked(event.who, event.reason, event.request)
-    match event:
-        case events.PauseAsked():
-            return PauseAskedDocument(step, asked)
-        case events.ContinueAsked():
-            return ContinueAskedDocument(step, asked)
-        case events.AbortAsked():
-            return AbortAskedDocument(step, asked, event.revert)
-    assert_never(event)

@@ -87,7 +87,11 @@ class EventLog:
             case FleetRead() if event.left:
                 yield LogLine(f"no longer in the inventory: {printable(fold(event.left), 300)}")
             case Answered(trigger=Trigger.DRAINING):
-                yield from self._extended(event.node, after)
+                # Once for each node with pods that terminate more slowly than their time limit.
+                why = extended(after, event.node)
+                if why and event.node not in self.slow:
+                    self.slow.add(event.node)
+                    yield LogLine(f"  {event.node}: {printable(why, 400)}")
             case Answered():
                 yield from self._node(event.node, before, after)
             case WaveOpened() | WaveJudged() if self.details:
@@ -95,7 +99,12 @@ class EventLog:
         if after.phase is Phase.HALTING and isinstance(event, Answered | Ticked):
             yield from self._waiting(event, after)
         elif self.waited_for and after.phase is not Phase.HALTING:
-            yield self._waited(after)
+            states: dict[str, list[str]] = {}
+            for name in self.waited_for:
+                states.setdefault(str(after.nodes[name].state), []).append(name)
+            self.waited_for = ()
+            ends = ", ".join(f"{fold(names)} {state}" for state, names in states.items())
+            yield LogLine(f"waited {seconds_text(after.now - self.waiting_since)}: {printable(ends, 400)}")
         yield from self._rehearsal(after)
         if before.phase is not after.phase or before.wave != after.wave:
             yield from self._phase(before, after)
@@ -126,26 +135,16 @@ class EventLog:
             return
         self.waited_for, self.waiting_since = tuple(moving), min(record.since for record in moving.values())
         longest = max(record.since for record in moving.values()) + after.order.guard + GRACE - after.now
-        why = {name: _why(record) for name, record in moving.items()}
+        why = {
+            name: " ".join(
+                filter(None, (record.message or "no answer", f"[{record.reference}]" if record.reference else ""))
+            )
+            for name, record in moving.items()
+        }
         reasons = "; ".join(f"{fold(names)}: {for_all(reason, names)}" for reason, names in folded(why).items())
         yield LogLine(
             f"waiting for {counted(len(moving), 'node')} that must answer, {seconds_text(max(0.0, longest))} at most: {printable(reasons, 400)}"
         )
-
-    def _waited(self, after: RunState) -> LogLine:
-        states: dict[str, list[str]] = {}
-        for name in self.waited_for:
-            states.setdefault(str(after.nodes[name].state), []).append(name)
-        self.waited_for = ()
-        ends = ", ".join(f"{fold(names)} {state}" for state, names in states.items())
-        return LogLine(f"waited {seconds_text(after.now - self.waiting_since)}: {printable(ends, 400)}")
-
-    def _extended(self, node: str, after: RunState) -> Iterator[LogLine]:
-        """Once for each node with pods that terminate more slowly than their time limit."""
-        why = extended(after, node)
-        if why and node not in self.slow:
-            self.slow.add(node)
-            yield LogLine(f"  {node}: {printable(why, 400)}")
 
     def _gates(self, event: WaveOpened | WaveJudged, after: RunState) -> Iterator[LogLine]:
         """The baseline of a wave, its first pass in the soak, and whatever did not pass."""
@@ -181,8 +180,11 @@ class EventLog:
         if after.phase is Phase.SOAKING and before.phase is not Phase.SOAKING:
             wave = order.waves[after.wave]
             took = after.now - self.wave_began
+            counts: dict[str, int] = {}
+            for name in wave.nodes:
+                counts[str(after.nodes[name].state)] = counts.get(str(after.nodes[name].state), 0) + 1
             yield LogLine(
-                f"wave {wave.name} ({counted(len(wave.nodes), 'node')}): {_counts(after, wave.nodes)} in {took:.0f} s; soaking {wave.soak:g} s"
+                f"wave {wave.name} ({counted(len(wave.nodes), 'node')}): {counts_text(counts)} in {took:.0f} s; soaking {wave.soak:g} s"
             )
         if after.wave != before.wave and after.wave > 0:
             self.wave_began = after.now
@@ -200,17 +202,14 @@ class EventLog:
         if after.phase is Phase.HALTING and order.goal is Goal.REVERT and (going := _with_work(after)):
             yield LogLine(f"reverting {counted(len(going), 'node')}, {order.limits.pace:g} a second")
         if after.phase is Phase.CLOSING:
-            yield from self._with_others(after)
+            # In one line: the nodes that did not fail themselves.
+            names = [name for name, record in after.nodes.items() if record.reference == WITH_OTHERS]
+            back = [name for name in names if after.nodes[name].state is NodeState.REVERTED]
+            if self.details and back:
+                yield LogLine(
+                    f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
+                )
             yield LogLine("cleaning up on every node")
-
-    def _with_others(self, after: RunState) -> Iterator[LogLine]:
-        """In one line: the nodes that did not fail themselves."""
-        names = [name for name, record in after.nodes.items() if record.reference == WITH_OTHERS]
-        back = [name for name in names if after.nodes[name].state is NodeState.REVERTED]
-        if self.details and back:
-            yield LogLine(
-                f"  {counted(len(back), 'node')} reverted because the run halted: {printable(fold(back), 200)}"
-            )
 
 
 def _with_work(state: RunState) -> frozenset[str]:
@@ -224,10 +223,6 @@ SILENT = 5.0
 
 def _is_waited_for(record: NodeRecord, now: float) -> bool:
     return record.state is NodeState.UNKNOWN and now - record.since >= SILENT
-
-
-def _why(record: NodeRecord) -> str:
-    return " ".join(filter(None, (record.message or "no answer", f"[{record.reference}]" if record.reference else "")))
 
 
 def _is_turned_away(state: RunState) -> bool:
@@ -244,10 +239,3 @@ def _wave_over(wave: WaveOrder, after: RunState) -> LogLine:
     if has_changed(after, wave):
         return LogLine(f"wave {wave.name}: passed", Tone.GOOD)
     return LogLine(f"wave {wave.name}: over, none of its nodes is changed", Tone.PLAIN)
-
-
-def _counts(state: RunState, names: tuple[str, ...]) -> str:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[str(state.nodes[name].state)] = counts.get(str(state.nodes[name].state), 0) + 1
-    return counts_text(counts)

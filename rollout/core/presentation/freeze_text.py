@@ -9,9 +9,8 @@ from dataclasses import replace
 from rollout.core.model.freeze import NodeFreeze, of_fact, told
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.snapshot import FleetSnapshot, Snapshot
-from rollout.core.presentation.drift_text import NotAsked
 from rollout.core.text.documents import Moment, instant
-from rollout.core.text.message_folding import folded, for_all
+from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable
 
@@ -81,29 +80,3 @@ def frozen_lines(found: Mapping[str, NodeFreeze | None]) -> Iterator[str]:
 def frozen_in(fleet: FleetSnapshot) -> Mapping[str, NodeFreeze | None]:
     """Node → its freeze, of the nodes that were read."""
     return {name: of_fact(read.facts) for name, read in fleet.nodes.items() if isinstance(read, Snapshot)}
-
-
-@dataclass(frozen=True, slots=True)
-class FreezeDocument:
-    """What ``freeze`` or ``unfreeze`` did. ``marked``: the nodeset that took it; ``paused``: the run that was paused for it."""
-
-    cluster: str
-    frozen: bool
-    name: str
-    token: int
-    marked: str
-    paused: str
-    failed: tuple[NotAsked, ...]
-
-
-def freeze_lines(done: FreezeDocument, count: int) -> Iterator[str]:
-    """The document for people. ``count``: nodes that took it."""
-    word = "frozen" if done.frozen else "unfrozen"
-    if done.paused:
-        yield f"run {done.paused} is paused; after the unfreeze `rollout continue` continues it"
-    for why, names in folded({each.node: f"{each.message} [{each.reference}]" for each in done.failed}).items():
-        yield f"not {word}: {counted(len(names), 'node')} {printable(fold(names), 160)}: {printable(for_all(why, names), 300)}"
-    yield f"{word}: {counted(count, 'node')} of {done.cluster}"
-    if done.failed:
-        command = f"rollout {'freeze' if done.frozen else 'unfreeze'} {done.cluster}"
-        yield f"once the other nodes answer, repeat: {command} --reason …"

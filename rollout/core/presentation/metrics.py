@@ -87,10 +87,6 @@ def _samples(found: MeasuredRun | Unreadable) -> Iterator[_Sample]:
         yield "rollout_controller_alive", cluster, found.controller.alive
     if active and found.controller.silent is not None:
         yield "rollout_controller_heartbeat_age_seconds", cluster, found.controller.silent
-    yield from _progress(state, cluster)
-
-
-def _progress(state: RunState, cluster: dict[str, str]) -> Iterator[_Sample]:
     counts = dict.fromkeys(NodeState, 0)
     for record in state.nodes.values():
         counts[record.state] += 1

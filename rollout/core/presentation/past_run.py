@@ -45,32 +45,24 @@ def past_run_lines(past: PastRun) -> Iterator[str]:
     if past.plan:
         yield f"  plan: {printable(past.plan, 64)}"
     if summary:
-        yield from _summary_lines(summary)
+        if summary.why:
+            yield f"  why: {printable(summary.why, 400)}"
+        for state, found in summary.nodes.items():
+            yield f"  {printable(state)} ({found.count}): {printable(found.nodes, 400)}"
+        if summary.owed:
+            yield f"  pending recovery: {printable(summary.owed, 400)}"
+        if summary.cordoned:
+            yield f"  may still be cordoned by this run: {printable(summary.cordoned, 400)}"
     else:
-        yield from _without_summary(past)
+        version = f"rollout {printable(past.version, 40)}" if past.version else "the version of rollout"
+        yield "  no summary: the run has not ended, or its version wrote none"
+        yield f"  if it has not ended: finish it with {version} that began it, or run: rollout rollback --cluster {past.cluster} --emergency"
     yield from since_lines(past.rolled_back)
 
 
 def _written_by(past: PastRun) -> str:
     rules = f"rules {past.rules}" if past.rules is not None else "older rules"
     return f"rollout {printable(past.version, 40)} with {rules}" if past.version else f"another version with {rules}"
-
-
-def _summary_lines(summary: RunSummary) -> Iterator[str]:
-    if summary.why:
-        yield f"  why: {printable(summary.why, 400)}"
-    for state, found in summary.nodes.items():
-        yield f"  {printable(state)} ({found.count}): {printable(found.nodes, 400)}"
-    if summary.owed:
-        yield f"  pending recovery: {printable(summary.owed, 400)}"
-    if summary.cordoned:
-        yield f"  may still be cordoned by this run: {printable(summary.cordoned, 400)}"
-
-
-def _without_summary(past: PastRun) -> Iterator[str]:
-    version = f"rollout {printable(past.version, 40)}" if past.version else "the version of rollout"
-    yield "  no summary: the run has not ended, or its version wrote none"
-    yield f"  if it has not ended: finish it with {version} that began it, or run: rollout rollback --cluster {past.cluster} --emergency"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,11 @@ def remaining(state: RunState) -> float | None:
     if state.phase in (Phase.OPENING, Phase.CLOSING, Phase.ENDED):
         return None
     if state.phase is Phase.HALTING:
-        return _taking_back(state)
+        going = [name for name, record in state.nodes.items() if _goes_back(state, record)]
+        if not going:
+            return 0.0
+        settle = max(state.order.nodes[name].settle for name in going)
+        return _rounds(state.order, going, revert_time(state) + settle)
     return sum(_of_wave(state, index) for index in range(state.wave, len(state.order.waves)))
 
 
@@ -45,14 +49,6 @@ def revert_time(state: RunState) -> float:
 def _median(times: Iterable[float]) -> float:
     measured = [seconds for seconds in times if seconds > 0]
     return median(measured) if measured else NODE_SECONDS
-
-
-def _taking_back(state: RunState) -> float:
-    going = [name for name, record in state.nodes.items() if _goes_back(state, record)]
-    if not going:
-        return 0.0
-    settle = max(state.order.nodes[name].settle for name in going)
-    return _rounds(state.order, going, revert_time(state) + settle)
 
 
 def _goes_back(state: RunState, record: NodeRecord) -> bool:

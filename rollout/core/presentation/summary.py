@@ -227,6 +227,8 @@ class Summary:
 def summarize(state: RunState) -> Summary:
     """Fold a state."""
     order, running, pause, closed = state.order, state.phase is Phase.RUNNING, state.paused, state.closed
+    owed = owed_nodes(state)
+    only_cordon = {name for name in owed if drain_rounds.owes_a_cordon(state.nodes[name])}
     return Summary(
         run=order.run,
         cluster=order.cluster,
@@ -247,7 +249,9 @@ def summarize(state: RunState) -> Summary:
         waves=tuple(WaveSummary(wave.name, len(wave.nodes), _counts(state, wave.nodes)) for wave in order.waves),
         troubles=troubles(state),
         left_out=order.left_out,
-        pending_recovery=_pending_recovery(state),
+        pending_recovery=PendingRecovery(
+            fold(owed), fold(name for name in owed if name not in only_cordon), fold(only_cordon)
+        ),
         leftovers=(
             *(Leftover(None, left) for left in state.leftovers),
             *(Leftover(name, left) for name, record in state.nodes.items() for left in record.leftovers),
@@ -290,12 +294,6 @@ def owed_nodes(state: RunState) -> tuple[str, ...]:
 
 def halt_summary(halt: Halt | None) -> HaltSummary | None:
     return HaltSummary(halt.reference, halt.message, halt.at) if halt else None
-
-
-def _pending_recovery(state: RunState) -> PendingRecovery:
-    owed = owed_nodes(state)
-    only_cordon = {name for name in owed if drain_rounds.owes_a_cordon(state.nodes[name])}
-    return PendingRecovery(fold(owed), fold(name for name in owed if name not in only_cordon), fold(only_cordon))
 
 
 def _counts(state: RunState, names: tuple[str, ...]) -> dict[str, int]:

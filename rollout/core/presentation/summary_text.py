@@ -12,7 +12,7 @@ from rollout.core.model.regions import RegionStanding
 from rollout.core.plans.again import SAME_SETTINGS, plan_again
 from rollout.core.presentation.freeze_text import FreezeNoted
 from rollout.core.presentation.left_silences import LeftSilence, left_silences_lines
-from rollout.core.presentation.summary import FailureLog, Summary
+from rollout.core.presentation.summary import Summary
 from rollout.core.run.events import ENDED_HERE
 from rollout.core.run.late_watch import LateStatus
 from rollout.core.run.state import Ending, Goal, Phase
@@ -78,25 +78,76 @@ def summary_lines(summary: Summary, after: Afterwards = NOTHING_SINCE) -> Iterat
     yield f"{what} {summary.run} on {summary.cluster}: {_where(summary)}"
     if summary.halt:
         yield f"  why: {printable(str(summary.halt), 400)}"
-    yield from _held_back(summary)
+    # A pause, or a closed window: what ends it. A run that has ended waits for nothing before it is resumed.
+    run, paused, window = summary.run, printable(str(summary.paused), 300), printable(str(summary.window), 400)
+    if summary.paused and summary.ending:
+        yield f"  waits after a resume: {paused}; `rollout resume {run} --promote` lifts it"
+    elif summary.paused:
+        yield f"  waits: {paused}; `rollout continue {run}` continues it, `rollout abort {run}` ends it"
+    if summary.window and summary.ending:
+        yield f"  waits after a resume: {window}"
+    elif summary.window and summary.window.opens is None:
+        yield f"  waits: {window}; `rollout abort {run}` ends it"
+    elif summary.window:
+        yield f"  waits: {window}; it goes on by itself while its controller lives"
     if summary.draining:
         yield f"  waits: {printable(str(summary.draining), 500)}"
     if waiting := "; ".join(str(each) for each in (summary.pulling, summary.baselines) if each):
         yield f"  waits: {printable(waiting, 400)}"
     if summary.soak:
         yield f"  {summary.soak}"
-    yield from _how_to_go_on(summary, after)
+    if is_fenced(summary) and summary.halt and summary.halt.reference == ENDED_HERE:
+        yield "  an unlock, or another controller of this run, ended its claim on the node. A resume takes a higher token"
+    elif is_fenced(summary):
+        yield "  another run had a newer token on the node; it may have ended. A resume takes a higher token, and is refused only while that run is at work"
+    elif summary.ending is Ending.CLAIMED:
+        yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
+        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
+    if summary.ending is not None and summary.can_resume and not after.is_superseded:
+        yield f"  To continue: rollout resume {summary.run}"
+    if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and after.may_undo:
+        yield f"  To undo: rollout rollback {summary.run}"
     for wave in summary.waves:
         yield f"  wave {wave.name} ({wave.total}): {counts_text(wave.counts)}"
     yield f"  all: {counts_text(summary.counts)}"
     if summary.rehearsal:
         yield f"  {summary.rehearsal}"
-    yield from _budgets(summary)
-    yield from _troubles(summary)
+    # How far a run that has not ended is from halting.
+    if summary.budgets and summary.ending is None:
+        parts = " · ".join(f"{each.place} {each.wrong} of {each.limit}" for each in summary.budgets)
+        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].place}"
+    for trouble in summary.troubles:
+        reference = f" [{trouble.reference}]" if trouble.reference else ""
+        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no message'}{reference}"
+    # Of one node only: the report and the node's page have the others.
+    log = next((trouble.log for trouble in summary.troubles if trouble.log), None)
+    if log is not None:
+        yield f"  {printable(str(log), 200)}"
+        yield from (f"      {printable(line, 200)}" for line in log.lines[-MOST_LOG_LINES:])
     if summary.need_a_plan and not after.is_rolled_back:
         command = plan_again(summary.cluster, summary.need_a_plan, after.playbook)
         yield f"  To change them once they are repaired, {SAME_SETTINGS}: {command}"
-    yield from _not_done(summary, after)
+    for left in summary.left_out:
+        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
+    if changes := still_pending(summary.pending_recovery.changes, after):
+        yield f"  pending recovery (the change is still to be applied or reverted there): {changes}"
+    if cordons := still_pending(summary.pending_recovery.cordons, after):
+        yield f"  pending recovery (only the cordon is still to be lifted there): {cordons}"
+    if nodes := recoverable(summary, after):
+        yield f"  To recover {nodes}, once the nodes answer: rollout recover {summary.run}"
+    for run, forced in summary.need_force.items():
+        if nodes := still_pending(forced, after):
+            yield f"  others wrote files of run {run} on {nodes}, so its revert is refused there [foreign-bytes]. {FORCED}."
+            yield f"      To overwrite them with the old files: {forced_rollback(summary.cluster, run, nodes)}"
+    if summary.cancelled:
+        yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
+    if summary.cordoned:
+        nodes = printable(summary.cordoned, 200)
+        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts the cordon, or run `{BY_HAND}`"
+    for leftover in summary.leftovers[:20]:
+        yield f"  left behind: {printable(str(leftover), 200)}"
+    if any(leftover.node for leftover in summary.leftovers):
+        yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
 
 
 def attendance_lines(summary: Summary, after: Afterwards) -> Iterator[str]:
@@ -148,27 +199,6 @@ def on_top_lines(on_top: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         yield f"  newer changes on top: run {run} on {counted(len(names), 'node')} {printable(fold(names), 200)}"
 
 
-def _budgets(summary: Summary) -> Iterator[str]:
-    """How far a run that has not ended is from halting."""
-    if summary.budgets and summary.ending is None:
-        parts = " · ".join(f"{each.place} {each.wrong} of {each.limit}" for each in summary.budgets)
-        yield f"  budgets: {parts}: halts at {summary.budgets[0].left} more in {summary.budgets[0].place}"
-
-
-def _troubles(summary: Summary) -> Iterator[str]:
-    for trouble in summary.troubles:
-        reference = f" [{trouble.reference}]" if trouble.reference else ""
-        yield f"  {trouble.state} ({trouble.count}) {trouble.nodes}: {printable(trouble.message, 300) or 'no message'}{reference}"
-    yield from _log(next((trouble.log for trouble in summary.troubles if trouble.log), None))
-
-
-def _log(log: FailureLog | None) -> Iterator[str]:
-    """Of one node only: the report and the node's page have the others."""
-    if log is not None:
-        yield f"  {printable(str(log), 200)}"
-        yield from (f"      {printable(line, 200)}" for line in log.lines[-MOST_LOG_LINES:])
-
-
 def still_pending(nodes: str, after: Afterwards) -> str:
     """Of a nodeset: the nodes that no later run has reverted."""
     return fold(name for name in expand(nodes) if name not in after.recovered) if after.recovered and nodes else nodes
@@ -192,44 +222,6 @@ def recoverable(summary: Summary, after: Afterwards) -> str:
     return fold(name for name in expand(pending) if name not in forced) if forced and pending else pending
 
 
-def _not_done(summary: Summary, after: Afterwards) -> Iterator[str]:
-    for left in summary.left_out:
-        yield f"  not in the run, {left.what} ({left.count}) {left.nodes}: {printable(left.reason, 400)}"
-    if changes := still_pending(summary.pending_recovery.changes, after):
-        yield f"  pending recovery (the change is still to be applied or reverted there): {changes}"
-    if cordons := still_pending(summary.pending_recovery.cordons, after):
-        yield f"  pending recovery (only the cordon is still to be lifted there): {cordons}"
-    if nodes := recoverable(summary, after):
-        yield f"  To recover {nodes}, once the nodes answer: rollout recover {summary.run}"
-    for run, forced in summary.need_force.items():
-        if nodes := still_pending(forced, after):
-            yield f"  others wrote files of run {run} on {nodes}, so its revert is refused there [foreign-bytes]. {FORCED}."
-            yield f"      To overwrite them with the old files: {forced_rollback(summary.cluster, run, nodes)}"
-    if summary.cancelled:
-        yield f"  changed while they pulled images; the pulls were cancelled: {printable(summary.cancelled, 200)}"
-    if summary.cordoned:
-        nodes = printable(summary.cordoned, 200)
-        yield f"  may still be cordoned by this run: {nodes}; the run's next controller lifts the cordon, or run `{BY_HAND}`"
-    for leftover in summary.leftovers[:20]:
-        yield f"  left behind: {printable(str(leftover), 200)}"
-    if any(leftover.node for leftover in summary.leftovers):
-        yield f"      to remove it, once the node allows it: rollout unlock --cluster {summary.cluster} --reason …"
-
-
-def _how_to_go_on(summary: Summary, after: Afterwards) -> Iterator[str]:
-    if is_fenced(summary) and summary.halt and summary.halt.reference == ENDED_HERE:
-        yield "  an unlock, or another controller of this run, ended its claim on the node. A resume takes a higher token"
-    elif is_fenced(summary):
-        yield "  another run had a newer token on the node; it may have ended. A resume takes a higher token, and is refused only while that run is at work"
-    elif summary.ending is Ending.CLAIMED:
-        yield "  another run has claimed the nodes: first resume it or roll it back where its journal is, or use rollback --emergency;"
-        yield f"      if its machine no longer exists: rollout unlock --cluster {summary.cluster} --reason …"
-    if summary.ending is not None and summary.can_resume and not after.is_superseded:
-        yield f"  To continue: rollout resume {summary.run}"
-    if summary.ending not in (None, Ending.DONE) and summary.can_roll_back and after.may_undo:
-        yield f"  To undo: rollout rollback {summary.run}"
-
-
 def is_fenced(summary: Summary) -> bool:
     """Whether a newer or an ended token stopped the run, and no claim: a resume takes a higher token."""
     return (
@@ -237,21 +229,6 @@ def is_fenced(summary: Summary) -> bool:
         and summary.halt is not None
         and summary.halt.reference in ("fenced", ENDED_HERE)
     )
-
-
-def _held_back(summary: Summary) -> Iterator[str]:
-    """A pause, or a closed window: what ends it. A run that has ended waits for nothing before it is resumed."""
-    run, paused, window = summary.run, printable(str(summary.paused), 300), printable(str(summary.window), 400)
-    if summary.paused and summary.ending:
-        yield f"  waits after a resume: {paused}; `rollout resume {run} --promote` lifts it"
-    elif summary.paused:
-        yield f"  waits: {paused}; `rollout continue {run}` continues it, `rollout abort {run}` ends it"
-    if summary.window and summary.ending:
-        yield f"  waits after a resume: {window}"
-    elif summary.window and summary.window.opens is None:
-        yield f"  waits: {window}; `rollout abort {run}` ends it"
-    elif summary.window:
-        yield f"  waits: {window}; it goes on by itself while its controller lives"
 
 
 def _where(summary: Summary) -> str:

@@ -160,18 +160,14 @@ def _without_address(node: LiveNode, kind: str) -> tuple[Problem, ...]:
 
 
 def _found(node: LiveNode, source: FromKubernetes) -> FoundNode:
+    # Version and runtime under the names that the shipped inventories use.
+    runtime, _, version = node.runtime.partition("://")
+    said = {"kubeletVersion": node.kubelet_version, "containerRuntime": runtime, "containerRuntimeVersion": version}
     return FoundNode(
         name=node.name,
         address=next(address for kind, address in node.addresses if kind == source.address),
         rack=(node.labels.get(source.rack_label) or None) if source.rack_label else None,  # a label may be empty
         zone=node.labels.get(source.zone_label) or None,
-        labels={**node.labels, **_facts(node)},
+        labels={**node.labels, **{key: value for key, value in said.items() if value}},
         registry=node.labels.get(source.registry_label) if source.registry_label else None,
     )
-
-
-def _facts(node: LiveNode) -> Mapping[str, str]:
-    """Version and runtime under the names that the shipped inventories use."""
-    runtime, _, version = node.runtime.partition("://")
-    said = {"kubeletVersion": node.kubelet_version, "containerRuntime": runtime, "containerRuntimeVersion": version}
-    return {key: value for key, value in said.items() if value}

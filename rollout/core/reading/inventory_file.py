@@ -25,7 +25,6 @@ from hashlib import sha256
 
 from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.areas import AreaKind
-from rollout.core.model.calendar import ChangeCalendar
 from rollout.core.model.frozen import dataclass
 from rollout.core.model.inventory import Inventory, Level, Node
 from rollout.core.model.regions import region_of_zone
@@ -43,7 +42,6 @@ from rollout.core.reading.value_types import read_settings
 from rollout.core.text.nodesets import EVERYTHING, Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.terminal import printable
 from rollout.core.text.yaml_source import Entry, Item
-from rollout.errors import Place
 
 # How to log in to a node: its own values take precedence over its groups', and those over the cluster's.
 
@@ -69,19 +67,16 @@ class Logins:
         """``groups`` in file order, of which later ones win."""
         key = (groups, id(own))
         if key not in self._merged:
-            self._merged[key] = _merge((self._cluster, *(self._groups[group].ssh for group in groups), own))
+            levels: tuple[Ssh | Attributes, ...] = (self._cluster, *(self._groups[group].ssh for group in groups), own)
+            login = Login()
+            for one in levels:
+                login = Login(
+                    one.user if one.user is not None else login.user,
+                    one.port if one.port is not None else login.port,
+                    one.sudo if one.sudo is not None else login.sudo,
+                )
+            self._merged[key] = login
         return self._merged[key]
-
-
-def _merge(said: Iterable[Ssh | Attributes]) -> Login:
-    login = Login()
-    for one in said:
-        login = Login(
-            one.user if one.user is not None else login.user,
-            one.port if one.port is not None else login.port,
-            one.sudo if one.sudo is not None else login.sudo,
-        )
-    return login
 
 
 # What a node gets from its groups: labels and a registry. Later groups in the file win; the node's own values
@@ -182,6 +177,9 @@ class _Reading:
         names = {kind.value: {*sections[kind], *areas[kind].values()} for kind in AreaKind}
         self._check_names({**names, "group": {*written.groups}})
         inherited = Inherited(written, groups)
+        where = locate(self._root, ("changeWindows", "zone"))[0]
+        said = written.change_windows
+        entry = self._root.entries().get("playbook")
         return Inventory(
             cluster=written.cluster,
             api_server=written.api_server,
@@ -191,16 +189,11 @@ class _Reading:
             digest=digest,
             endpoints=written.endpoints.endpoints(),
             playbook=written.playbook or "",
-            playbook_place=self._place("playbook"),
-            calendar=self._calendar(written),
+            playbook_place=self._mistakes.place(entry.item) if entry is not None else None,
+            calendar=said.calendar(self._mistakes.place(where)) if said else None,
             approvals=self._approvals(written),
             controller_ssh=self._controller_ssh(written, set(areas[AreaKind.ZONE].values()) or {NO_RACK}),
         )
-
-    def _calendar(self, written: AnyInventory) -> ChangeCalendar | None:
-        where = locate(self._root, ("changeWindows", "zone"))[0]
-        said = written.change_windows
-        return said.calendar(self._mistakes.place(where)) if said else None
 
     def _approvals(self, written: AnyInventory) -> ApprovalRule | None:
         where = locate(self._root, ("approvals", "count"))[0]
@@ -215,10 +208,6 @@ class _Reading:
                 hint = f"the zones: {printable(', '.join(sorted(zones)), 200)}"
                 self._mistakes.add(item, "unknown-region", f"`{region}` is the region of no zone", hint)
         return regions
-
-    def _place(self, key: str) -> Place | None:
-        entry = self._root.entries().get(key)
-        return self._mistakes.place(entry.item) if entry is not None else None
 
     # Nodes.
 

@@ -37,7 +37,6 @@ from rollout.core.reading.playbook_schema import (
     WrittenBudgets,
     WrittenCap,
     WrittenData,
-    WrittenLimits,
     WrittenTemplates,
     WrittenWave,
 )
@@ -86,7 +85,7 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
     if said_settings == {} and "settings" in root.entries():
         mistakes.add(_at(root, "settings"), "no-settings", "the playbook has no settings", "name at least one")
     used = _templates(written.templates, templates, root, mistakes)
-    waves = _waves(written.waves)
+    waves = DEFAULT_WAVES if written.waves is None else tuple(_wave(wave) for wave in written.waves)
     if isinstance(said_waves, list) and len(waves) == len(said_waves):
         _check_waves(waves, root, mistakes)
     gates = tuple(_gates(written.gates, root, mistakes))
@@ -94,16 +93,24 @@ def load_playbook(text: str, file: str, templates: Mapping[str, str]) -> Policy:
         hint = "add a wave gate, or a node gate of the API server such as nodeReady"
         mistakes.add(_at(root, "watchFor"), "nothing-to-watch", "no gate can be asked after the run", hint)
     if not any(gate.asks.asks_api for gate in gates):
-        _check_data(written, root, mistakes)
+        # Pod starts are read with the gates of the API server. Without one of them they would never be known.
+        places: list[tuple[tuple[int | str, ...], WrittenData | None]] = [(("mustHaveData",), written.must_have_data)]
+        places += [(("waves", at, "mustHaveData"), wave.must_have_data) for at, wave in enumerate(written.waves or ())]
+        for place in (place for place, data in places if data is not None and data.pod_starts):
+            hint = "add a node gate of the API server such as podsKept"
+            mistakes.add(
+                _at(root, *place), "data-unknown", "no gate asks the API server, so no pod start is known", hint
+            )
     caps = tuple(_caps(written.registry_caps, root, mistakes))
     calendar, approvals = written.change_windows, written.approvals
     mistakes.raise_any(*_template_problems(written.templates, templates))
+    said: dict[str, Any] = {name: getattr(written.limits, name) for name in written.limits.model_fields_set}
     return Policy(
         name=written.name,
         settings=settings,
         templates=used,
         waves=waves,
-        limits=_limits(written.limits),
+        limits=replace(Limits(), **{name: value for name, value in said.items() if value is not None}),
         budgets=tuple(_budgets(written.budgets)),
         gates=gates,
         on_failure=written.on_failure.revert,
@@ -170,10 +177,6 @@ def _digest(text: str, used: Templates) -> str:
 # Waves, limits, budgets.
 
 
-def _waves(written: list[WrittenWave] | None) -> tuple[WaveRule, ...]:
-    return DEFAULT_WAVES if written is None else tuple(_wave(wave) for wave in written)
-
-
 def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) -> None:
     """Checks that waves grow and that the last one leaves out no node."""
     grown = 0.0
@@ -192,15 +195,6 @@ def _check_waves(waves: tuple[WaveRule, ...], root: Item, mistakes: Mistakes) ->
         )
 
 
-def _check_data(written: Playbook, root: Item, mistakes: Mistakes) -> None:
-    """Pod starts are read with the gates of the API server. Without one of them they would never be known."""
-    places: list[tuple[tuple[int | str, ...], WrittenData | None]] = [(("mustHaveData",), written.must_have_data)]
-    places += [(("waves", at, "mustHaveData"), wave.must_have_data) for at, wave in enumerate(written.waves or ())]
-    for place in (place for place, data in places if data is not None and data.pod_starts):
-        hint = "add a node gate of the API server such as podsKept"
-        mistakes.add(_at(root, *place), "data-unknown", "no gate asks the API server, so no pod start is known", hint)
-
-
 def _wave(written: WrittenWave) -> WaveRule:
     data = written.must_have_data.data() if written.must_have_data else None
     always: dict[str, Any] = {"soak": written.soak, "hold": written.hold, "data": data}
@@ -209,11 +203,6 @@ def _wave(written: WrittenWave) -> WaveRule:
     if written.up_to is not None:
         return WaveRule(WaveKind.UP_TO, percent=written.up_to, **always)
     return WaveRule(WaveKind.CANARY if written.canary else WaveKind.REST, **always)
-
-
-def _limits(written: WrittenLimits) -> Limits:
-    said: dict[str, Any] = {name: getattr(written, name) for name in written.model_fields_set}
-    return replace(Limits(), **{name: value for name, value in said.items() if value is not None})
 
 
 def _budgets(written: WrittenBudgets) -> Iterator[Budget]:

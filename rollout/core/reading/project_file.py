@@ -99,7 +99,13 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError((_syntax(str(error), text, file),)) from None
+        message = str(error)
+        at = _PLACE.search(message)
+        lines = text.split("\n")
+        line, column = (int(at[1]), int(at[2])) if at and at[1] else (len(lines), len(lines[-1]) + 1)
+        raise InputError(
+            (Problem("not-toml", printable(_PLACE.sub("", message).strip(), 200), Place(file, line, column)),)
+        ) from None
     except RecursionError:
         raise InputError((Problem("not-toml", "it is nested too deeply", Place(file, 1, 1)),)) from None
     places: dict[str, Place] = {}
@@ -110,13 +116,6 @@ def read_project(text: str, file: str) -> Mapping[str, ProjectValue]:
     if problems:
         raise InputError(problems)
     return {key: ProjectValue(value, place) for key, (value, place) in found.items()}
-
-
-def _syntax(message: str, text: str, file: str) -> Problem:
-    at = _PLACE.search(message)
-    lines = text.split("\n")
-    line, column = (int(at[1]), int(at[2])) if at and at[1] else (len(lines), len(lines[-1]) + 1)
-    return Problem("not-toml", printable(_PLACE.sub("", message).strip(), 200), Place(file, line, column))
 
 
 def _problem(key: str, value: object, place: Place) -> Problem | None:

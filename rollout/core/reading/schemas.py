@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from rollout.core.reading.inventory_schema import ElsewhereInventory, FoldedInventory, ListedInventory
 from rollout.core.reading.playbook_schema import Playbook
-from rollout.core.reading.sequence_file import SequenceFile
 from rollout.core.text import durations
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -39,15 +38,12 @@ def inventory_schema() -> dict[str, Any]:
 
 def playbook_schema() -> dict[str, Any]:
     """A playbook file."""
-    return {"$schema": _DIALECT, **_schema(Playbook), "title": "A playbook of rollout"}
+    return file_schema(Playbook, "A playbook of rollout")
 
 
-def sequence_schema() -> dict[str, Any]:
-    """A sequence file."""
-    return {"$schema": _DIALECT, **_schema(SequenceFile), "title": "A sequence of rollout"}
-
-
-SCHEMAS = {"inventory": inventory_schema, "playbook": playbook_schema, "sequence": sequence_schema}
+def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """A file that one model reads."""
+    return {"$schema": _DIALECT, **_schema(model), "title": title}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -61,25 +57,17 @@ def _tidy(part: Any) -> Any:
         return [_tidy(inner) for inner in part]
     if not isinstance(part, dict):
         return part
-    made = {key: _tidy(inner) for key, inner in part.items() if not _is_title(key, inner)}
+    made = {key: _tidy(inner) for key, inner in part.items() if not (key == "title" and isinstance(inner, str))}
     if "description" in made and isinstance(made["description"], str):
         made["description"] = made["description"].replace("``", "`")
     if "patternProperties" in made:
         made["additionalProperties"] = False
-    return _with_default(made)
-
-
-def _with_default(part: dict[str, Any]) -> dict[str, Any]:
-    """Defaults as a file would write them; an unset value needs no ``null``."""
-    if "default" not in part:
-        return part
-    default = part.pop("default")
-    if isinstance(default, float) and part.get("type") == "string":
-        return {**part, "default": durations.go_format(default)}
-    if default is None and len(part.get("anyOf", ())) == 2 and {"type": "null"} in part["anyOf"]:
-        return {**part.pop("anyOf")[0], **part}
-    return part if default is None or isinstance(default, dict) else {**part, "default": default}
-
-
-def _is_title(key: str, value: object) -> bool:
-    return key == "title" and isinstance(value, str)
+    # Defaults as a file would write them; an unset value needs no ``null``.
+    if "default" not in made:
+        return made
+    default = made.pop("default")
+    if isinstance(default, float) and made.get("type") == "string":
+        return {**made, "default": durations.go_format(default)}
+    if default is None and len(made.get("anyOf", ())) == 2 and {"type": "null"} in made["anyOf"]:
+        return {**made.pop("anyOf")[0], **made}
+    return made if default is None or isinstance(default, dict) else {**made, "default": default}

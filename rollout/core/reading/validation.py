@@ -83,14 +83,6 @@ def validate(model: type[Model], root: Item, mistakes: Mistakes) -> tuple[Model,
         item, entry = locate(root, details["loc"])
         at_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
         mistakes.add(entry if entry and at_key else item, *explain(details, model))
-    return _rest(model, root, found, mistakes)
-
-
-_ROUNDS = 6  # cutting may leave a map without a key it needs, which is then cut in turn
-_SECTION = 2  # a path this short names a whole rack, zone, group or node
-
-
-def _rest(model: type[Model], root: Item, found: list[ErrorDetails], mistakes: Mistakes) -> tuple[Model, bool]:
     whole = True
     for _ in range(_ROUNDS):
         targets = [details["loc"][: -1 if details["type"] in ("missing", "[key]") else None] for details in found]
@@ -102,6 +94,10 @@ def _rest(model: type[Model], root: Item, found: list[ErrorDetails], mistakes: M
             found = error.errors(include_url=False)
     mistakes.raise_any()
     raise AssertionError("every removed part has a mistake")
+
+
+_ROUNDS = 6  # cutting may leave a map without a key it needs, which is then cut in turn
+_SECTION = 2  # a path this short names a whole rack, zone, group or node
 
 
 def _container(root: Item, path: tuple[int | str, ...]) -> tuple[Item, Item]:
@@ -148,7 +144,13 @@ def explain(details: ErrorDetails, model: type[Written]) -> tuple[str, str, str]
     if kind == "missing":
         return "missing-key", f"`{name}` is missing", ""
     if kind == "extra_forbidden":
-        return "unknown-key", f"unknown key `{name}`", did_you_mean(str(path[-1]), _keys(_model_at(model, path[:-1])))
+        return (
+            "unknown-key",
+            f"unknown key `{name}`",
+            did_you_mean(
+                str(path[-1]), [field.alias or name for name, field in _model_at(model, path[:-1]).model_fields.items()]
+            ),
+        )
     if kind in _TYPES:
         return "wrong-type", f"`{name}` must be {_TYPES[kind]}, not {_kind_said(details)}", ""
     if kind == "literal_error":
@@ -225,10 +227,6 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for inner in get_args(annotation):
         yield from _models_in(inner)
-
-
-def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def wrong(reference: str, message: str, hint: str = "") -> PydanticCustomError:

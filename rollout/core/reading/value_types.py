@@ -70,7 +70,7 @@ def _label_text(value: object) -> str:
         raise wrong(
             "wrong-type",
             f"label KEY must be text, not {kind_of(value)}",
-            f'write "{printable(_yaml_word(value), 40)}" in quotes',
+            f'write "{printable(str(value).lower() if isinstance(value, bool) else str(value), 40)}" in quotes',
         )
     if len(value) > _LONGEST_LABEL or not value.isprintable():
         raise wrong("bad-label", f"label KEY must be one line of at most {_LONGEST_LABEL} characters")
@@ -78,10 +78,6 @@ def _label_text(value: object) -> str:
 
 
 _LONGEST_LABEL = 253
-
-
-def _yaml_word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def choice(value: object, choices: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.playbook import Cause, LateWatch, OnLateHarm
 from rollout.core.model.verdict import Judged, Reading, Verdict
 from rollout.core.run.budgets import distances
-from rollout.core.run.state import Ending, NodeRecord, NodeState, Order, Phase, RunState, altered
+from rollout.core.run.state import Confirmed, Ending, Failed, NodeRecord, NodeState, Order, Phase, RunState
 from rollout.core.text.documents import Moment, instant
 from rollout.core.text.message_folding import folded
 from rollout.core.text.nodesets import fold
@@ -164,17 +164,8 @@ def judge_nodes(state: RunState, readings: Mapping[str, Reading]) -> Judged:
 
 def _charged(state: RunState, sick: Mapping[str, Reading]) -> Mapping[str, NodeRecord]:
     """The nodes of the run, with no other failures than the late ones."""
-    return {
-        name: altered(
-            record,
-            {
-                "state": NodeState.FAILED if name in sick else NodeState.CONFIRMED,
-                "cause": Cause.UNHEALTHY if name in sick else None,
-                "accepted": False,
-            },
-        )
-        for name, record in state.nodes.items()
-    }
+    sound, harmed = NodeRecord(Confirmed()), NodeRecord(Failed(), Cause.UNHEALTHY)
+    return {name: harmed if name in sick else sound for name in state.nodes}
 
 
 def _spent(order: Order, nodes: Mapping[str, NodeRecord]) -> Iterator[str]:

@@ -108,7 +108,25 @@ def _form(kind: Any) -> _Form:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _Form(lambda value: value.value, {"type": "string", "enum": [member.value for member in kind]})
     if dataclasses.is_dataclass(kind):
-        return _object(kind)
+        parts = tuple(_parts(kind))
+        described = [_described(kind), *(form.schema.get("description", "") for _, key, form in parts if not key)]
+        made: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
+        properties: dict[str, Json] = {}
+        for _, key, form in parts:
+            properties |= {key: form.schema} if key else form.schema["properties"]
+        made |= {"properties": properties, "required": list(properties)}
+
+        def write(value: Any) -> Json:
+            found: dict[str, Json] = {}
+            for name, key, form in parts:
+                written = form.write(getattr(value, name))
+                if key:
+                    found[key] = written
+                else:
+                    found |= written
+            return found
+
+        return _Form(write, made)
     return _container(kind)
 
 
@@ -140,28 +158,6 @@ def _or_null(found: dict[str, Json]) -> dict[str, Json]:
     if "enum" in found:
         return {"type": [found["type"], "null"], "enum": [*found["enum"], None]}
     return {**found, "type": [found["type"], "null"]} if "type" in found else found
-
-
-def _object(kind: Any) -> _Form:
-    parts = tuple(_parts(kind))
-    described = [_described(kind), *(form.schema.get("description", "") for _, key, form in parts if not key)]
-    made: dict[str, Json] = {"type": "object", "description": "\n\n".join(filter(None, described))}
-    properties: dict[str, Json] = {}
-    for _, key, form in parts:
-        properties |= {key: form.schema} if key else form.schema["properties"]
-    made |= {"properties": properties, "required": list(properties)}
-
-    def write(value: Any) -> Json:
-        found: dict[str, Json] = {}
-        for name, key, form in parts:
-            written = form.write(getattr(value, name))
-            if key:
-                found[key] = written
-            else:
-                found |= written
-        return found
-
-    return _Form(write, made)
 
 
 def _described(kind: Any) -> str:

@@ -198,7 +198,17 @@ def _container(kind: Any) -> Converter:
     if origin is frozenset:
         return _sequence(converter(arguments[0]), frozenset)
     if origin is Mapping:
-        return _mapping(converter(arguments[1]))
+        inner = converter(arguments[1])
+
+        def write(values: Any) -> Json:
+            return {key: inner.encode(value) for key, value in values.items()}
+
+        def read(data: Json, where: str) -> Any:
+            if not isinstance(data, dict):
+                raise _fail(where, "an object")
+            return {key: inner.decode(value, f"{where}.{key}") for key, value in data.items()}
+
+        return Converter(write, read)
     if origin in (types.UnionType, typing.Union) and len(arguments) == 2 and arguments[1] is type(None):
         return _optional(converter(arguments[0]))
     raise TypeError(f"no JSON form for {kind}")
@@ -217,18 +227,6 @@ def _sequence(inner: Converter, made: type) -> Converter:
         if not data:
             return made()
         return made(inner.decode(entry, f"{where}[{at}]") for at, entry in enumerate(data))
-
-    return Converter(write, read)
-
-
-def _mapping(inner: Converter) -> Converter:
-    def write(values: Any) -> Json:
-        return {key: inner.encode(value) for key, value in values.items()}
-
-    def read(data: Json, where: str) -> Any:
-        if not isinstance(data, dict):
-            raise _fail(where, "an object")
-        return {key: inner.decode(value, f"{where}.{key}") for key, value in data.items()}
 
     return Converter(write, read)
 

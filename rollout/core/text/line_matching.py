@@ -38,7 +38,10 @@ def matching(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
     at, new_at = first, first
     for anchor, new_anchor in [*_anchors(old[first:end], new[first:new_end]), (end - first, new_end - first)]:
         stop, new_stop = first + anchor, first + new_anchor
-        yield from _of_part(old, new, (at, stop), (new_at, new_stop))
+        lines, new_lines = old[at:stop], new[new_at:new_stop]
+        if lines and new_lines and len(lines) + len(new_lines) <= SHORT:
+            for found in SequenceMatcher(None, lines, new_lines, autojunk=False).get_matching_blocks():
+                yield Match(at + found.a, new_at + found.b, found.size)
         if stop < end or new_stop < new_end:
             yield Match(stop, new_stop, 1)
         at, new_at = stop + 1, new_stop + 1
@@ -57,15 +60,6 @@ def joined(blocks: Iterator[Match]) -> Iterator[Match]:
         last = block
     if last.size:
         yield last
-
-
-def _of_part(
-    old: Sequence[str], new: Sequence[str], span: tuple[int, int], new_span: tuple[int, int]
-) -> Iterator[Match]:
-    lines, new_lines = old[slice(*span)], new[slice(*new_span)]
-    if lines and new_lines and len(lines) + len(new_lines) <= SHORT:
-        for found in SequenceMatcher(None, lines, new_lines, autojunk=False).get_matching_blocks():
-            yield Match(span[0] + found.a, new_span[0] + found.b, found.size)
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

@@ -34,7 +34,10 @@ def name_pattern(names: Iterable[str]) -> str:
 
 def _branches(names: list[str], depth: int) -> str:
     """What may follow the first ``depth`` characters that ``names`` (sorted, different) share."""
-    shared = _shared(names, depth)
+    first, last = names[0], names[-1]
+    shared = 0
+    while depth + shared < min(len(first), len(last)) and first[depth + shared] == last[depth + shared]:
+        shared += 1
     if shared:
         head = "".join(map(_literal, names[0][depth : depth + shared]))
         return head + _grouped(_branches(names, depth + shared))
@@ -59,14 +62,6 @@ def _ends_apart(by_rest: dict[str, list[str]]) -> Iterable[tuple[str, list[str]]
             yield "", [_END]
         if going_on := [first for first in firsts if first != _END]:
             yield rest, going_on
-
-
-def _shared(names: list[str], depth: int) -> int:
-    first, last = names[0], names[-1]
-    shared = 0
-    while depth + shared < min(len(first), len(last)) and first[depth + shared] == last[depth + shared]:
-        shared += 1
-    return shared
 
 
 def _literal(character: str) -> str:

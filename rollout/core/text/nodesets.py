@@ -179,7 +179,12 @@ def _split(text: str) -> list[tuple[str, str]]:
             raise NodesetError(_nothing(text, at, sign))
         terms.append((sign, term.strip()))
         if at == len(text):
-            return _bounded(terms)
+            size = sum(_size(term) for _, term in terms)
+            if size > MAX_NODES:
+                raise NodesetError(
+                    Flaw("nodeset-too-large", f"the nodeset means {size} names; the most is {MAX_NODES}")
+                )
+            return terms
         sign, at = text[at], at + 1
         if sign not in _OPERATIONS:
             raise NodesetError(Flaw("bad-nodeset", f"`{printable(text)}`: a `{sign}` without its partner"))
@@ -192,13 +197,6 @@ def _nothing(text: str, at: int, sign: str) -> Flaw:
         return Flaw("bad-nodeset", f"`{printable(text)}`: a `{text[at]}` without its partner")
     side = f"after `{sign}`" if at else "at the beginning"
     return Flaw("bad-nodeset", f"`{printable(text)}`: a name is missing {side}")
-
-
-def _bounded(terms: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    size = sum(_size(term) for _, term in terms)
-    if size > MAX_NODES:
-        raise NodesetError(Flaw("nodeset-too-large", f"the nodeset means {size} names; the most is {MAX_NODES}"))
-    return terms
 
 
 def _size(term: str) -> int:

@@ -80,7 +80,12 @@ def read_yaml(text: str, file: str) -> Document:
         return Document(file, None, hidden)
     tree = _Tree(file)
     try:
-        _feed(tree, text)
+        loader = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
+        try:
+            while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+                _HANDLERS[type(event)](tree, event)
+        finally:
+            loader.dispose()
     except _StopError as stop:
         return Document(file, None, (*tree.problems, stop.problem))
     except yaml.MarkedYAMLError as error:
@@ -95,15 +100,6 @@ def _hidden(text: str, file: str) -> Iterator[Problem]:
         place = Place(file, before.count("\n") + 1, found.start() - before.rfind("\n"))
         yield Problem("control-character", f"control or invisible character U+{ord(found.group()):04X}", place)
         return  # one is enough: a binary file would yield thousands
-
-
-def _feed(tree: _Tree, text: str) -> None:
-    loader = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
-    try:
-        while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
-            _HANDLERS[type(event)](tree, event)
-    finally:
-        loader.dispose()
 
 
 _CLEARER = {
@@ -258,13 +254,11 @@ class _Tree:
             top.item.value.append(item)
         elif isinstance(top.item.value, dict) and top.key is not None:
             (key, line, column), top.key = top.key, None
-            self._enter(top.item.value, key, Entry(item, line, column))
-
-    def _enter(self, entries: dict[str, Entry], key: str, entry: Entry) -> None:
-        first = entries.setdefault(key, entry)
-        if first is not entry:
-            message = f"`{printable(key, 60)}` is written twice, first in line {first.line}"
-            self.problems.append(Problem("duplicate-key", message, Place(self.file, entry.line, entry.column)))
+            entry = Entry(item, line, column)
+            first = top.item.value.setdefault(key, entry)
+            if first is not entry:
+                message = f"`{printable(key, 60)}` is written twice, first in line {first.line}"
+                self.problems.append(Problem("duplicate-key", message, Place(self.file, entry.line, entry.column)))
 
     def _key(self, event: Any) -> str:
         text: str = event.value
@@ -364,7 +358,17 @@ _LONGEST_NUMBER = 64  # longer words are text, and are not matched against expre
 def plain_scalar(text: str) -> Scalar | Ambiguous:
     """The value that every reader of YAML gives an unquoted word, or why they differ."""
     if text[:1] in _NUMBER_STARTS:
-        return _number(text)
+        if _INT.fullmatch(text):
+            if len(text) > _MOST_DIGITS:
+                return Ambiguous(f"a number with more than {_MOST_DIGITS} digits; if it is text, write it in quotes")
+            return int(text)
+        if len(text) > _LONGEST_NUMBER:
+            return text
+        if _ODD_NUMBER.fullmatch(text):
+            return Ambiguous(
+                f"YAML readers take `{text}` for different numbers; write it in decimal, or in quotes if it is text"
+            )
+        return _float(text) if text[-1].isdigit() or text[-1] == "." else text
     if text in _WORDS:
         return _WORDS[text]
     if text in _OLD_BOOLEANS:
@@ -372,24 +376,6 @@ def plain_scalar(text: str) -> Scalar | Ambiguous:
             f'`{text}` is a boolean to some readers and text to others; write {_OLD_BOOLEANS[text]} or "{text}"'
         )
     return text
-
-
-def _number(text: str) -> Scalar | Ambiguous:
-    if _INT.fullmatch(text):
-        return _integer(text)
-    if len(text) > _LONGEST_NUMBER:
-        return text
-    if _ODD_NUMBER.fullmatch(text):
-        return Ambiguous(
-            f"YAML readers take `{text}` for different numbers; write it in decimal, or in quotes if it is text"
-        )
-    return _float(text) if text[-1].isdigit() or text[-1] == "." else text
-
-
-def _integer(text: str) -> Scalar | Ambiguous:
-    if len(text) > _MOST_DIGITS:
-        return Ambiguous(f"a number with more than {_MOST_DIGITS} digits; if it is text, write it in quotes")
-    return int(text)
 
 
 def _float(text: str) -> Scalar | Ambiguous:

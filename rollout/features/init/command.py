@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from rollout.adapters.files import FolderFiles
-from rollout.adapters.new_files import write_new
 from rollout.adapters.node_sources import RealSources
 from rollout.app.load_playbook import shipped_templates
 from rollout.cli.proposals import say
@@ -20,6 +19,7 @@ from rollout.core.text.nodesets import is_name
 from rollout.core.text.terminal import counted, printable
 from rollout.errors import UsageError
 from rollout.features.init.asking import drafted, nodes_of_ansible, nodes_of_kubeconfig, nodes_of_names
+from rollout.features.init.client import write_new
 from rollout.features.init.rules import Guessed
 from rollout.lab import launch
 from rollout.lab.of_cluster import LAB_FOLDER, SSH_CONFIG, serves, specification

@@ -81,8 +81,13 @@ def from_ansible(text: str, where: str) -> Guessed:
         groups = [
             name for name in document if re.fullmatch(rf"{what}[-_]?[A-Za-z0-9._-]+", name) and name != f"{what}s"
         ]
-        said = _values(document, what)
-        if said and all(isinstance(value, str) and is_name(value) for value in said):
+        # The values of a variable as names of places, of hosts and of groups.
+        meta = document.get("_meta")
+        hosts = meta.get("hostvars") if isinstance(meta, dict) else None
+        maps = [*hosts.values()] if isinstance(hosts, dict) else []
+        maps += [group.get("vars") for group in document.values() if isinstance(group, dict)]
+        given = [place_name(variables[what]) for variables in maps if isinstance(variables, dict) and what in variables]
+        if given and all(isinstance(value, str) and is_name(value) for value in given):
             keys[what] = what
             notes.append(f"{what}: host variable `{what}`")
         elif groups:
@@ -109,15 +114,6 @@ def _filled(what: str, places: Mapping[str, object], notes: list[str]) -> Mappin
         return places
     notes.append(f"{what}: {what}less, for {counted(len(without), 'node')} without one: {_some(without)}")
     return {name: f"{what}less" if place is None else place for name, place in places.items()}
-
-
-def _values(document: Mapping[str, Any], name: str) -> list[object]:
-    """The values of a variable as names of places, of hosts and of groups."""
-    meta = document.get("_meta")
-    hosts = meta.get("hostvars") if isinstance(meta, dict) else None
-    said = [*hosts.values()] if isinstance(hosts, dict) else []
-    said += [group.get("vars") for group in document.values() if isinstance(group, dict)]
-    return [place_name(variables[name]) for variables in said if isinstance(variables, dict) and name in variables]
 
 
 def _some(names: Sequence[str]) -> str:

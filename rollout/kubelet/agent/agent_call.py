@@ -1,11 +1,10 @@
-"""The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet."""
+"""The agent's verbs as commands for a node: exact strings, nothing unquoted, nothing outside a small alphabet (see ``protocol``)."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rollout.core.model.freeze import MOST_WHO, MOST_WHY, NodeFreeze, encoded
@@ -13,16 +12,10 @@ from rollout.core.model.frozen import dataclass
 from rollout.core.model.report import AgentRequest, RemoteCommand
 from rollout.core.text.terminal import printable
 from rollout.kubelet.agent import conversation
+from rollout.kubelet.agent.protocol import ARGUMENTS, PAYLOADS, VERBS, Kind
 from rollout.kubelet.agent.sudo import quiet
 
 ABSENT = "absent"
-
-_WORD = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
-_TX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # part of a unit's name, where "@" would mean a template
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_MODE = re.compile(r"[0-7]{3,4}")
-_MACHINE = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +92,7 @@ class ApplyOrder:
 
 
 def snapshot(program: str, *, unit: str, sudo: bool, deadline: float, healthz_port: int = 10248) -> RemoteCommand:
-    words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
-    return _command(program, "snapshot", words, (), sudo=sudo, deadline=deadline)
+    return _command(program, "snapshot", {"unit": unit, "healthz": healthz_port}, sudo=sudo, deadline=deadline)
 
 
 def status(
@@ -118,20 +110,16 @@ def status(
 
     ``strays``: the answer names the files of ours outside ``/var/lib/rollout``, as a cleanup's does.
     """
-    words = [f"tx={_match(_TX, tx, 'transaction')}"] if tx else []
-    words += ["strays=1"] if strays else []
+    words: dict[str, Value] = {"tx": tx, "strays": strays}
     if claim:
-        words += ["claim=1", *_token(claim.run, claim.counter), *(["force=1"] if claim.force else [])]
-        words += ["void=1"] if void and tx else []
-    lines: list[str] = []
+        words |= {"claim": True, "run": claim.run, "counter": claim.counter, "force": claim.force}
+        words |= {"void": void and bool(tx)}
+    payload: list[Words] = []
     if measure:
-        words += ["measure=1", f"unit={_name(measure.unit)}", f"healthz={_count(measure.healthz_port)}"]
-        lines += [f"path {_path(path)}" for path in measure.paths]
-        lines += [
-            f"command {_name(gate.name)} {_count(gate.seconds)} {_encoded(gate.line.encode())}"
-            for gate in measure.commands
-        ]
-    return _command(program, "status", words, lines, sudo=sudo, deadline=deadline)
+        words |= {"measure": True, "unit": measure.unit, "healthz": measure.healthz_port}
+        payload += [("path", path) for path in measure.paths]
+        payload += [("command", gate.name, gate.seconds, _encoded(gate.line.encode())) for gate in measure.commands]
+    return _command(program, "status", words, payload, sudo=sudo, deadline=deadline)
 
 
 def verify(
@@ -146,34 +134,35 @@ def verify(
     """What our transactions left on the node and what exists there now; ``paths`` are checked in addition to their
     files.
     """
-    words = [f"unit={_name(unit)}", f"healthz={_count(healthz_port)}"]
-    return _command(program, "verify", words, [f"path {_path(path)}" for path in paths], sudo=sudo, deadline=deadline)
+    payload = [("path", path) for path in paths]
+    return _command(program, "verify", {"unit": unit, "healthz": healthz_port}, payload, sudo=sudo, deadline=deadline)
 
 
 def apply(program: str, order: ApplyOrder, *, sudo: bool, deadline: float) -> RemoteCommand:
-    words = [
-        f"tx={_match(_TX, order.tx, 'transaction')}",
-        *_token(order.run, order.counter),
-        f"machine={_match(_MACHINE, order.machine_id, 'machine id')}",
-        f"guard={_count(order.guard)}",
-        f"keep={_count(order.keep)}",
-        f"unit={_name(order.unit)}",
-        f"healthz={_count(order.healthz_port)}",
-        *(["unread=1"] if order.log_unread else []),
-        *([f"pulls={order.pulls.value}"] if order.pulls else []),
-        *(["measure=1"] if order.measured is not None else []),
-    ]
-    lines = [_file(number, file) for number, file in enumerate(order.files, start=1)]
-    lines += [f"unit {_name(unit)}" for unit in order.units]
-    lines += [f"hangup {_name(unit)}" for unit in order.hangups]
-    lines += [f"argument {_encoded(argument.encode())}" for argument in order.arguments]
-    lines += [f"path {_path(path)}" for path in order.measured or ()]
-    return _command(program, "apply", words, lines, sudo=sudo, deadline=deadline)
+    words: dict[str, Value] = {
+        "tx": order.tx,
+        "run": order.run,
+        "counter": order.counter,
+        "machine": order.machine_id,
+        "guard": order.guard,
+        "keep": order.keep,
+        "unit": order.unit,
+        "healthz": order.healthz_port,
+        "unread": order.log_unread,
+        "pulls": order.pulls.value if order.pulls else "",
+        "measure": order.measured is not None,
+    }
+    payload: list[Words] = [_file(number, file) for number, file in enumerate(order.files, start=1)]
+    payload += [("unit", unit) for unit in order.units]
+    payload += [("hangup", unit) for unit in order.hangups]
+    payload += [("argument", _encoded(argument.encode())) for argument in order.arguments]
+    payload += [("path", path) for path in order.measured or ()]
+    return _command(program, "apply", words, payload, sudo=sudo, deadline=deadline)
 
 
 def confirm(program: str, *, tx: str, run: str, counter: int, keep: int, sudo: bool, deadline: float) -> RemoteCommand:
-    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), f"keep={_count(keep)}"]
-    return _command(program, "confirm", words, (), sudo=sudo, deadline=deadline)
+    words: dict[str, Value] = {"tx": tx, "run": run, "counter": counter, "keep": keep}
+    return _command(program, "confirm", words, sudo=sudo, deadline=deadline)
 
 
 def revert(
@@ -188,41 +177,69 @@ def revert(
     deadline: float,
 ) -> RemoteCommand:
     """``evidence``: the answer has the kubelet's last log lines before the revert."""
-    words = [f"tx={_match(_TX, tx, 'transaction')}", *_token(run, counter), *(["force=1"] if force else [])]
-    words += ["evidence=1"] if evidence else []
-    return _command(program, "revert", words, (), sudo=sudo, deadline=deadline)
+    words: dict[str, Value] = {"tx": tx, "run": run, "counter": counter, "force": force, "evidence": evidence}
+    return _command(program, "revert", words, sudo=sudo, deadline=deadline)
 
 
 def cleanup(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
-    return _command(program, "cleanup", _token(run, counter), (), sudo=sudo, deadline=deadline)
+    return _command(program, "cleanup", {"run": run, "counter": counter}, sudo=sudo, deadline=deadline)
 
 
 def forget(program: str, *, run: str, counter: int, sudo: bool, deadline: float) -> RemoteCommand:
     """Remove ``/var/lib/rollout`` with everything that a rollback needs, including the fencing token."""
-    return _command(program, "forget", _token(run, counter), (), sudo=sudo, deadline=deadline)
+    return _command(program, "forget", {"run": run, "counter": counter}, sudo=sudo, deadline=deadline)
 
 
 def freeze(program: str, order: NodeFreeze, *, sudo: bool, deadline: float) -> RemoteCommand:
     """Until an unfreeze with a newer token, the node refuses every apply."""
-    return _command(program, "freeze", *_freezing(order), sudo=sudo, deadline=deadline)
+    return _frozen(program, "freeze", order, sudo=sudo, deadline=deadline)
 
 
 def unfreeze(program: str, order: NodeFreeze, *, sudo: bool, deadline: float) -> RemoteCommand:
-    return _command(program, "unfreeze", *_freezing(order), sudo=sudo, deadline=deadline)
+    return _frozen(program, "unfreeze", order, sudo=sudo, deadline=deadline)
 
 
-def _freezing(order: NodeFreeze) -> tuple[list[str], tuple[str, str]]:
-    words = _token(order.name, order.counter)
-    return words, (f"who {encoded(order.who[:MOST_WHO])}", f"why {encoded(order.reason[:MOST_WHY])}")
+def _frozen(program: str, verb: str, order: NodeFreeze, *, sudo: bool, deadline: float) -> RemoteCommand:
+    payload = (("who", encoded(order.who[:MOST_WHO])), ("why", encoded(order.reason[:MOST_WHY])))
+    return _command(program, verb, {"run": order.name, "counter": order.counter}, payload, sudo=sudo, deadline=deadline)
+
+
+Value = str | int | bool
+"""Of an argument; an empty text and ``False`` are left out, and ``True`` is sent as 1."""
+Words = tuple[str | int, ...]
+"""Of a payload line, the first of them its kind."""
 
 
 def _command(
-    program: str, verb: str, words: Iterable[str], lines: Iterable[str], *, sudo: bool, deadline: float
+    program: str,
+    verb: str,
+    arguments: Mapping[str, Value],
+    payload: Iterable[Words] = (),
+    *,
+    sudo: bool,
+    deadline: float,
 ) -> RemoteCommand:
-    request = AgentRequest(
-        program, " ".join([verb, *map(_word, words)]), "".join(f"{line}\n" for line in lines).encode()
-    )
+    """Raises ``ValueError`` for a word that is not of its kind in the protocol."""
+    form = VERBS[verb]
+    words = [verb]
+    for key, value in arguments.items():
+        if value is not False and (value != "" or key in form.needs):
+            words.append(f"{key}={_word(ARGUMENTS[key].kind, int(value) if value is True else value)}")
+    lines = []
+    for word, *fields in payload:
+        kinds = PAYLOADS[str(word)].fields
+        lines.append(
+            " ".join((str(word), *(_word(kind, field) for (_, kind), field in zip(kinds, fields, strict=True))))
+        )
+    request = AgentRequest(program, " ".join(words), "".join(f"{line}\n" for line in lines).encode())
     return of_request(request, sudo=sudo, deadline=deadline)
+
+
+def _word(kind: Kind, value: str | int) -> str:
+    text = str(value)
+    if not kind.pattern.fullmatch(text):
+        raise ValueError(f"not {kind.what}: {printable(text, 200)!r}")
+    return text
 
 
 def of_request(request: AgentRequest, *, sudo: bool, deadline: float) -> RemoteCommand:
@@ -233,44 +250,11 @@ def of_request(request: AgentRequest, *, sudo: bool, deadline: float) -> RemoteC
     return RemoteCommand(line, alone, deadline, request=request)
 
 
-def _file(number: int, file: FileOrder) -> str:
-    if hashlib.sha256(file.content).hexdigest() != _match(_DIGEST, file.after, "digest"):
+def _file(number: int, file: FileOrder) -> Words:
+    if hashlib.sha256(file.content).hexdigest() != file.after:
         raise ValueError(f"{file.path}: the digest is not that of the bytes")
-    before = _match(_DIGEST, file.before, "digest") if file.before else ABSENT
-    mode = _match(_MODE, file.mode, "mode")
-    return f"file {number} {_path(file.path)} {before} {file.after} {mode} {_encoded(file.content)}"
+    return "file", number, file.path, file.before or ABSENT, file.after, file.mode, _encoded(file.content)
 
 
 def _encoded(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii") or "-"
-
-
-def _token(run: str, counter: int) -> list[str]:
-    return [f"run={_name(run)}", f"counter={_count(counter)}"]
-
-
-def _match(pattern: re.Pattern[str], text: str, what: str) -> str:
-    if not pattern.fullmatch(text):
-        raise ValueError(f"not a {what} the agent takes: {printable(text, 200)!r}")
-    return text
-
-
-def _word(text: str) -> str:
-    return _match(_WORD, text, "word")
-
-
-def _name(text: str) -> str:
-    return _match(_NAME, text, "name")
-
-
-def _path(text: str) -> str:
-    parts = _match(_WORD, text, "path").split("/")
-    if parts[0] or len(parts) < 3 or any(part in ("", ".", "..") for part in parts[1:]):
-        raise ValueError(f"not an absolute, plain path: {text!r}")
-    return text
-
-
-def _count(number: int) -> str:
-    if not 0 <= number < 10**15:
-        raise ValueError(f"not a number the agent takes: {number}")
-    return str(number)

@@ -28,6 +28,7 @@ from rollout.core.model.verification import Binary
 from rollout.core.text.redaction import without_secrets
 from rollout.kubelet.agent.agent_reading import AgentReading
 from rollout.kubelet.agent.conversation import OVER
+from rollout.kubelet.agent.protocol import ANSWERS, COUNT, ID, REFERENCE, TEXT, Kind, Line
 
 MAX_LINE = 256 * 1024
 MAX_TOTAL = 8 * 1024 * 1024
@@ -37,16 +38,6 @@ MAX_OUTPUT = 200
 MAX_LOG_LINES = 20
 MAX_LOG = 4_096
 
-_REFERENCE = re.compile(r"[a-z][a-z0-9-]{0,40}")
-_NUMBER = re.compile(r"[0-9]{1,18}")
-_KIND = re.compile(r"regular|absent|directory|symlink|other")
-_EXIT = re.compile(r"code=(?:exited|killed|dumped), status=[0-9A-Za-z/-]{1,60}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_ID = re.compile(
-    r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}"
-)  # of a run or a transaction: the agent can be asked for these again
-_KEY = re.compile(r"[A-Za-z0-9_.@:-]{1,200}")
-_IMAGE = re.compile(r"[A-Za-z0-9_./:@%+=,-]{1,300}|\(unnamed\)")
 _BEGIN = re.compile(rb"^begin ([0-9a-f]{64})(?: gzip)?\n", re.MULTILINE)
 _CONTROL = re.compile(r"[^ -~]")
 
@@ -103,30 +94,39 @@ def _take(reading: AgentReading, line: bytes, number: int) -> None:
     if reader is None:
         raise BadLineError(f"line {number} is not in the protocol: {printable(word)[:40]}")
     try:
-        reader(reading, rest)
+        reader(reading, *_fields(ANSWERS[word], rest))
     except (ValueError, binascii.Error) as error:
         raise BadLineError(f"line {number}, {word}: {printable(str(error))[:200]}") from error
 
 
-def _refused(reading: AgentReading, rest: str) -> None:
-    reference, _, text = rest.partition(" ")
-    reading.refused = (_match(_REFERENCE, reference), printable(text))
+def _fields(line: Line, rest: str) -> list[str]:
+    """The words of a line, each of its kind. The last one of a line of text may have blanks, and may be missing."""
+    kinds = [kind for _, kind in line.fields]
+    if kinds[-1] is TEXT:
+        words = [*rest.split(" ", len(kinds) - 1), *[""] * len(kinds)][: len(kinds)]
+    elif len(kinds) == 1:
+        words = [rest]
+    else:
+        words = rest.split(" ")
+        if len(words) != len(kinds):
+            raise ValueError(f"{len(words)} words, not {len(kinds)}")
+    return [_match(kind, word) for kind, word in zip(kinds, words, strict=True)]
 
 
-def _failed(reading: AgentReading, rest: str) -> None:
-    reference, _, text = rest.partition(" ")
-    reading.failed = (_match(_REFERENCE, reference), printable(text))
+def _refused(reading: AgentReading, reference: str, text: str) -> None:
+    reading.refused = (reference, printable(text))
 
 
-def _say(reading: AgentReading, rest: str) -> None:
-    reading.said.append(printable(rest))
+def _failed(reading: AgentReading, reference: str, text: str) -> None:
+    reading.failed = (reference, printable(text))
 
 
-def _token(reading: AgentReading, rest: str) -> None:
-    counter, run, state = _words(rest, 3)
-    if state not in ("live", "ended"):
-        raise ValueError("neither live nor ended")
-    reading.token = Token(_number(counter), "" if run == "-" else _match(_ID, run), state == "live")
+def _say(reading: AgentReading, text: str) -> None:
+    reading.said.append(printable(text))
+
+
+def _token(reading: AgentReading, counter: str, run: str, state: str) -> None:
+    reading.token = Token(int(counter), _known(run), state == "live")
 
 
 def _receipt(reading: AgentReading, rest: str) -> None:
@@ -145,156 +145,129 @@ def _receipt_of(rest: str) -> Receipt:
     if missing := wanted - pairs.keys():
         raise ValueError(f"without {', '.join(sorted(missing))}")
     return Receipt(
-        tx=_match(_ID, pairs["tx"]),
-        run="" if pairs["run"] == "-" else _match(_ID, pairs["run"]),
+        tx=_match(ID, pairs["tx"]),
+        run="" if pairs["run"] == "-" else _match(ID, pairs["run"]),
         counter=_number(pairs["counter"]),
         state=ReceiptState(pairs["state"]),
-        cause="" if pairs["cause"] == "-" else _match(_REFERENCE, pairs["cause"]),
+        cause="" if pairs["cause"] == "-" else _match(REFERENCE, pairs["cause"]),
         left=float(_number(pairs["left"])),
         finished=pairs["finished"] == "1",
     )
 
 
-def _healthy(reading: AgentReading, rest: str) -> None:
-    answer, _, text = rest.partition(" ")
-    if answer not in ("yes", "no"):
-        raise ValueError("neither yes nor no")
+def _healthy(reading: AgentReading, answer: str, text: str) -> None:
     ill = reading.healthy is not None and not reading.healthy[0]
     words = reading.healthy[1] if ill and reading.healthy else printable(text)  # the reason of the revert stays
     reading.healthy = (answer == "yes", words)
 
 
-def _exited(reading: AgentReading, rest: str) -> None:
+def _exited(reading: AgentReading, how: str) -> None:
     """Before the ``log`` line, if there is one."""
-    reading.log = LastLog(_match(_EXIT, rest))
+    reading.log = LastLog(how)
 
 
-def _log(reading: AgentReading, rest: str) -> None:
+def _log(reading: AgentReading, encoded: str) -> None:
     """Secrets are removed before the lines are recorded anywhere."""
-    text = _decoded(rest)
+    text = _decoded(encoded)
     if len(text) > MAX_LOG:
         raise ValueError("longer than the agent sends")
     lines = text.decode("ascii", "replace").splitlines()[-MAX_LOG_LINES:]
     reading.log = replace(reading.log or LastLog(), lines=tuple(without_secrets(printable(line)) for line in lines))
 
 
-def _fact(reading: AgentReading, rest: str) -> None:
-    key, _, text = rest.partition(" ")
-    reading.facts[_match(_KEY, key)] = printable(text)
+def _fact(reading: AgentReading, key: str, text: str) -> None:
+    reading.facts[key] = printable(text)
 
 
-def _unit(reading: AgentReading, rest: str) -> None:
-    unit, key, text = (*rest.split(" ", 2), "", "")[:3]
-    reading.unit = _match(_KEY, unit)
-    reading.properties[_match(_KEY, key)] = printable(text)
+def _unit(reading: AgentReading, unit: str, key: str, text: str) -> None:
+    reading.unit = unit
+    reading.properties[key] = printable(text)
 
 
-def _process(reading: AgentReading, rest: str) -> None:
-    reading.process = _process_of(*_words(rest, 2))
+def _process(reading: AgentReading, pid: str, encoded: str) -> None:
+    reading.process = _process_of(pid, encoded)
 
 
 def _process_of(pid: str, encoded: str) -> Process:
     words = _decoded(encoded).decode("utf-8", "replace").split("\0")
-    return Process(_number(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
+    return Process(int(pid), tuple(map(printable, words[:-1] if words[-1] == "" else words)))
 
 
-def _service(reading: AgentReading, rest: str) -> None:
-    unit, key, text = (*rest.split(" ", 2), "", "")[:3]
-    reading.services.setdefault(_match(_KEY, unit), {})[_match(_KEY, key)] = printable(text)
+def _service(reading: AgentReading, unit: str, key: str, text: str) -> None:
+    reading.services.setdefault(unit, {})[key] = printable(text)
 
 
-def _serving(reading: AgentReading, rest: str) -> None:
-    unit, pid, encoded = _words(rest, 3)
-    reading.serving[_match(_KEY, unit)] = _process_of(pid, encoded)
+def _serving(reading: AgentReading, unit: str, pid: str, encoded: str) -> None:
+    reading.serving[unit] = _process_of(pid, encoded)
 
 
-def _pulls(reading: AgentReading, rest: str) -> None:
-    reading.pulls = () if rest == "-" else tuple(_match(_IMAGE, word) for word in rest.split(" "))
+def _pulls(reading: AgentReading, images: str) -> None:
+    reading.pulls = () if images == "-" else tuple(images.split(" "))
 
 
-def _healthz(reading: AgentReading, rest: str) -> None:
-    reading.healthz = printable(rest)
+def _healthz(reading: AgentReading, text: str) -> None:
+    reading.healthz = printable(text)
 
 
-def _lenient(reading: AgentReading, rest: str) -> None:
-    reading.lenient = _number(rest)
+def _lenient(reading: AgentReading, count: str) -> None:
+    reading.lenient = int(count)
 
 
-def _took(reading: AgentReading, rest: str) -> None:
-    reading.took = _number(rest) / 1000
+def _took(reading: AgentReading, milliseconds: str) -> None:
+    reading.took = int(milliseconds) / 1000
 
 
-def _voided(reading: AgentReading, rest: str) -> None:
-    reading.voided = _match(_ID, rest)
+def _voided(reading: AgentReading, tx: str) -> None:
+    reading.voided = tx
 
 
-def _expected(reading: AgentReading, rest: str) -> None:
-    """A file before and after a transaction, with the places of its apply and of its requested revert (0: none)."""
-    tx, state, applied_at, reverted_at, before, after, mode, owner, path = _words(rest, 9)
-    file = FileVersions(
-        path=_absolute(path),
-        before=_digest_or_absent(before),
-        after=_digest_or_absent(after),
-        mode="" if mode == "-" else _match(_NUMBER, mode),
-        owner="" if owner == "-" else _match(_KEY, owner),
-    )
-    known = reading.transactions.get(_match(_ID, tx))
+def _expected(
+    reading: AgentReading,
+    tx: str,
+    state: str,
+    applied_at: str,
+    reverted_at: str,
+    before: str,
+    after: str,
+    mode: str,
+    owner: str,
+    path: str,
+) -> None:
+    file = FileVersions(path, _known(before, "absent"), _known(after, "absent"), _known(mode), _known(owner))
+    known = reading.transactions.get(tx)
     found = NodeTransaction(
-        tx, ReceiptState(state), _number(applied_at), (*known.files, file) if known else (file,), _number(reverted_at)
+        tx, ReceiptState(state), int(applied_at), (*known.files, file) if known else (file,), int(reverted_at)
     )
     if known and known != replace(found, files=known.files):
         raise ValueError("a transaction with two states")
     reading.transactions[tx] = found
 
 
-def _digest_or_absent(word: str) -> str:
-    return "" if word == "absent" else _match(_DIGEST, word)
+def _stale(reading: AgentReading, how: str, seconds: str, unit: str, path: str) -> None:
+    reading.stale.append(Stale(path, unit, how == "edited", int(seconds)))
 
 
-def _stale(reading: AgentReading, rest: str) -> None:
-    kind, seconds, unit, path = _words(rest, 4)
-    if kind not in ("edited", "replaced"):
-        raise ValueError("neither edited nor replaced")
-    reading.stale.append(Stale(_absolute(path), _match(_KEY, unit), kind == "edited", _number(seconds)))
-
-
-def _kubelet(reading: AgentReading, rest: str) -> None:
-    tx, before, now = (_match(_KEY, word) for word in _words(rest, 3))
+def _kubelet(reading: AgentReading, tx: str, before: str, now: str) -> None:
     reading.binary = Binary(tx, before, now)
 
 
-def _started(reading: AgentReading, rest: str) -> None:
-    reading.age = _number(rest)
+def _started(reading: AgentReading, seconds: str) -> None:
+    reading.age = int(seconds)
 
 
-def _absolute(path: str) -> str:
-    if not path.startswith("/") or _CONTROL.search(path):
-        raise ValueError("not an absolute path")
-    return path
-
-
-def _file(reading: AgentReading, rest: str) -> None:
-    kind, mode, owner, size, digest, path, encoded = _words(rest, 7)
-    _absolute(path)
-    if encoded not in ("-", "+"):
-        raise ValueError("neither + nor -")
-    file = FileState(
-        path=path,
-        kind=_match(_KIND, kind),
-        mode="" if mode == "-" else _match(_NUMBER, mode),
-        owner="" if owner == "-" else _match(_KEY, owner),
-        size=0 if size == "-" else _number(size),
-        digest="" if digest == "-" else _match(_DIGEST, digest),
-        content=b"" if kind == "regular" and size == "0" else None,
-    )
+def _file(
+    reading: AgentReading, kind: str, mode: str, owner: str, size: str, digest: str, path: str, promised: str
+) -> None:
+    content = b"" if kind == "regular" and size == "0" else None
+    file = FileState(path, kind, _known(mode), _known(owner), int(_known(size) or 0), _known(digest), content)
     reading.files[path] = file
-    if encoded == "+":
+    if promised == "+":
         reading.promised.append(file)
 
 
-def _content(reading: AgentReading, rest: str) -> None:
+def _content(reading: AgentReading, encoded: str) -> None:
     """The bytes of the announced files, one after the other."""
-    whole = _decoded(rest)
+    whole = _decoded(encoded)
     for file in reading.promised:
         content, whole = whole[: file.size], whole[file.size :]
         if hashlib.sha256(content).hexdigest() != file.digest:
@@ -305,25 +278,24 @@ def _content(reading: AgentReading, rest: str) -> None:
     reading.promised.clear()
 
 
-def _command(reading: AgentReading, rest: str) -> None:
-    name, code, encoded = _words(rest, 3)
-    reading.commands[_match(_KEY, name)] = _number(code)
+def _command(reading: AgentReading, name: str, status: str, encoded: str) -> None:
+    reading.commands[name] = int(status)
     if encoded != "-":
         text = printable(_decoded(encoded).decode("ascii", "replace"))
         reading.outputs[name] = " ".join(text.split())[:MAX_OUTPUT]
 
 
-def _left(reading: AgentReading, rest: str) -> None:
-    reading.left.append(printable(rest))
+def _left(reading: AgentReading, text: str) -> None:
+    reading.left.append(printable(text))
 
 
-def _end(reading: AgentReading, rest: str) -> None:
+def _end(reading: AgentReading, verb: str) -> None:
     if reading.promised:
         raise ValueError("the content of a file is missing")
-    reading.ended = _match(_REFERENCE, rest)
+    reading.ended = verb
 
 
-READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
+READERS: Mapping[str, Callable[..., None]] = {
     "refused": _refused,
     "failed": _failed,
     "say": _say,
@@ -355,21 +327,19 @@ READERS: Mapping[str, Callable[[AgentReading, str], None]] = {
 }
 
 
-def _words(text: str, count: int) -> list[str]:
-    words = text.split(" ")
-    if len(words) != count:
-        raise ValueError(f"{len(words)} words, not {count}")
-    return words
+def _known(word: str, none: str = "-") -> str:
+    """Empty for a field that does not apply."""
+    return "" if word == none else word
 
 
-def _match(pattern: re.Pattern[str], text: str) -> str:
-    if not pattern.fullmatch(text):
+def _match(kind: Kind, text: str) -> str:
+    if not kind.pattern.fullmatch(text):
         raise ValueError(f"not as expected: {text[:40]!r}")
     return text
 
 
 def _number(text: str) -> int:
-    return int(_match(_NUMBER, text))
+    return int(_match(COUNT, text))
 
 
 def _decoded(text: str) -> bytes:

@@ -31,14 +31,14 @@ RUNTIMES='{units}'
 show_runtime_versions() {{
 {versions}}}
 
-note_runtime() {{ # UNIT: the files that its process, with the command line `words`, reads
+note_runtime() {{ # UNIT: the files that its process, with the command line `n_words`, reads
   case $1 in
 {notes}  esac
 }}
 
 find_layers() {{ # UNIT, of the process `process`: image layers under way; false where that cannot be known
   case $1 in
-{layers}    *) [ "$readable" = 1 ] ;;
+{layers}    *) [ "$q_readable" = 1 ] ;;
   esac
 }}
 """
@@ -47,7 +47,7 @@ find_layers() {{ # UNIT, of the process `process`: image layers under way; false
 def _notes(daemon: Daemon, own: Mapping[str, str]) -> Iterator[str]:
     for file in daemon.reads:
         yield f"option ' {' '.join(file.options)} '"
-        yield f'note_read {daemon.unit} "${{value:-{file.usual}}}"'
+        yield f'note_read {daemon.unit} "${{n_value:-{file.usual}}}"'
     yield from _calls("note", daemon, own)
 
 

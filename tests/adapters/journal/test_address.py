@@ -14,9 +14,9 @@ import pytest
 
 from rollout.adapters.journal import PostgresUrl, SqlJournal
 from rollout.adapters.journal.postgres import verifying
-from rollout.adapters.regions.certificates import make_certificates
 from rollout.cli.main import run
 from rollout.errors import StateError, UsageError
+from rollout.features.regions.client.certificates import make_certificates
 from tests.adapters.journal.conftest import name_of
 from tests.adapters.journal.server import Server
 

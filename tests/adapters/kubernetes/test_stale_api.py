@@ -21,6 +21,7 @@ from rollout.app.node_gates import UntouchableError
 from rollout.gates.api_checks.query import ApiKind
 from tests.adapters.kubernetes.node_gates import FAILED, PASSED, UNKNOWN, Asked
 from tests.adapters.web import Reply, Seen, web
+from tests.controllers import PATIENCE, until
 
 pytestmark = pytest.mark.process
 
@@ -212,7 +213,7 @@ def test_errors_of_the_api_server_in_the_soak_pass_no_gate_and_fail_none(
     api.status, api.body = status, body
     assert gate.now()[0] is UNKNOWN
     api.status, api.body = 200, good
-    assert gate.now()[0] is PASSED, "and its answers count again when it is back"
+    until(lambda: gate.now()[0] is PASSED, PATIENCE, "its answers count again when it is back")
 
 
 @pytest.mark.parametrize("ready", ["False", "Unknown", ""])

@@ -13,7 +13,6 @@ from rollout.core.text.message_folding import nameless
 from rollout.kubelet.agent.agent_answer import parse_snapshot
 from tests.adapters.ssh.conftest import Make
 from tests.adapters.ssh.sshd import TRUE, Sshd, free_port, make_key, target
-from tests.places import ROOT
 
 
 @pytest.fixture
@@ -122,9 +121,3 @@ def test_a_message_is_one_line_that_begins_with_its_cause(reference: str) -> Non
     message = told(reference, "why", at="n1:22").message
     assert message.startswith(f"{TROUBLES[reference].cause} (at n1:22): why")
     assert "\n" not in message
-
-
-def test_the_page_has_the_table() -> None:
-    page = (ROOT / "docs" / "ways-in.md").read_text(encoding="utf-8")
-    for reference, trouble in TROUBLES.items():
-        assert f"| `{reference}` | {trouble.cause} | {trouble.advice} |\n" in page

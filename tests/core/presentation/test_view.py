@@ -13,7 +13,7 @@ from rollout.core.model.playbook import Budget, Cause, Limits, RevertScope, Scop
 from rollout.core.presentation.remaining import remaining
 from rollout.core.presentation.view import View, WaveStanding, view
 from rollout.core.run.events import ContinueAsked, InterruptAsked, PauseAsked
-from rollout.core.run.state import Goal, NodeState, Phase, RunState, Unknown, Verb
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Phase, RunState, Unknown, Verb
 from rollout.core.text.terminal import seconds_text
 from tests.orders import in_state, make_order
 from tests.plays import Play, confirmed_before
@@ -221,8 +221,8 @@ def test_a_node_without_an_answer_is_named_with_the_time_until_it_is_given_up() 
 def at_its_gates(reads: int = 0) -> RunState:
     """Right after its restart, a node's lease is not renewed yet: its gate is checked again."""
     state = applying()
-    record = in_state(
-        S.UNKNOWN, since=state.now, reference="gate-nodeReady", message="its lease was not renewed", reads=reads
+    record = NodeRecord(
+        Unknown(reads=reads), since=state.now, reference="gate-nodeReady", message="its lease was not renewed"
     )
     return replace(state, nodes={**state.nodes, "a-1": record})
 

@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.playbook_file import load_playbook
-from rollout.core.reading.schemas import SCHEMAS
-from rollout.core.reading.sequence_file import load_sequence
 from rollout.errors import InputError
+from rollout.features.sequence.written import load_sequence
+from rollout.features.table import SCHEMAS
 from tests.places import ROOT
 
 SHIPPED = [*sorted((ROOT / "inventories").glob("*.yaml")), *sorted((ROOT / "playbooks").glob("*.yaml"))]

@@ -11,12 +11,12 @@ from rollout.adapters.kubernetes import credentials
 from rollout.adapters.kubernetes.kubeconfig import Plugin
 from rollout.adapters.kubernetes.objects import lease, live_node, pod, pull_counter
 from rollout.adapters.kubernetes.pods import over, placed_pod
-from rollout.adapters.regions import messages
 from rollout.app.ports import Target as Target_
 from rollout.core.model.live import LiveNode
 from rollout.core.model.report import RemoteAnswer
 from rollout.core.reading.found_nodes import nodes_from_api
 from rollout.core.reading.node_sources import FromKubernetes
+from rollout.features.regions.client import messages
 from rollout.gates.alertmanager.asking import Silence
 from rollout.gates.alertmanager.client import Alertmanager
 from rollout.gates.alertmanager.query import judge_alerts

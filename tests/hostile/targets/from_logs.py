@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rollout.kubelet.diagnosis.diagnosis import diagnosed
-from rollout.kubelet.diagnosis.diagnosis_text import diagnosis_lines
-from rollout.kubelet.diagnosis.facts import Facts
-from rollout.kubelet.diagnosis.finding import ProposalTarget
-from rollout.kubelet.diagnosis.node_journals import journal_of
-from rollout.kubelet.diagnosis.reading import PIECE, FileReading
+from rollout.features.diagnose.rules.diagnosis import diagnosed
+from rollout.features.diagnose.rules.facts import Facts
+from rollout.features.diagnose.rules.finding import ProposalTarget
+from rollout.features.diagnose.rules.node_journals import journal_of
+from rollout.features.diagnose.rules.reading import PIECE, FileReading
+from rollout.features.diagnose.words.diagnosis_text import diagnosis_lines
+from tests.features.diagnose.rules.logs import BEGIN, NODE, event, event_list, journal, klog, lines, logrus
+from tests.features.diagnose.rules.test_each_finding import LOGS
 from tests.hostile.property import LONGEST_LINE, Target
-from tests.kubelet.diagnosis.logs import BEGIN, NODE, event, event_list, journal, klog, lines, logrus
-from tests.kubelet.diagnosis.test_each_finding import LOGS
 
 _TABLE = """\
 LAST SEEN   TYPE      REASON    OBJECT       MESSAGE

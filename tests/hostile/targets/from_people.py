@@ -13,7 +13,6 @@ from rollout.core.model.approvals import ApprovalRule
 from rollout.core.model.calendar import answer
 from rollout.core.model.inventory import Inventory
 from rollout.core.model.settings import Setting
-from rollout.core.plans.approving import Examined, form_of, refusals
 from rollout.core.reading import ansible_inventory
 from rollout.core.reading.inventory_draft import draft_of, finish
 from rollout.core.reading.inventory_file import load_inventory
@@ -26,6 +25,7 @@ from rollout.core.text import durations
 from rollout.core.text.nodesets import Names, NodesetError, evaluate, expand, fold
 from rollout.core.text.yaml_source import read_yaml
 from rollout.errors import InputError, Place
+from rollout.features.approvals.rules import Examined, form_of, refusals
 from rollout.kubelet import homes
 from tests.app.test_ansible_inventories import HOSTS
 from tests.hostile.property import Target

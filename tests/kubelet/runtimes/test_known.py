@@ -28,10 +28,10 @@ NAMES = {
 }
 NAMED = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(NAMES))})(?![a-z])", re.IGNORECASE)
 EXAMPLES = {
-    ("cli/explain.py", "Only what holds for this runtime: crio, containerd-1.7.24."),
-    ("cli/explain.py", "; with a version: containerd-1.7.24"),
-    ("app/cluster_diagnosis.py", "journalctl -u kubelet -u containerd -o short-iso"),
-    ("kubelet/diagnosis/timed_pulls.py", "/etc/containerd/certs.d"),
+    ("features/explain/command.py", "Only what holds for this runtime: crio, containerd-1.7.24."),
+    ("features/explain/command.py", "; with a version: containerd-1.7.24"),
+    ("features/diagnose/asking/from_cluster.py", "journalctl -u kubelet -u containerd -o short-iso"),
+    ("features/diagnose/rules/timed_pulls.py", "/etc/containerd/certs.d"),
 }
 """Module and text: examples for people, and where the tool ``ctr`` finds mirrors."""
 

@@ -103,7 +103,12 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 def page(story: Story, after: Afterwards = NOTHING_SINCE) -> str:
     """The whole document."""
-    return self_contained(_title(story), *_header(story, after), *_sections(story, after), _footer(story))
+    order = story.past.order
+    what = "rollback" if order.goal is Goal.REVERT else "rollout"
+    words = f"Made from the journal of run {story.past.order.run}: {counted(story.events, 'event')}. Times are minutes and seconds since the run began."
+    return self_contained(
+        f"{what} {order.run} on {order.cluster}", *_header(story, after), *_sections(story, after), tag("footer", words)
+    )
 
 
 def self_contained(title: str, *body: Html) -> str:
@@ -117,12 +122,6 @@ def self_contained(title: str, *body: Html) -> str:
         tag("style", raw(STYLE)),
     )
     return f"<!doctype html>\n{tag('html', head, tag('body', *body), lang='en')}\n"
-
-
-def _title(story: Story) -> str:
-    order = story.past.order
-    what = "rollback" if order.goal is Goal.REVERT else "rollout"
-    return f"{what} {order.run} on {order.cluster}"
 
 
 def _header(story: Story, after: Afterwards) -> Iterator[Html]:
@@ -150,19 +149,16 @@ def _sections(story: Story, after: Afterwards) -> Iterator[Html]:
         yield section("distance", TITLES["distance"], parts["distance"])
     yield section("story", "What happened", sections.narrative(story))
     yield section("time", TITLES["time"], parts["time"])
-    yield section("racks", "Rack by rack", racks(story), legend(), _squares())
+    yield section(
+        "racks",
+        "Rack by rack",
+        racks(story),
+        legend(),
+        tag(
+            "p",
+            "A square is a node. One with a red edge failed itself and is charged to a budget. Point at it for its name and last message.",
+            class_="dim",
+        ),
+    )
     yield section("gates", TITLES["gates"], parts["gates"])
     yield section("predicted", TITLES["predicted"], parts["predicted"])
-
-
-def _squares() -> Html:
-    return tag(
-        "p",
-        "A square is a node. One with a red edge failed itself and is charged to a budget. Point at it for its name and last message.",
-        class_="dim",
-    )
-
-
-def _footer(story: Story) -> Html:
-    words = f"Made from the journal of run {story.past.order.run}: {counted(story.events, 'event')}. Times are minutes and seconds since the run began."
-    return tag("footer", words)

@@ -176,7 +176,10 @@ class StoryFold:
         before, self.state = self.state, replayed(self.state, (event,))
         self.events += 1
         if isinstance(event, CordonsLifted):
-            self._without_cordons(event)
+            # The run had ended before; this does not move its end.
+            why = f": {printable(event.reason)}" if event.reason else ""
+            words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
+            self.said.append(OutsideWord(self.at, "uncordoned", words))
             return
         self.at = max(self.at, event.at)
         self._moved(event, before)
@@ -185,17 +188,14 @@ class StoryFold:
             self._extended(event.node)
         kind = _kind(before)
         if (kind, before.wave) != (_kind(self.state), self.state.wave):
-            self._span(before, kind)
+            self.spans.append(StorySpan(before.wave, kind, self.began, self.at))
+            if kind == Phase.CLOSING:
+                self.not_left.append(_not_left(self.state))
             self.began = self.at
         if before.halt is None and self.state.halt is not None:
             self.asked_back = _asked_back(event)
             self.halted_in = self.state
             self.halts.append((self.at, self.state.halt))
-
-    def _span(self, state: RunState, kind: str) -> None:
-        self.spans.append(StorySpan(state.wave, kind, self.began, self.at))
-        if kind == Phase.CLOSING:
-            self.not_left.append(_not_left(self.state))
 
     def _moved(self, event: Event, before: RunState) -> None:
         """Records nodes that changed state. One answer changes one node; any other event may change many."""
@@ -210,15 +210,12 @@ class StoryFold:
             counts = self.counts[self.past.order.nodes[name].wave]
             counts[old.state] -= 1
             counts[new.state] += 1
-            if new.state in _WRONG and not (new.state is NodeState.REVERTED and self._goes_back()):
+            if new.state in _WRONG and not (new.state is NodeState.REVERTED and self.past.order.goal is Goal.REVERT):
                 self.wrongs.append(
                     Wrong(self.at, name, new.state, new.cause, new.reference, new.message, self.controllers)
                 )
         if moved:
             self._sample()
-
-    def _goes_back(self) -> bool:
-        return self.past.order.goal is Goal.REVERT
 
     def _sample(self) -> None:
         self.samples.append(self._sampled())
@@ -250,7 +247,11 @@ class StoryFold:
                 words = f"no longer in the inventory: {printable(fold(event.left), 300)}"
                 self.said.append(OutsideWord(self.at, "gone", words))
             case PauseAsked() | ContinueAsked() | AbortAsked() if before is not self.state:
-                self._word(event)
+                word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]
+                why = f": {printable(event.reason)}" if event.reason else ""
+                if asked := _asked_back(event):
+                    why += f" (revert: {asked[1]})"
+                self.said.append(OutsideWord(self.at, word, f"{word} by {printable(event.who)}{why}"))
 
     def _extended(self, node: str) -> None:
         """Once for each node and controller."""
@@ -262,19 +263,6 @@ class StoryFold:
                     self.at, "extended", f"the drain of {node} takes longer than its time limit: {printable(why, 300)}"
                 )
             )
-
-    def _without_cordons(self, event: CordonsLifted) -> None:
-        """The run had ended before; this does not move its end."""
-        why = f": {printable(event.reason)}" if event.reason else ""
-        words = f"cordons lifted later, {wall(event.at)}, by {printable(event.who)}{why}: {printable(fold(event.nodes), 200)}"
-        self.said.append(OutsideWord(self.at, "uncordoned", words))
-
-    def _word(self, event: PauseAsked | ContinueAsked | AbortAsked) -> None:
-        word = {PauseAsked: "paused", ContinueAsked: "continued", AbortAsked: "aborted"}[type(event)]
-        why = f": {printable(event.reason)}" if event.reason else ""
-        if asked := _asked_back(event):
-            why += f" (revert: {asked[1]})"
-        self.said.append(OutsideWord(self.at, word, f"{word} by {printable(event.who)}{why}"))
 
     def story(self) -> Story:
         """The run as far as its events were taken; more may follow."""

@@ -1,10 +1,11 @@
 note_containerd() { # its file, its imports and their imports, and the registries' hosts.toml
+  local n_value base imports path round to_read folder seen
   option ' --config -c -config '
-  value=${value:-/etc/containerd/config.toml}
-  note_path "$value"
-  base=${value%/*} hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$value round=0
+  n_value=${n_value:-/etc/containerd/config.toml}
+  note_path "$n_value"
+  base=${n_value%/*} n_hosts='/etc/containerd/certs.d /etc/docker/certs.d' seen=' ' imports=$n_value round=0
   note_matching containerd-conf '/etc/containerd/conf.d/*.toml'
-  imports="$imports$matched"
+  imports="$imports$n_matched"
   while [ -n "$imports" ] && [ "$round" -lt 4 ]; do
     round=$((round + 1)) to_read=''
     for path in $imports; do
@@ -17,14 +18,15 @@ note_containerd() { # its file, its imports and their imports, and the registrie
   done
   # shellcheck disable=SC2086 # a list of paths
   note_read containerd.service $seen
-  for folder in $hosts; do
+  for folder in $n_hosts; do
     note_path "$folder"
     note_matching hosts "$folder/*/hosts.toml"
     note_matching host-folders "$folder/*"
   done
 }
 
-read_containerd() { # `to_read`: what these files import, into `list` and `imports`; the folders of their config_path into `hosts`
+read_containerd() { # `to_read`: what these files import, into `m_list` and `imports`; the folders of their config_path into `n_hosts`
+  local lines line
   # shellcheck disable=SC2086 # a list of paths
   lines=$(sed -n -e '/^[[:blank:]]*imports[[:blank:]]*=.*]/{p;d;}' -e '/^[[:blank:]]*imports[[:blank:]]*=/,/]/p' \
     -e '/^[[:blank:]]*config_path[[:blank:]]*=/p' -- $to_read 2>/dev/null)
@@ -32,26 +34,28 @@ read_containerd() { # `to_read`: what these files import, into `list` and `impor
   for line in $lines; do
     quoted "$line"
     case $line in
-      *config_path*) note_hosts "$strings" ;;
-      *) note_imports "$strings" ;;
+      *config_path*) note_hosts "$n_quotes" ;;
+      *) note_imports "$n_quotes" ;;
     esac
     IFS=$NL
   done
   unset IFS
 }
 
-note_hosts() { # PATHS, as in $PATH
+note_hosts() { # PATHS, as in $PATH, into `n_hosts`
+  local path
   IFS=': '
   # shellcheck disable=SC2086 # split into paths
   set -- $1
   unset IFS
   for path in "$@"; do
     case $path in [!/]* | *[!A-Za-z0-9_./@%+=,-]*) continue ;; esac
-    case " $hosts " in *" $path "*) ;; *) hosts="$hosts $path" ;; esac
+    case " $n_hosts " in *" $path "*) ;; *) n_hosts="$n_hosts $path" ;; esac
   done
 }
 
 note_imports() { # PATTERNS, relative to the main file unless absolute
+  local pattern
   # shellcheck disable=SC2086 # split into patterns
   set -- $1
   for pattern in "$@"; do
@@ -59,16 +63,17 @@ note_imports() { # PATTERNS, relative to the main file unless absolute
     case $pattern in /*) set -- "$@" "$pattern" ;; *) set -- "$@" "$base/$pattern" ;; esac
   done
   note_matching containerd-imports "$@"
-  imports="$imports$matched"
+  imports="$imports$n_matched"
 }
 
 layers_containerd() { # a layer under way is written to now and then; an interrupted one stays for a day
-  [ "$readable" = 1 ] || return 1
+  local data latest written
+  [ "$q_readable" = 1 ] || return 1
   data=''
   if mentions "$process" --root; then
     command_line "$process"
     option ' --root '
-    data=$value
+    data=$n_value
   elif [ ! -d "$R/var/lib/containerd/io.containerd.content.v1.content" ]; then
     read_root "$R/etc/containerd/config.toml"
   fi
@@ -79,17 +84,18 @@ layers_containerd() { # a layer under way is written to now and then; an interru
   # shellcheck disable=SC2046 # a list of numbers
   set -- $(stat -c %Y -- "$@" 2>/dev/null) $(date +%s)
   for latest; do :; done
-  for moment in "$@"; do
+  for written in "$@"; do
     shift
-    [ "$#" -eq 0 ] || [ $((latest - moment)) -gt 60 ] || unnamed
+    [ "$#" -eq 0 ] || [ $((latest - written)) -gt 60 ] || unnamed
   done
 }
 
 read_root() { # FILE of containerd's, into `data`: the root, from before its first table
+  local line
   while read -r line || [ -n "$line" ]; do
     case $line in
       '['*) return ;;
-      'root '*=* | root=*) quoted "$line" && data=${strings# } ;;
+      'root '*=* | root=*) quoted "$line" && data=${n_quotes# } ;;
     esac
   done 2>/dev/null <"$1"
 }

@@ -1,11 +1,12 @@
 layers_dockerd() { # each layer is in a file of its own until it is extracted; false where that cannot be read
+  local data config path
   data='' config=''
   if mentions "$process" --data-root || mentions "$process" --config-file; then
     command_line "$process"
     option ' --config-file '
-    config=$value
+    config=$n_value
     option ' --data-root '
-    data=$value
+    data=$n_value
   fi
   [ -n "$data" ] || read_data_root "$R${config:-/etc/docker/daemon.json}"
   data=$R${data:-/var/lib/docker}
@@ -16,6 +17,7 @@ layers_dockerd() { # each layer is in a file of its own until it is extracted; f
 }
 
 read_data_root() { # FILE of dockerd's, into `data`
+  local line text
   while read -r line || [ -n "$line" ]; do
     case $line in *'"data-root"'*:*) text=${line#*'"data-root"'} ;; *) continue ;; esac
     text=${text#*'"'}

@@ -68,8 +68,8 @@ class Conversation:
             self.order = fleet(_keys(rest))
             return
         if word == "begin":
-            self.state, commands = opening(self.order, 1, START)
-            yield from _asked(commands)
+            self.state, first = opening(self.order, 1, START)
+            yield from _asked(first)
             return
         before, asked = self.state, list[Command]()
         for event in self._events(word, rest):

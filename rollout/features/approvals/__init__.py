@@ -1,0 +1,1 @@
+"""A plan is approved by other people, with SSH signatures beside its file, before it may be applied."""

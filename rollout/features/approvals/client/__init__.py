@@ -1,0 +1,1 @@
+"""The signatures beside a plan, and what checks them."""

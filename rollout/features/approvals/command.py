@@ -1,0 +1,107 @@
+"""``rollout approve``: a person's signature over a plan, beside its file."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from rollout.app.runs import check_plan
+from rollout.cli.options import session_options, typed_confirmation, yes_option
+from rollout.cli.proposals import say
+from rollout.cli.registry import registered
+from rollout.composition.plan_files import plan_in
+from rollout.composition.waiting_plans import missing_approvals
+from rollout.composition.wiring import Session
+from rollout.core.model.approvals import LONGEST, Approval, ApprovalRule, kept, moment, statement
+from rollout.core.model.plan import Plan
+from rollout.core.plans import plan_codec
+from rollout.core.plans.apply_readiness import does_lines
+from rollout.core.plans.fleet_comparison import change_lines
+from rollout.core.text import documents
+from rollout.core.text.terminal import LONGEST_PATH, printable
+from rollout.errors import UsageError
+from rollout.features.approvals.asking import Approvals, rules_for
+from rollout.features.approvals.client.files import keep_signature
+from rollout.features.approvals.client.signatures import SshSignatures
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDocument:
+    """A signature that was written to ``file``. ``plan`` is the plan's digest, ``missing`` what it still lacks.
+
+    ``not_after``: until when a run may begin with it.
+    """
+
+    plan: str
+    person: str
+    key: str
+    file: str
+    missing: tuple[str, ...]
+    not_after: str
+
+
+@registered("Approve a plan as a second person, with an SSH signature.", prints=(ApprovalDocument,))
+@click.command()
+@click.argument("plan_file", type=click.Path(path_type=Path))
+@click.option(
+    "--key", required=True, metavar="FILE", help="Your private SSH key, or the public key of one that your agent holds."
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, int(LONGEST // 86_400)),
+    default=7,
+    show_default=True,
+    help="A run may begin with it for so many days.",
+)
+@yes_option
+@session_options
+def approve(session: Session, plan_file: Path, key: str, days: int, yes: bool) -> int:  # noqa: FBT001 - click's flag
+    """Sign PLAN as a second person. The signature is written to PLAN.approvals/. It is valid for one run of this plan.
+
+    Example: `rollout approve rno.plan.json --key ~/.ssh/id_ed25519`
+    """
+    plan = plan_in(plan_file)
+    inventory = session.inventory(plan.cluster)
+    changes = check_plan(plan, inventory, str(plan_file), session.jumps(inventory, plan.nodes))
+    for line in change_lines(changes):
+        say(line, err=session.output != "text")
+    rules = rules_for(plan, inventory)
+    if not rules:
+        raise UsageError(
+            "no-approval-needed", f"neither the playbook nor the inventory asks for approvals of {plan_file}"
+        )
+    approvals = Approvals(session.files(), SshSignatures())
+    say("\n".join(does_lines(plan)), err=session.output != "text")
+    typed_confirmation(plan.cluster, "you approve this plan", yes=yes)
+    not_after = moment(time.time() + days * 86_400)
+    text = statement(plan.cluster, plan_codec.digest(plan), not_after)
+    signature = kept(not_after, SshSignatures().sign(str(Path(key).expanduser()), text))
+    approval = _mine(approvals, plan, rules, signature)
+    path = keep_signature(plan_file, approval)
+    problems = missing_approvals(session.files(), plan, rules, plan_file, ())
+    missing = tuple(str(problem) for problem in problems)
+    if session.output == "json":
+        click.echo(
+            documents.page(
+                ApprovalDocument(plan_codec.digest(plan), approval.person, approval.key, str(path), missing, not_after)
+            )
+        )
+        return 0
+    say(f"approved by {printable(approval.person, 100)} until {not_after}: {printable(str(path), LONGEST_PATH)}")
+    say("\n".join(missing) or f"it has every approval: rollout apply {shlex.quote(str(plan_file))}")
+    return 0
+
+
+def _mine(approvals: Approvals, plan: Plan, rules: tuple[ApprovalRule, ...], signature: str) -> Approval:
+    """Refuse a signature that no rule accepts, before it is written."""
+    found = [approvals.examined(rule, plan, "your key", signature, time.time()) for rule in rules]
+    good = next((each.approval for each in found if each.approval is not None), None)
+    if good is None:
+        raise UsageError(
+            found[0].reference, f"nothing was written: {found[0].message}", hint="use a key of the allowed signers"
+        )
+    return good

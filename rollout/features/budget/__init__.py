@@ -1,0 +1,1 @@
+"""How long the end of a pod may take."""

@@ -1,0 +1,1 @@
+"""What is read of files, nodes and the API server, and whether a remedy helped."""

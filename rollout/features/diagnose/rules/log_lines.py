@@ -1,0 +1,223 @@
+"""Lines of logs as facts: klog in words, with keys and as JSON; journald short and JSON; logrus.
+
+The lines have passed the sieve: their messages begin like one that matters. Here their keys and values are taken apart.
+
+A line of a journal has two times. That of journald is true, and mostly in whole seconds. That of the program is exact, but
+klog has no year and no zone: it is moved to the other one. So all lines of a journal are on one clock.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from rollout.core.text import json_text
+from rollout.core.text.terminal import printable
+from rollout.features.diagnose.rules.facts import LONGEST_TEXT, Fact, Kind, SourceLine
+from rollout.features.diagnose.rules.messages import QPS, found_in
+from rollout.features.diagnose.rules.sieve import CUT, MONTHS, QUOTED, UnreadLines, text_of
+
+_KLOG = re.compile(
+    r"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??"
+    r"([IWEF])(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6})\s+\d+ [\w./-]+:\d+\] ?"
+)
+_JOURNAL = re.compile(
+    r"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<time>\d\d:\d\d:\d\d(?:\.\d+)?)"
+    r"|(?:[A-Z][a-z]{2} )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)(?: [A-Z]{2,5})?|(?P<unix>\d{10}\.\d+))"
+    r" (?P<node>\S+) (?P<program>[\w.@/()-]+?)(?:\[\d+\])?: "
+)
+_LOGRUS = re.compile(r'time="(?P<time>[^"]+)" level=(?P<level>\w+) msg=(?P<msg>"(?:[^"\\]|\\.)*"|\S+)(?P<rest>.*)')
+_KEYED = re.compile(r'"((?:[^"\\]|\\.)*)"(?= \w|$| ?$)(.*)', re.DOTALL)
+_CUT = re.compile(CUT.pattern.decode())
+_PAIR = re.compile(r' ([\w./-]+)=("(?:[^"\\]|\\.)*"|\{[^}]{0,4096}\}|\[[^\]]{0,4096}\]|\S*)')
+
+
+_ZONES = 900.0
+"""Seconds: time zones, and dates of other years, differ by multiples of a quarter of an hour."""
+
+
+@dataclass(slots=True)
+class _Head:
+    """What the prefixes of a line give."""
+
+    node: str = ""
+    at: float | None = None
+    known: bool = False
+    fatal: bool = False
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads lines of one file in their order. ``unread``: those that are damaged behind their beginning.
+
+    ``zone``: of lines without one, in seconds. ``years``: of dates that have none.
+    """
+
+    file: str
+    zone: float = 0.0
+    unread: UnreadLines = field(default_factory=UnreadLines)
+    years: set[int] = field(default_factory=set)
+    _midnight: float | None = None
+
+    def line(self, number: int, midnight: float | None, content: bytes) -> Iterator[Fact]:
+        """``midnight``: the begin of the line's day, if its date has no year."""
+        line, self._midnight = text_of(content), midnight
+        if line.startswith("{"):
+            yield from self._json(_Head(), number, line, line)
+            return
+        head, rest = _Head(), line
+        if journal := _JOURNAL.match(line):
+            head = _Head(journal["node"], known=True)
+            if journal["iso"]:
+                head.at = moment(journal["iso"])
+            elif journal["unix"]:
+                head.at = float(journal["unix"])
+            elif journal["month"] in MONTHS:
+                hours, minutes, seconds = journal["time"].split(":")
+                head.at = self._time(None, int(hours) * 3600 + int(minutes) * 60 + float(seconds))
+            rest = line[journal.end() :]
+        yield from self._rest(head, number, rest, line)
+
+    def _time(self, outer: float | None, seconds: float) -> float | None:
+        """Of a line without a year. ``outer``: journald's time of the same line."""
+        if self._midnight is None:
+            return outer
+        if outer is not None:
+            return _moved(self._midnight + seconds, outer)
+        self.years.add(datetime.fromtimestamp(self._midnight, UTC).year)
+        return self._midnight + seconds - self.zone
+
+    def _rest(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
+        """A message behind the prefix of a journal, or a line without one."""
+        if klog := _KLOG.match(rest):
+            head.at = self._time(head.at, int(klog[4]) * 3600 + int(klog[5]) * 60 + int(klog[6]) + int(klog[7]) / 1e6)
+            head.fatal = klog[1] == "F"
+            yield from self._message(head, number, rest[klog.end() :], line)
+        elif logrus := _LOGRUS.match(rest):
+            own = moment(logrus["time"])
+            head.at = own if head.at is None else head.at if own is None else _moved(own, head.at)
+            keys = keys_of(logrus["rest"])
+            for fact in self._found(head, number, unquoted(logrus["msg"]), None, line):
+                error = keys.get("error", "")
+                yield (
+                    fact
+                    if not error or fact["error"] != "failed"
+                    else replace(fact, fields={**fact.fields, "error": error})
+                )
+        elif rest.startswith("{"):
+            yield from self._json(head, number, rest, line)
+        elif not head.known and (cut := _CUT.match(rest)):
+            yield from self._message(head, number, rest[cut.end() :], line)
+        elif not head.known and QUOTED.decode() in rest:
+            where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+            yield Fact(Kind.PULL_FAILED, None, "", self.file, where, {"error": QPS})
+        else:
+            yield from self._found(head, number, rest, None, line)
+
+    def _message(self, head: _Head, number: int, message: str, line: str) -> Iterator[Fact]:
+        keyed = _KEYED.match(message)
+        if keyed is not None:
+            yield from self._found(head, number, unquoted(f'"{keyed[1]}"'), keys_of(keyed[2]), line)
+        else:
+            yield from self._found(head, number, message, None, line)
+
+    def _json(self, head: _Head, number: int, rest: str, line: str) -> Iterator[Fact]:
+        try:
+            document = json_text.parse(rest)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            self.unread = self.unread.and_(self.file, number, line)
+        elif "MESSAGE" in document:
+            message = _text(document["MESSAGE"])
+            micro = _text(document.get("__REALTIME_TIMESTAMP"))
+            yield from self._rest(
+                _Head(_text(document.get("_HOSTNAME")), int(micro) / 1e6 if micro.isdecimal() else None, known=True),
+                number,
+                message,
+                message,
+            )
+        else:
+            head.at = _json_time(document.get("ts")) or head.at
+            keys = {key: _text(value) for key, value in document.items() if key not in ("ts", "caller", "msg", "v")}
+            message = _text(document.get("msg"))
+            worded = " " not in "".join(keys) and (set(keys) - {"err", "logger"}) == set()
+            for fact in self._found(head, number, message, keys, line):
+                yield fact
+                worded = False
+            if worded:
+                yield from self._found(head, number, message, None, line)
+
+    def _found(
+        self, head: _Head, number: int, message: str, keys: Mapping[str, str] | None, line: str
+    ) -> Iterator[Fact]:
+        where = SourceLine(self.file, number, line[:LONGEST_TEXT])
+        for found in found_in(message, keys):
+            node = head.node or found.fields.get("node", "")
+            fields = {name: sys.intern(text) for name, text in found.fields.items()}
+            yield Fact(found.kind, head.at, sys.intern(node), self.file, where, fields)
+        if head.fatal:
+            yield Fact(Kind.FATAL, head.at, head.node, self.file, where, {"error": printable(message, 300)})
+
+
+def _moved(inner: float, outer: float) -> float:
+    """The program's own time of a line, in the zone and the year of journald's."""
+    return inner + round((outer - inner) / _ZONES) * _ZONES
+
+
+def keys_of(text: str) -> dict[str, str]:
+    """``key="value"`` pairs; a pair that is cut is left out."""
+    return {found[1]: unquoted(found[2]) for found in _PAIR.finditer(text)}
+
+
+def unquoted(text: str) -> str:
+    """The text in Go's quotes; other text as it is."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return text
+    if "\\" not in text:
+        return text[1:-1]
+    try:
+        return str(json_text.parse(text))
+    except ValueError:  # \x1b and other escapes of Go's own
+        return text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+def moment(text: str) -> float | None:
+    """RFC 3339 or journald's ``short-iso``; ``None`` if it is neither. Digits after microseconds are dropped."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    zone = "+00:00" if found[3] in ("Z", "") else f"{found[3][:3]}:{found[3][-2:]}"
+    fraction = (found[2] or "")[:7]
+    with suppress(ValueError):
+        seconds = datetime.fromisoformat(found[1] + zone).timestamp()
+        return seconds + (float("0" + fraction.replace(",", ".")) if len(fraction) > 1 else 0.0)
+    return None
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)([.,]\d+)?(Z|[+-]\d\d:?\d\d|)")
+
+
+def _json_time(value: object) -> float | None:
+    """klog's ``ts``: seconds (1.19, 1.20) or milliseconds (from 1.21) since 1970, or a time in words."""
+    if isinstance(value, str):
+        return moment(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value / 1000 if value > 1e11 else float(value)
+
+
+def _text(value: object) -> str:
+    """A value of JSON as klog prints it in text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and {"name", "namespace"} <= set(value):
+        return f"{value['namespace']}/{value['name']}"
+    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        return "[" + ",".join(_text(entry) for entry in value) + "]"
+    return "" if value is None else str(value) if isinstance(value, int | float) else json.dumps(value)

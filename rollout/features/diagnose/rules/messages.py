@@ -1,0 +1,307 @@
+"""What a message means: kubelets in words (up to 1.20) and in keys (from 1.21), systemd, and the container runtimes.
+
+Sources: the kubelet's pkg/kubelet/{kubelet,pod_workers,kuberuntime/*,images/*,pleg/generic}.go in 1.13, 1.20, 1.21 to
+1.36; systemd src/core/service.c. The packages of runtimes have the forms of theirs (``PullMessage``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from rollout.features.diagnose.rules.facts import BareFact, Kind
+from rollout.features.diagnose.rules.pod_events import event_found
+from rollout.kubelet.runtimes.description import PullStep
+from rollout.kubelet.runtimes.known import KNOWN
+
+Fields = Mapping[str, str]
+_LOGS = tuple(dict.fromkeys(line for runtime in KNOWN for line in runtime.logs))
+_STEPS = {
+    PullStep.RECEIVED: Kind.RUNTIME_STARTED,
+    PullStep.PROGRESS: Kind.PROGRESS,
+    PullStep.CUT: Kind.PULL_CUT,
+    PullStep.ENDED: Kind.RUNTIME_ENDED,
+}
+QPS = "pull QPS exceeded"
+"""The kubelet's error of a pull over registryPullQPS."""
+
+
+def over_qps(error: str) -> bool:
+    """Whether it is that error itself: a registry's answer may contain the same words behind others."""
+    return error.lstrip('\\" ').startswith(QPS)
+
+
+_ID = r'(?:\{"\w+" "(?P<id>[0-9a-f]{6,64})"\}|"\w[\w.-]*://(?P<id2>[0-9a-f]{6,64})")'
+_POD = r'"(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)"'
+_IMAGE = r'"(?P<image>[^"]+)"'
+
+# Words of kubelets up to 1.20, and of systemd: the beginning of a message, and the whole of it.
+_WORDS: tuple[tuple[Kind, str, str], ...] = (
+    (Kind.ARRIVED, 'SyncLoop (ADD, "api")', rf': {_POD}$'),  # a kubelet that starts lists all pods of its node
+    (Kind.DELETED, 'SyncLoop (DELETE, "api")', rf': {_POD}'),
+    (Kind.REMOVED, 'SyncLoop (REMOVE, "api")', rf': {_POD}'),
+    (Kind.REMOVED, 'Pod "', r'(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\([^)"]*\)" fully terminated and removed from etcd'),
+    (Kind.DIED, "SyncLoop (PLEG): ", rf'{_POD}, event: .*Type:"ContainerDied", Data:"(?P<id>[0-9a-f]+)"'),
+    (Kind.HOOK, "Running preStop hook for container ", _ID),
+    (Kind.HOOK_DONE, "preStop hook for container ", rf"{_ID} completed"),
+    (Kind.KILL, "Killing container ", rf"{_ID}(?P<override>, but using) (?:a )?(?P<grace>-?\d+) second grace period override"),
+    (Kind.KILL, "Killing container ", rf"{_ID} with (?:a )?(?P<grace>-?\d+) second grace period"),
+    (Kind.KILLED, "Container ", rf"{_ID} exited normally"),
+    (Kind.PULL_FAILED, "Pull image ", rf"{_IMAGE} failed: (?P<error>.*)"),
+    (Kind.START, "Version: ", r"(?P<version>v?1\.\d+\.\d+\S*)"),
+    (Kind.FLAG, "FLAG: --", r'(?P<flag>[\w-]+)="(?P<value>.*)"'),
+    (Kind.NODE, "Successfully registered node ", r"(?P<node>[\w.-]+)"),
+    (Kind.NODE, "Attempting to register node ", r"(?P<node>[\w.-]+)"),
+    (Kind.FATAL, "Error: failed to parse kubelet flag", r"(?P<error>.*)"),
+    (Kind.FATAL, "panic: ", r"(?P<error>.*)"),
+    (Kind.EXIT, "kubelet.service: Main process exited", r", code=\w+, status=(?P<status>\S+)"),
+    (Kind.RESTARTS, "kubelet.service: Scheduled restart job", r", restart counter is at (?P<count>\d+)"),
+)  # fmt: skip
+_IN_WORDS = (
+    *((kind, begins, rest, "") for kind, begins, rest in _WORDS),
+    *((_STEPS[line.step], line.begins, line.rest, line.by) for line in _LOGS if not line.keys),
+)
+_COMPILED = tuple((kind, begins, re.compile(rest), by) for kind, begins, rest, by in _IN_WORDS)
+
+# Messages of kubelets from 1.21 on, which have keys, and the keys that matter.
+_KEYED: Mapping[str, tuple[Kind, tuple[tuple[str, str], ...]]] = {
+    "SyncLoop DELETE": (Kind.DELETED, (("pods", "pod"),)),
+    "SyncLoop REMOVE": (Kind.REMOVED, (("pods", "pod"),)),
+    "Pod fully terminated and removed from etcd": (Kind.REMOVED, (("pod", "pod"),)),
+    "Running preStop hook": (Kind.HOOK, ()),
+    "PreStop hook completed": (Kind.HOOK_DONE, ()),
+    "PreStop hook not completed in grace period": (Kind.HOOK_DONE, ()),
+    "Killing container with a grace period override": (Kind.KILL, (("gracePeriod", "grace"), ("=yes", "override"))),
+    "Killing container with a grace period": (Kind.KILL, (("gracePeriod", "grace"),)),
+    "Container exited normally": (Kind.KILLED, ()),
+    "Pulling image without credentials": (Kind.UNQUEUED, (("image", "image"),)),
+    "Failed to pull image": (Kind.PULL_FAILED, (("image", "image"), ("err", "error"))),
+    "Kubelet version": (Kind.START, (("kubeletVersion", "version"),)),
+    "Attempting to register node": (Kind.NODE, (("node", "node"),)),
+    "Successfully registered node": (Kind.NODE, (("node", "node"),)),
+    "command failed": (Kind.FATAL, (("err", "error"),)),
+    "Failed to run kubelet": (Kind.FATAL, (("err", "error"),)),
+    **{
+        line.begins: (_STEPS[line.step], (*line.keys, *((f"={line.by}", "by"),) * bool(line.by)))
+        for line in _LOGS
+        if line.keys
+    },
+}
+_CONTAINER = (("pod", "pod"), ("containerName", "container"), ("containerID", "id"))
+_OF_CONTAINERS = frozenset({Kind.HOOK, Kind.HOOK_DONE, Kind.KILL, Kind.KILLED})
+
+_PLEG = re.compile(r"pleg was last seen active (?P<elapsed>\S+) ago; threshold is (?P<threshold>[\w.]*\w)")
+_CGROUP = "kubelet is configured to not run on a host using cgroup v1"
+_CHANGED = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
+_SYNC = re.compile(
+    r'failed to \\?"StartContainer\\?" for \\?"(?P<container>[\w.-]+)\\?" with (?P<reason>ErrImagePull|ImagePullBackOff): (?P<error>.*)'
+)
+_BACK_OFF_IMAGE = re.compile(r'Back-off pulling image [\\"]*(?P<image>[^\\"]+)')
+_OLD_POD = re.compile(r'\("(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
+_STATUS = re.compile(r"\{Name:(?P<container>[\w.-]+) State:(?:(?!\{Name:).)*?ContainerID:\w+://(?P<id>[0-9a-f]+)")
+_OLD_STATUS_POD = re.compile(r'Status for pod "(?P<name>[^"_]+)_(?P<namespace>[^"_(]+)\(')
+_OLD_EVENT = re.compile(
+    r'Event\(v1\.ObjectReference\{Kind:"(?P<kind>\w*)", Namespace:"(?P<namespace>[^"]*)", Name:"(?P<name>[^"]*)".*?'
+    r"FieldPath:\"(?P<path>[^\"]*)\"\}\): type: '(?P<type>\w+)' reason: '(?P<reason>\w+)' (?P<message>.*)",
+    re.DOTALL,
+)
+_FIELD_PATH = re.compile(r"\{([\w.-]+)\}")
+
+
+def found_in(message: str, keys: Fields | None) -> Iterator[BareFact]:
+    """What a message shows; ``keys``: those of a message that has some, ``None`` for one in words."""
+    if found := next((reader for begins, reader in _SPECIAL if message.startswith(begins)), None):
+        yield from found(message, keys or {})
+    elif keys is not None:
+        yield from _keyed(message, keys)
+    else:
+        yield from _worded(message)
+
+
+def container_of(path: str) -> str:
+    """``spec.containers{web}`` → ``web``."""
+    found = _FIELD_PATH.search(path)
+    return found[1] if found else ""
+
+
+def _worded(message: str) -> Iterator[BareFact]:
+    for kind, begins, rest, by in _COMPILED:
+        if message.startswith(begins) and (match := rest.match(message, len(begins))):
+            yield BareFact(kind, _plain(match) | ({"by": by} if by else {}))
+            return
+
+
+def _plain(match: re.Match[str]) -> dict[str, str]:
+    """The groups of a match as fields."""
+    groups = {name: text for name, text in match.groupdict().items() if text is not None}
+    if "namespace" in groups:
+        groups["pod"] = f"{groups.pop('namespace')}/{groups.pop('name')}"
+    if "id2" in groups:
+        groups["id"] = groups.pop("id2")
+    if "override" in groups:
+        groups["override"] = "yes"
+    if "failed" in groups:
+        groups["error"] = groups.pop("failed") or "failed"
+    return groups
+
+
+def _keyed(message: str, keys: Fields) -> Iterator[BareFact]:
+    if message not in _KEYED:
+        return
+    kind, wanted = _KEYED[message]
+    fields = {to: keys.get(key, "") if key[0] != "=" else key[1:] for key, to in wanted}
+    if kind in _OF_CONTAINERS:
+        fields |= {to: keys.get(key, "") for key, to in _CONTAINER}
+        fields["id"] = fields["id"].rpartition("://")[2].strip('"}')
+    yield from (
+        (BareFact(kind, fields | {"pod": pod}) for pod in _pods(fields["pod"]))
+        if "pod" in fields
+        else [BareFact(kind, fields)]
+    )
+
+
+def _pods(text: str) -> list[str]:
+    """``["a/b","c/d"]``, ``[a/b]`` or ``a/b`` as names."""
+    return [name for name in re.split(r'[\[\]", ]+', text) if name]
+
+
+# Messages that are more than a form with values.
+
+
+def _errors(message: str, keys: Fields) -> Iterator[BareFact]:
+    """The lines of a kubelet that will not work on pods, or not start."""
+    text = f"{message} {keys.get('err', '')} {keys.get('condition', '')}"
+    if match := _PLEG.search(text):
+        yield BareFact(Kind.PLEG, match.groupdict())
+    if _CGROUP in text:
+        yield BareFact(Kind.CGROUP_V1, {"error": text[text.index(_CGROUP) :]})
+    if message in ("command failed", "Failed to run kubelet"):
+        yield BareFact(Kind.FATAL, {"error": keys.get("err", "")})
+    elif message.startswith(("failed to run Kubelet: ", "Failed to run kubelet: ")):
+        yield BareFact(Kind.FATAL, {"error": message.partition(": ")[2]})
+
+
+_HOLDING = ("CreatePodSandbox", "unmounted volumes", "unattached volumes")
+
+
+def _sync(message: str, keys: Fields) -> Iterator[BareFact]:
+    error = keys.get("err", "") or message
+    old = _OLD_POD.search(message)
+    pod = keys.get("pod", "") or (f"{old['namespace']}/{old['name']}" if old else "")
+    match = _SYNC.search(error)
+    if match is None:
+        if any(word in error for word in _HOLDING):
+            yield BareFact(Kind.HELD, {"pod": pod})
+        return
+    fields = {"pod": pod, "container": match["container"]}
+    image = _BACK_OFF_IMAGE.search(match["error"])
+    if match["reason"] == "ImagePullBackOff":
+        yield BareFact(Kind.BACK_OFF, fields | {"image": image["image"] if image else ""})
+    else:
+        yield BareFact(Kind.PULL_FAILED, fields | {"image": "", "error": match["error"].strip('\\"')})
+
+
+_FAILED_CONTAINER = re.compile(r"container &Container\{Name:(?P<container>[\w.-]+),Image:(?P<image>[^,]+),")
+_START_FAILED = "start failed in pod "
+_IN_POD = re.compile(r"(?P<name>[^_ ]+)_(?P<namespace>[^_(]+)\([^)]*\): ErrImagePull: (?P<error>.*)")
+
+
+def _container_failed(message: str, keys: Fields) -> Iterator[BareFact]:
+    """From 1.31 on it is the error of another message."""
+    text = keys.get("err", "") or message
+    at = text.find("container &Container{")
+    container = _FAILED_CONTAINER.match(text, at) if at >= 0 else None
+    behind = text.rfind(_START_FAILED)
+    pod = _IN_POD.match(text, behind + len(_START_FAILED)) if container and behind >= container.end() else None
+    if container and pod:
+        named = {"pod": f"{pod['namespace']}/{pod['name']}", "error": pod["error"]}
+        yield BareFact(Kind.PULL_FAILED, {**container.groupdict(), **named})
+
+
+def _arrived(_message: str, keys: Fields) -> Iterator[BareFact]:
+    """One new pod. A kubelet that starts lists all pods of its node."""
+    pods = _pods(keys.get("pods", ""))
+    if len(pods) == 1:
+        yield BareFact(Kind.ARRIVED, {"pod": pods[0]})
+
+
+def _changed(message: str, keys: Fields) -> Iterator[BareFact]:
+    if match := _CHANGED.search(keys.get("containerMessage", "") or message):
+        yield BareFact(Kind.CHANGED, {"pod": keys.get("pod", ""), "container": match["container"]})
+
+
+def _status(message: str, _keys: Fields) -> Iterator[BareFact]:
+    if pod := _OLD_STATUS_POD.match(message):
+        named = f"{pod['namespace']}/{pod['name']}"
+        for match in _STATUS.finditer(message):
+            yield BareFact(Kind.NAMED, {"pod": named, **match.groupdict()})
+
+
+def _old_event(message: str, _keys: Fields) -> Iterator[BareFact]:
+    if match := _OLD_EVENT.match(message):
+        pod = f"{match['namespace']}/{match['name']}"
+        yield from event_found(match["kind"], pod, container_of(match["path"]), match["reason"], match["message"])
+
+
+def _event(_message: str, keys: Fields) -> Iterator[BareFact]:
+    yield from event_found(
+        keys.get("kind", ""), keys.get("object", ""), container_of(keys.get("fieldPath", "")),
+        keys.get("reason", ""), keys.get("message", ""),
+    )  # fmt: skip
+
+
+def _pleg_died(_message: str, keys: Fields) -> Iterator[BareFact]:
+    event = keys.get("event", "")
+    if "ContainerDied" in event and (match := re.search(r'"?Data"?:"?([0-9a-f]{6,})', event)):
+        yield BareFact(Kind.DIED, {"pod": keys.get("pod", ""), "id": match[1]})
+
+
+_SPECIAL: tuple[tuple[str, Callable[[str, Fields], Iterator[BareFact]]], ...] = (
+    ("Event(v1.ObjectReference", _old_event),
+    ("Event occurred", _event),
+    ("Status for pod ", _status),
+    ("Error syncing pod", _sync),
+    ("container &Container{Name:", _container_failed),
+    ("Unhandled Error", _container_failed),
+    ("SyncLoop ADD", _arrived),
+    ("SyncLoop (PLEG): event for pod", _pleg_died),
+    ("Message for Container of pod", _changed),
+    ("Container spec hash changed", _changed),
+    ("skipping pod synchronization", _errors),
+    ("Skipping pod synchronization", _errors),
+    ("Node became not ready", _errors),
+    ("command failed", _errors),
+    ("failed to run Kubelet: ", _errors),
+    ("Failed to run kubelet", _errors),
+    ("kubelet is configured to not run", _errors),
+)
+
+_EVENT_WORDS = (
+    "ack-off pulling image ", "ulling image ", "uccessfully pulled image ", "ailed to pull image ", "definition changed", "spec hash changed",
+    "OutOf", "NodeAffinity", "UnexpectedAdmissionError", "tarting kubelet",
+)  # fmt: skip
+_STATE_WORDS = ("pleg was last seen active", _CGROUP)
+_WORDS_BEHIND: Mapping[str, tuple[str, ...]] = {
+    "Event(v1.ObjectReference": _EVENT_WORDS,
+    "Event occurred": _EVENT_WORDS,
+    "Error syncing pod": ("ImagePullBackOff", "ErrImagePull", *_HOLDING),
+    "container &Container{Name:": ("ErrImagePull",),
+    "Unhandled Error": ("ErrImagePull",),
+    "SyncLoop (PLEG): ": ("ContainerDied",),
+    "SyncLoop (PLEG): event for pod": ("ContainerDied",),
+    "skipping pod synchronization": _STATE_WORDS,
+    "Skipping pod synchronization": _STATE_WORDS,
+    "Node became not ready": _STATE_WORDS,
+    'Pod "': ("fully terminated",),
+    "Killing container ": ("grace period",),
+    "Container ": ("exited normally",),
+    **{
+        line.begins: tuple(dict.fromkeys(each.behind for each in _LOGS if each.begins == line.begins)) for line in _LOGS
+    },
+}
+
+WANTED: Mapping[str, tuple[str, ...]] = {
+    begins: _WORDS_BEHIND.get(begins, ("",))
+    for begins in (*(begins for begins, _ in _SPECIAL), *(begins for _, begins, *_ in _IN_WORDS), *_KEYED)
+}
+"""How the messages begin that mean something here, and words of which one follows. Lines with other messages are passed over."""

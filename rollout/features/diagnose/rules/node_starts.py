@@ -1,0 +1,212 @@
+"""Kubelets that do not start, nodes that do not work on pods, and pods that a restart rejected or restarted."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from rollout.core.text.terminal import counted, printable, seconds_text
+from rollout.features.diagnose.rules.facts import Fact, Facts, Kind
+from rollout.features.diagnose.rules.finding import (
+    Confidence,
+    Finding,
+    ProposalTarget,
+    go_seconds,
+    nodes_of,
+    proof,
+    since,
+)
+
+LOOP = 3
+"""Failed starts in a row that make a loop. One or two are a mistake that was corrected."""
+APART = 90.0
+"""Seconds between two failed starts of a loop. The packages have ``RestartSec=10``, and a start takes up to a minute."""
+AFTER_START = 120.0
+"""Seconds after a start in which a kubelet admits the pods of its node again."""
+
+_VARYING = re.compile(r"0x[0-9a-f]+|\d{3,}|\d+(?:\.\d+)?m?s\b")
+_UNKNOWN_FLAG = re.compile(r"unknown flag: (--[\w-]+)")
+
+
+def start_findings(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
+    yield from _loops(facts, target)
+    yield from _cgroup(facts, target)
+    yield from _pleg(facts)
+    yield from _rejected(facts, target)
+    yield from _changed(facts)
+
+
+def _by_node(facts: Iterable[Fact]) -> Iterator[list[Fact]]:
+    groups: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        groups[fact.node, fact.clock].append(fact)
+    yield from groups.values()
+
+
+# A kubelet that ends again and again.
+
+
+def _loops(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
+    explained: set[tuple[str, str]] = set()
+    for deaths in _by_node(facts.of(Kind.FATAL)):
+        for run in _runs(deaths):
+            explained.add((run[0].node, run[0].clock))
+            yield _loop(run, target)
+    exits = [fact for fact in facts.of(Kind.EXIT) if not fact["status"].startswith("0/")]
+    for ended in _by_node(exits):
+        for run in _runs(ended):
+            if (run[0].node, run[0].clock) not in explained:
+                cause = f"the kubelet ended {counted(len(run), 'time')} soon after its start, with status {run[-1]['status']}. systemd starts it again for ever."
+                fetch = "the kubelet's own lines before one of these ends: journalctl -u kubelet"
+                yield Finding(
+                    "kubelet-crash-loop",
+                    Confidence.LIKELY,
+                    nodes_of(run),
+                    since(run),
+                    cause,
+                    proof(run),
+                    fetch_next=fetch,
+                )
+
+
+def _runs(deaths: Sequence[Fact]) -> Iterator[list[Fact]]:
+    """Ends with the same reason that follow each other; two lines within two seconds are of one end."""
+    run: list[Fact] = []
+    for fact in deaths:
+        if run and fact.at is not None and run[-1].at is not None and fact.at - run[-1].at <= 2:
+            continue
+        if run and ((fact.at or 0.0) - (run[-1].at or 0.0) > APART or _reason(fact) != _reason(run[-1])):
+            if len(run) >= LOOP:
+                yield run
+            run = []
+        run.append(fact)
+    if len(run) >= LOOP:
+        yield run
+
+
+def _reason(fact: Fact) -> str:
+    return _VARYING.sub("N", fact["error"])
+
+
+def _loop(run: list[Fact], target: ProposalTarget) -> Finding:
+    nodes, error = nodes_of(run), printable(run[-1]["error"].strip(": "), 240)
+    cause = f"the kubelet does not start: {counted(len(run), 'attempt')}, each ended by: {error}."
+    flag = _UNKNOWN_FLAG.search(error)
+    if flag:
+        cause += (
+            f" This kubelet does not have the flag {flag[1]}; `rollout explain {flag[1]}` has the versions that do."
+        )
+    fetch = f"what changed on the node: rollout verify --cluster {target.cluster or 'CLUSTER'}; its configuration: rollout check --kubelet-config FILE"
+    return Finding("kubelet-crash-loop", Confidence.CERTAIN, nodes, since(run), cause, proof(run), fetch_next=fetch)
+
+
+def _cgroup(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
+    for lines in _by_node(facts.of(Kind.CGROUP_V1)):
+        nodes = nodes_of(lines)
+        cause = (
+            "the kubelet refuses to run because the node uses cgroup v1. From 1.35 on failCgroupV1 is true by default. "
+            "A plan leaves a node alone while its kubelet does not run [kubelet-not-running]. On such a node, "
+            "write `failCgroupV1: false` into the kubelet's file by hand and start it. The plan is for the nodes that run."
+        )
+        risk = "the kubelet runs on cgroup v1, which later versions remove; boot the nodes with cgroup v2 instead where you can."
+        proposal = target.plan(nodes, "failCgroupV1=false")
+        yield Finding("cgroup-v1-refused", Confidence.CERTAIN, nodes, since(lines), cause, proof(lines), proposal, risk)
+
+
+def _pleg(facts: Facts) -> Iterator[Finding]:
+    for lines in _by_node(facts.of(Kind.PLEG)):
+        longest = max((go_seconds(fact["elapsed"]) or 0.0 for fact in lines), default=0.0)
+        cause = (
+            f"the runtime did not list its containers for up to {seconds_text(longest)}; the kubelet's limit is {lines[0]['threshold']}. "
+            f"The node is NotReady for that time, and its pods are not synchronised."
+        )
+        fetch = "the runtime's log and the disk's load at that time; the time that `crictl ps` takes on the node"
+        yield Finding(
+            "pleg-unhealthy", Confidence.CERTAIN, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch
+        )
+
+
+# Pods that a restart did not admit again.
+
+
+def _rejected(facts: Facts, target: ProposalTarget) -> Iterator[Finding]:
+    starts = facts.of(Kind.START)
+    ran = {(fact["pod"], fact.clock): fact.at or 0.0 for fact in facts.of(Kind.PULLED, Kind.QUEUED)}
+    for group in _by_node(facts.of(Kind.REJECTED)):
+        here = [fact for fact in starts if fact.node == group[0].node and fact.clock == group[0].clock]
+        times = [start.at for start in here if start.at is not None]
+        after = [fact for fact in group if fact.at is not None and _latest(times, fact.at) >= fact.at - AFTER_START]
+        known = [
+            fact
+            for fact in group
+            if ran.get((fact["pod"], fact.clock), 0.0) and ran[fact["pod"], fact.clock] < (fact.at or 0.0)
+        ]
+        if after:
+            near = [start for start in here if _soon_after(after[0], start)]
+            yield _rejection(after, near[-1:], Confidence.CERTAIN, "after a start of the kubelet", target)
+        elif known:
+            yield _rejection(known, [], Confidence.LIKELY, "although they ran on the node before", target)
+        elif not here:
+            yield _rejection(group, [], Confidence.UNKNOWN, "by the kubelet", target)
+
+
+def _latest(times: Sequence[float], at: float) -> float:
+    """The last of these times that is not after ``at``."""
+    before = bisect_right(times, at)
+    return times[before - 1] if before else float("-inf")
+
+
+def _soon_after(fact: Fact, start: Fact) -> bool:
+    return fact.at is not None and start.at is not None and 0 <= fact.at - start.at <= AFTER_START
+
+
+def _rejection(group: list[Fact], starts: list[Fact], sure: Confidence, when: str, target: ProposalTarget) -> Finding:
+    reasons = sorted({fact["reason"] for fact in group})
+    pods = sorted({fact["pod"] for fact in group})
+    nodes = nodes_of(group)
+    cause = f"{counted(len(pods), 'pod')} rejected {when}, for {', '.join(reasons)}: {', '.join(pods[:5])}. "
+    if sure is Confidence.UNKNOWN:
+        cause += "A pod that was bound to a full node looks the same."
+        return Finding(
+            "pod-rejected-at-readmission",
+            sure,
+            nodes,
+            since(group),
+            cause,
+            proof(group),
+            fetch_next="the kubelet's log of that time: whether it had just started",
+        )
+    cause += "A restart admits all pods of the node again, by the limits that hold then: maxPods, reserved resources, eviction, policies, labels."
+    proposal = risk = ""
+    capacity = re.search(r"capacity: (\d+)", group[-1]["message"])
+    if reasons == ["OutOfpods"] and capacity:
+        proposal = target.plan(nodes, f"maxPods={int(capacity[1]) + len(pods)}")
+        risk = "each kubelet restarts once more; check that addresses and memory suffice for more pods."
+    fetch = (
+        ""
+        if proposal
+        else f"what changed before the start: rollout status and rollout verify --cluster {target.cluster or 'CLUSTER'}"
+    )
+    return Finding(
+        "pod-rejected-at-readmission", sure, nodes, since(group), cause, proof([*starts, *group]), proposal, risk, fetch
+    )
+
+
+def _changed(facts: Facts) -> Iterator[Finding]:
+    for lines in _by_node(facts.of(Kind.CHANGED)):
+        versions = list(
+            dict.fromkeys(
+                fact["version"] for fact in facts.of(Kind.START) if fact["version"] and fact.node == lines[0].node
+            )
+        )
+        containers = sorted({fact["container"] for fact in lines})
+        cause = f"the kubelet restarted {counted(len(lines), 'container')} because the definition differs from the running one: {', '.join(containers[:5])}. "
+        if len(versions) > 1:
+            cause += f"The kubelet changed from {versions[0]} to {versions[-1]}: some minors compute the definition's hash in another way. Drain nodes before such an upgrade."
+        else:
+            cause += "The pod was edited (for example its image), or the kubelet was upgraded without a drain. A change of its configuration never does this."
+        yield Finding(
+            "container-definition-changed", Confidence.CERTAIN, nodes_of(lines), since(lines), cause, proof(lines)
+        )

@@ -1,0 +1,67 @@
+"""What an event of a pod or a node shows, wherever it was printed. Source: pkg/kubelet/events/event.go and its uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rollout.features.diagnose.rules.facts import BareFact, Kind
+
+_PULLED = re.compile(
+    r'Successfully pulled image "(?P<image>[^"]+)"(?: in (?P<took>[\d.hmnuµs]+))?(?: \((?P<waited>\S+) including waiting\))?'
+    r"(?:\. Image size: (?P<size>\d+) bytes)?"
+)
+_PULLING = re.compile(r'[Pp]ulling image "(?P<image>[^"]+)"')
+_FAILED = re.compile(r'Failed to pull image "(?P<image>[^"]+)": (?P<error>.*)', re.DOTALL)
+_BACK_OFF = re.compile(r'Back-off pulling image "(?P<image>[^"]+)"')
+_SCHEDULED = re.compile(r"Successfully assigned \S+ to (?P<node>\S+)")
+_DEFINITION = re.compile(r"Container (?P<container>[\w.-]+) definition changed, will be restarted")
+_SPEC_HASH = re.compile(r"id \w+://(?P<container>[\w.-]+):Container spec hash changed")
+_REJECTIONS = re.compile(r"OutOf\w[\w-]*|NodeAffinity|UnexpectedAdmissionError")
+
+
+def event_found(kind: str, pod: str, container: str, reason: str, message: str) -> Iterator[BareFact]:
+    """``pod``: ``namespace/name``, or a node's name when ``kind`` is ``Node``. Other events show nothing."""
+    if kind == "Node":
+        if reason == "Starting" and message.startswith("Starting kubelet"):
+            yield BareFact(Kind.START, {"version": "", "node": pod.rpartition("/")[2]})
+        return
+    about = {"pod": pod, "container": container}
+    if _REJECTIONS.fullmatch(reason):
+        yield BareFact(Kind.REJECTED, about | {"reason": reason, "message": message})
+        return
+    if (simple := _SIMPLE.get(reason)) is not None:
+        yield BareFact(simple, about)
+        return
+    for wanted, known, pattern in _EVENTS:
+        if reason == wanted and (match := pattern.search(message)):
+            yield BareFact(known, about | {name: text for name, text in match.groupdict().items() if text})
+            return
+
+
+def shows_something(reason: str) -> bool:
+    """Whether an event with this reason may be a fact."""
+    return reason in _REASONS or _REJECTIONS.fullmatch(reason) is not None
+
+
+_EVENTS = (
+    ("Pulling", Kind.QUEUED, _PULLING),
+    ("Pulled", Kind.PULLED, _PULLED),
+    ("Failed", Kind.PULL_FAILED, _FAILED),
+    ("BackOff", Kind.BACK_OFF, _BACK_OFF),
+    ("Killing", Kind.CHANGED, _DEFINITION),
+    ("Killing", Kind.CHANGED, _SPEC_HASH),
+    ("Scheduled", Kind.PLACED, _SCHEDULED),
+)
+_SIMPLE = {
+    "FailedCreatePodSandBox": Kind.HELD,
+    "FailedMount": Kind.HELD,
+    "FailedAttachVolume": Kind.HELD,
+    "Created": Kind.RAN,
+}
+_REASONS = frozenset({"Starting", *_SIMPLE, *(reason for reason, _, _ in _EVENTS)})
+
+
+def is_rejection(reason: str) -> bool:
+    """Whether a kubelet that did not admit a pod writes this reason."""
+    return _REJECTIONS.fullmatch(reason) is not None

@@ -1,0 +1,113 @@
+"""Any file as facts: its form is found from its beginning, and a table may stand between the lines of a log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import chain
+
+from rollout.features.diagnose.rules.event_lists import DocumentReader
+from rollout.features.diagnose.rules.event_tables import TableReader
+from rollout.features.diagnose.rules.facts import Fact
+from rollout.features.diagnose.rules.log_lines import LogReader
+from rollout.features.diagnose.rules.others_text import OthersText
+from rollout.features.diagnose.rules.sieve import Sieve, UnreadLines, text_of
+
+BOM = b"\xef\xbb\xbf"
+"""What some programs write in front of UTF-8."""
+PIECE = 64 * 1024
+"""The most bytes of one piece of a file. A longer line comes in several pieces; of a log only the first is read."""
+
+_JSON_LIST = re.compile(rb'\s*[{\[][^\x00]{0,4000}?"(?:items|apiVersion|involvedObject|regarding)"', re.DOTALL)
+_MAY_BE_A_TABLE = re.compile(
+    rb"\s*(?:Name:|LAST SEEN|NAMESPACE|Type\s|Normal\s|Warning\s|(?:[a-z\d-]+\s+)?[\dydhms]+(?: \([^)]*\))?\s+(?:Normal|Warning)\s)"
+)
+_OF_A_LOG = (b'"ts"', b'"MESSAGE"', b'"__REALTIME')
+_YAML_LIST = re.compile(rb"\s*(?:#[^\n]*\n|---\n)*(?:apiVersion|items|kind): ?")
+
+
+@dataclass(slots=True)
+class FileReading:
+    """What was read of one file. ``left_out``: lines that matter and are older than those that were used. ``notes``: what a
+    reader of the findings must know about it. ``unit``: what is counted.
+    """
+
+    file: str
+    unread: UnreadLines = field(default_factory=UnreadLines)
+    read: int = 0
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+    blank: int = 0
+    unit: str = "line"
+
+    def of(self, pieces: Iterator[bytes], latest: datetime) -> Iterator[Fact]:
+        """The facts of a file, given as its lines in pieces of at most ``PIECE`` bytes."""
+        first = list(_some(pieces))
+        if first:
+            first[0] = first[0].removeprefix(BOM)
+        head = b"".join(first)[:8192]
+        if b"\x00" in head:
+            wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+            self.notes = ("it is UTF-16: iconv -f UTF-16 -t UTF-8" if wide else "it is a binary file, not a log",)
+            return
+        everything = chain(first, pieces)
+        if _JSON_LIST.match(head) and not any(mark in head for mark in _OF_A_LOG):
+            yield from self._document(DocumentReader(self.file), everything, in_json=True)
+        elif _YAML_LIST.match(head):
+            yield from self._document(DocumentReader(self.file), everything, in_json=False)
+        else:
+            yield from self._log(everything, latest)
+        if not self.read - self.blank:
+            self.notes = ("no line of it is of a form that is known",) if self.unread.lines else ("it is empty",)
+
+    def _document(self, reader: DocumentReader, pieces: Iterable[bytes], *, in_json: bool) -> Iterator[Fact]:
+        yield from reader.json(pieces) if in_json else reader.yaml(pieces)
+        self.unread, self.read, self.left_out = reader.unread, reader.read, reader.left_out
+        if reader.unread.lines and in_json:
+            self.notes = (f"its end is missing; {reader.read} whole events of it were read",)
+
+    def _log(self, pieces: Iterable[bytes], latest: datetime) -> Iterator[Fact]:
+        sieve, table, rows, others = Sieve(self.file, latest), TableReader(self.file), 0, OthersText()
+        for number, line in _lines(pieces):
+            of_others = others.take(number, line)
+            if (table.inside or _MAY_BE_A_TABLE.match(line)) and (
+                found := table.line(number, text_of(line))
+            ) is not None:
+                rows += 1
+                yield from found
+                continue
+            if line.isspace():
+                self.blank += 1
+            sieve.take(number, line, of_others=of_others)
+        reader = LogReader(self.file, sieve.zone or 0.0)
+        for number, midnight, line in sieve.kept():
+            of_others = others.holds(number)
+            for fact in reader.line(number, midnight, line):
+                yield replace(fact, of_others=True) if of_others else fact
+        if reader.years:
+            told = " and ".join(map(str, sorted(reader.years)))
+            self.notes = (f"its lines have no year: {told} is by the time of the file",)
+        self.unread, self.left_out = sieve.unread.and_those(reader.unread), sieve.left_out
+        self.read = sieve.read + rows - reader.unread.lines
+
+
+def _some(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The first pieces, until they show what the file is."""
+    size = 0
+    for piece in pieces:
+        yield piece
+        size += len(piece)
+        if size >= 4096:
+            return
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines; the pieces of an overlong line after its first are dropped."""
+    number, whole = 0, True
+    for piece in pieces:
+        if whole:
+            number += 1
+            yield number, piece
+        whole = piece.endswith(b"\n")

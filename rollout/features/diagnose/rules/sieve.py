@@ -1,0 +1,268 @@
+"""Which lines of a log matter, found in its bytes: 1 GB has about four million lines, and few of them are taken apart.
+
+A line passes three steps. Its *prefix* (journald, klog, logrus, JSON) shows that it is of a known form, and its date. Its
+*message* begins as one of ``WANTED``, or the line is passed over. Of each kind of message the newest lines are kept; only
+these are read, when the file has ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from rollout.core.text.terminal import printable
+from rollout.features.diagnose.rules.facts import MOST_FACTS, SourceLine
+from rollout.features.diagnose.rules.messages import WANTED
+
+SHOWN = 3
+"""Unreadable lines of a file that are shown; all are counted."""
+MOST_BYTES = 48 * 2**20
+"""Lines of a file that are kept in memory, with ``OVERHEAD`` for each."""
+OVERHEAD = 130
+
+_KLOG = re.compile(
+    rb"(?:\d{4}-\d\d-\d\dT\S{1,40} std(?:err|out) [FP] |[IWEF]?[\d .:]{1,40})??(?P<level>[IWEF])(?P<month>\d\d)(?P<day>\d\d) \d\d:\d\d:\d\d\.\d{6}\s+\d+ [\w./-]+:\d+\] ?"
+)
+"""At the beginning of a line, behind a container's time and stream, or behind a cut prefix. Behind a text it is quoted, and may be anybody's."""
+_JOURNAL = re.compile(
+    rb"(?:(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) \d\d:\d\d:\d\d(?:\.\d+)?"
+    rb"|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*(?: [A-Z]{2,5})?|\d{10}\.\d+)"
+    rb" \S+ [\w.@/()-]+?(?:\[\d+\])?: "
+)
+CUT = re.compile(rb"[IWEF]?[\d .:]{0,40}[\w/-]+\.go:\d+\] ?")
+"""The end of klog's prefix, where the line lost its beginning."""
+QUOTED = b"pull QPS exceed"
+"""Words that are a lead wherever they stand: people quote them, and other programs log them."""
+_LOGRUS = re.compile(rb'time="[^"]+?(?P<zone>[+-]\d\d:\d\d)?" level=\w+ msg=')
+_JSON_MESSAGE = re.compile(rb'"(msg|MESSAGE)" ?: ?"')
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_OF_A_DUMP = (
+    b"\t",
+    b"goroutine ",
+    b"created by ",
+    b"k8s.io/",
+    b"main.",
+    b"runtime.",
+    b"panic(",
+    b"-- ",
+    b"Error: ",
+    b"Flag --",
+    b"Events:",
+)
+"""Lines between those of a log: of a stack, of a kubelet's flags, of journald itself."""
+
+KEY = 5
+"""Bytes by which a message is looked up: no beginning is shorter."""
+Label = tuple[str, str]
+"""A beginning and a word behind it: the newest lines of each are kept."""
+_FATAL: Label = ("", "fatal")
+_QUOTED: Label = ("", "quoted")
+_Choice = tuple[bytes, tuple[tuple[bytes, Label], ...]]
+
+
+def _choices() -> dict[bytes, tuple[_Choice, ...]]:
+    found: dict[bytes, tuple[_Choice, ...]] = {}
+    for begins, words in WANTED.items():
+        choice = begins.encode(), tuple((word.encode(), (begins, word)) for word in words)
+        found[choice[0][:KEY]] = (*found.get(choice[0][:KEY], ()), choice)
+    return found
+
+
+_CHOICES = _choices()
+_KNOWN = (*(begins.encode() for begins in WANTED), *_OF_A_DUMP)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLines:
+    """Lines of a file that are of no known form: how many, and the first of them."""
+
+    lines: int = 0
+    examples: tuple[SourceLine, ...] = ()
+
+    def and_(self, file: str, number: int, text: str) -> UnreadLines:
+        if len(self.examples) >= SHOWN:
+            return UnreadLines(self.lines + 1, self.examples)
+        return UnreadLines(self.lines + 1, (*self.examples, SourceLine(file, number, printable(text, 120))))
+
+    def and_those(self, other: UnreadLines) -> UnreadLines:
+        return UnreadLines(self.lines + other.lines, (*self.examples, *other.examples)[:SHOWN])
+
+
+@dataclass(slots=True)
+class Calendar:
+    """Dates without a year. ``latest``: the file's newest possible time; a month that falls by half a year is a new year."""
+
+    latest: datetime
+    year: int = 0
+    month: int = 0
+    _day: tuple[int, int] = (0, 0)
+    _midnight: float = 0.0
+
+    def midnight(self, month: int, day: int) -> float | None:
+        """Seconds since 1970 at its begin, with the date read as UTC; ``None`` for a date that does not exist."""
+        if (month, day) != self._day:
+            with suppress(ValueError):
+                self._turn(month, day)
+        return self._midnight if self._day == (month, day) else None
+
+    def _turn(self, month: int, day: int) -> None:
+        if not self.year:
+            self.year = self.latest.year
+            if self._moment(month, day) > self.latest + timedelta(days=1):
+                self.year -= 1
+        elif self.month - month > 6:
+            self.year += 1
+        elif month - self.month > 6:
+            self.year -= 1
+        self._midnight = self._moment(month, day).timestamp()
+        self.month, self._day = month, (month, day)
+
+    def _moment(self, month: int, day: int) -> datetime:
+        if (month, day) == (2, 29):
+            self.year -= next(back for back in range(9) if _leap(self.year - back))
+        return datetime(self.year, month, day, tzinfo=UTC)
+
+
+def _leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+Kept = tuple[int, float | None, bytes]
+"""A line's number, the begin of its day if its date has no year, and its bytes."""
+
+
+@dataclass(slots=True)
+class Sieve:
+    """Takes the lines of one file in their order. ``latest``: a time after its last line, for dates without a year.
+
+    ``zone``: seconds of the first line that has a zone and is not behind a journal's date.
+    """
+
+    file: str
+    latest: datetime
+    unread: UnreadLines = field(default_factory=UnreadLines)
+    read: int = 0
+    left_out: int = 0
+    zone: float | None = None
+    _kept: dict[tuple[Label, bool], deque[Kept]] = field(default_factory=dict)
+    _size: int = 0
+    _calendar: Calendar = field(init=False)
+    _date: tuple[bytes, bytes] = (b"", b"")
+    _midnight: float | None = None
+
+    def __post_init__(self) -> None:
+        self._calendar = Calendar(self.latest)
+
+    def take(self, number: int, line: bytes, *, of_others: bool = False) -> None:
+        """``of_others``: the author of a pod may have written it. Such lines are counted apart: they displace no others."""
+        klog = _KLOG.match(line)
+        label = self._klog(line, klog) if klog is not None else self._other(number, line)
+        if label is not None:
+            self._keep((label, of_others), (number, self._midnight, line))
+
+    def kept(self) -> Iterator[Kept]:
+        """The lines that matter, in their order. They are given up while they are read: each is needed once."""
+        lines = sorted((line for lines in self._kept.values() for line in lines), key=lambda line: -line[0])
+        self._kept.clear()
+        while lines:
+            yield lines.pop()
+
+    def _keep(self, label: tuple[Label, bool], line: Kept) -> None:
+        lines = self._kept.get(label)
+        if lines is None:
+            lines = self._kept[label] = deque()
+        lines.append(line)
+        self._size += len(line[2]) + OVERHEAD
+        if len(lines) > MOST_FACTS:
+            self._drop(lines)
+        while self._size > MOST_BYTES:
+            self._drop(max(self._kept.values(), key=len))
+
+    def _drop(self, lines: deque[Kept]) -> None:
+        self._size -= len(lines.popleft()[2]) + OVERHEAD
+        self.left_out += 1
+
+    # The forms of a line. Each method counts it and returns its label, or ``None``: the line shows nothing.
+
+    def _klog(self, line: bytes, klog: re.Match[bytes]) -> Label | None:
+        self.read += 1
+        end = klog.end()
+        month, day = klog.group("month", "day")
+        if (month, day) != self._date:
+            self._turn((month, day), int(month), int(day))
+        return _FATAL if klog["level"] == b"F" else _label(line, end)
+
+    def _other(self, number: int, line: bytes) -> Label | None:
+        if line.startswith(b"{"):
+            return self._json(number, line, 0)
+        journal = _JOURNAL.match(line)
+        if journal is None:
+            return self._message(number, line, 0, known=False)
+        month = journal["month"]
+        if month and (date := (month, journal["day"])) != self._date and month.decode() in MONTHS:
+            self._turn(date, MONTHS.index(month.decode()) + 1, int(date[1]))
+        return self._message(number, line, journal.end(), known=True)
+
+    def _message(self, number: int, line: bytes, start: int, *, known: bool) -> Label | None:
+        """Behind the prefix of a journal, or of a line without one."""
+        if klog := _KLOG.match(line, start):
+            return self._klog(line, klog)
+        if logrus := _LOGRUS.match(line, start):
+            self.read += 1
+            if self.zone is None and not known:
+                self.zone = _seconds_of(logrus["zone"])
+            return _label(line, logrus.end())
+        if known and line.startswith(b"{", start):
+            return self._json(number, line, start)
+        if known or line.startswith(_KNOWN, start) or not line[start:].strip():
+            self.read += 1
+            return _label(line, start)
+        if cut := CUT.match(line, start):
+            self.read += 1
+            return _label(line, cut.end())
+        self._count_unread(number, line)
+        return _QUOTED if QUOTED in line else None
+
+    def _json(self, number: int, line: bytes, start: int) -> Label | None:
+        message = _JSON_MESSAGE.search(line, start)
+        if message is None:
+            self._count_unread(number, line)
+            return None
+        text = line[message.end() :].replace(b'\\"', b'"')
+        if message[1] == b"MESSAGE":
+            return self._message(number, text, 0, known=True)
+        self.read += 1
+        return _label(text, 0)
+
+    def _count_unread(self, number: int, line: bytes) -> None:
+        shown = len(self.unread.examples) < SHOWN
+        self.unread = self.unread.and_(self.file, number, text_of(line) if shown else "")
+
+    def _turn(self, date: tuple[bytes, bytes], month: int, day: int) -> None:
+        self._date, self._midnight = date, self._calendar.midnight(month, day)
+
+
+def _seconds_of(zone: bytes | None) -> float:
+    """``+08:00``; UTC without one."""
+    text = (zone or b"+00:00").decode()
+    return (int(text[1:3]) * 3600.0 + int(text[4:6]) * 60.0) * (-1 if text[0] == "-" else 1)
+
+
+def _label(line: bytes, start: int) -> Label | None:
+    """Of the message at ``start``; in quotes or not."""
+    if line[start : start + 1] == b'"':
+        start += 1
+    for begins, words in _CHOICES.get(line[start : start + KEY], ()):
+        if line.startswith(begins, start):
+            for word, label in words:
+                if line.find(word, start) >= 0:
+                    return label
+    return None
+
+
+def text_of(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r\n")

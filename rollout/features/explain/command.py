@@ -1,0 +1,130 @@
+"""``rollout explain``: explains a setting, or the reference of a message."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from rollout.cli.options import session_options
+from rollout.cli.project import project_option
+from rollout.cli.proposals import say
+from rollout.cli.registry import registered
+from rollout.composition.plan_files import saved_fleet
+from rollout.composition.planning import read_fleet
+from rollout.composition.wiring import Session
+from rollout.core.text import documents
+from rollout.core.text.suggest import did_you_mean
+from rollout.core.text.terminal import printable
+from rollout.errors import UsageError
+from rollout.features.explain.asking import explain_on_node, shown_by
+from rollout.kubelet import versions
+from rollout.kubelet.explained.explanation import Explanation, every_name
+from rollout.kubelet.explained.explanation import explain as explanation_of
+from rollout.kubelet.explained.explanation_document import ExplanationDocument, explanation_document, on_node_part
+from rollout.kubelet.explained.explanation_text import ConfigzAnswer, explanation_lines, on_node_lines
+from rollout.kubelet.explained.on_node import OnNode
+from rollout.kubelet.explained.references import ReferenceDocument, about, reference_lines
+from rollout.kubelet.runtimes.description import Runtime, RuntimeVersion, parse
+from rollout.kubelet.runtimes.known import KNOWN
+
+_RUNTIME = re.compile(r"(?P<name>.*?)(?:[ :@=-](?P<version>v?\d.*))?")
+
+
+@registered("Explain a setting, or the [reference] of a message.", prints=(ExplanationDocument, ReferenceDocument))
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("setting", metavar="FIELD|FLAG|INTENT|REFERENCE")
+@click.option("--kubelet", default="", metavar="V", help="Only what holds for this kubelet: 1.33, 1.20.15.")
+@click.option("--runtime", default="", metavar="R", help="Only what holds for this runtime: crio, containerd-1.7.24.")
+@click.option(
+    "--node", "node_name", default="", metavar="NODE", help="Also its value there: all sources, and which wins."
+)
+@project_option("cluster", help="With --node: the cluster.")
+@click.option(
+    "--snapshot", type=click.Path(path_type=Path), default=None, help="With --node: read this file, not the node."
+)
+@session_options
+def explain(
+    session: Session,
+    setting: str,
+    kubelet: str,
+    runtime: str,
+    node_name: str,
+    cluster: str | None,
+    snapshot: Path | None,
+) -> None:
+    """Explain a setting: effect, versions, defaults, traps, home; with --node also where its value comes from.
+
+    Or explain the reference in brackets of a message, such as [drifted]: its cause and remedy.
+
+    Example: `rollout explain serializeImagePulls --kubelet 1.33`
+    """
+    reference = setting.strip("[]")
+    if reference not in every_name() and f"--{reference}" not in every_name() and (entry := about(reference)):
+        if session.output == "json":
+            click.echo(documents.page(entry))
+        else:
+            say("\n".join(reference_lines(reference, entry)))
+        return
+    found = explanation_of(setting, _minor(kubelet), *_runtime(runtime))
+    lines, document = explanation_lines(found), explanation_document(found)
+    if node_name:
+        here, shown = _on_node(session, cluster, node_name, found, snapshot)
+        lines = (line for part in (lines, on_node_lines(here, shown)) for line in part)
+        document = explanation_document(found, on_node_part(here, shown))
+    elif _is_typed("cluster") or snapshot:
+        raise UsageError("no-node", "--cluster and --snapshot need --node", hint="name a node")
+    if session.output == "json":
+        click.echo(documents.page(document))
+    else:
+        say("\n".join(lines))
+
+
+def _is_typed(option: str) -> bool:
+    """Whether the option is on the command line; the project's cluster is that of commands that need one."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def _on_node(
+    session: Session, cluster: str | None, name: str, found: Explanation, snapshot: Path | None
+) -> tuple[OnNode, ConfigzAnswer]:
+    if not cluster:
+        raise UsageError("no-cluster", f"--node {name} needs a cluster", hint="add --cluster")
+    inventory = session.inventory(cluster)
+    if name not in inventory.nodes:
+        hint = did_you_mean(name, inventory.nodes)
+        raise UsageError("unknown-node", f"{cluster} has no node `{printable(name, 80)}`", hint=hint)
+    fleet = saved_fleet(snapshot) if snapshot else read_fleet(session, inventory, (name,))
+    here = explain_on_node(inventory.nodes[name], fleet, found, session.traces.keep)
+    return here, shown_by(here, inventory, session.sources(), session.kubeconfig)
+
+
+def _minor(kubelet: str) -> int | None:
+    if not kubelet:
+        return None
+    found = versions.parse(kubelet)
+    if found is None:
+        raise UsageError("kubelet-unknown", f"--kubelet {kubelet!r} is not a kubelet version", hint="such as 1.33")
+    return found.minor
+
+
+def _runtime(wanted: str) -> tuple[Runtime | None, RuntimeVersion | None]:
+    """``containerd``, ``crio 1.32.4``, ``containerd-1.7.24``, ``cri-dockerd-0.3.15``."""
+    if not wanted:
+        return None, None
+    found = _RUNTIME.fullmatch(wanted)
+    name, version = (found["name"], found["version"] or "") if found else (wanted, "")
+    runtime = next((each.runtime for each in KNOWN if _plain(each.runtime.value) == _plain(name)), None)
+    known_version = parse(version) if version else None
+    if runtime is None or (version and known_version is None):
+        known = ", ".join(each.runtime.value for each in KNOWN)
+        hint = f"one of {known}; with a version: containerd-1.7.24"
+        raise UsageError("runtime-unknown", f"unknown runtime {wanted!r}", hint=hint)
+    return runtime, known_version
+
+
+def _plain(name: str) -> str:
+    """``CRI-O``, ``crio`` and ``cri-o`` are the same."""
+    return name.casefold().replace("-", "")

@@ -1,0 +1,1 @@
+"""Nodes are reached through the workers of regions, on Dask."""

@@ -1,0 +1,1 @@
+"""Clusters in sequence: the plans of several clusters, in stages."""

@@ -1,0 +1,108 @@
+"""Each finding has input that shows it, and input that looks alike and does not. The other modules have more of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rollout.features.diagnose.rules.diagnosis import IDS
+from rollout.features.diagnose.rules.finding import Finding
+from rollout.kubelet import values
+from tests.features.diagnose.rules.logs import NODE, event, event_list, found, klog, lines, pulls
+from tests.features.diagnose.rules.test_endings import POD, ending
+from tests.features.diagnose.rules.test_node_starts import BAD, CGROUP, OUT, PLEG, YET, looped
+from tests.features.diagnose.rules.test_not_in_force import EDITED, configured, effective, judged
+from tests.features.diagnose.rules.test_pulls import CUTS, QUICK, SLOW, queue
+
+STARTED = event(0, "Starting", "Starting kubelet.", NODE, kind="Node")
+CHANGED = "Container app definition changed, will be restarted"
+LATER = '"Running preStop hook" ' + POD.replace("0f1e2d3c", "99aa88bb")
+
+
+def slow(pulled: str, times: int) -> str:
+    return event_list(
+        [each for at in range(times) for each in pulls(f"{SLOW}{at}", f"w-{at}", at, 311 + at, done=pulled)]
+    )
+
+
+LOGS: dict[str, tuple[str, str]] = {
+    "cgroup-v1-refused": (
+        looped(f'"command failed" err="{CGROUP}"', 3, level="E"),
+        lines(klog(0, '"CPU and memory are on cgroup v1" warning="cgroup v1 support will be removed in a future release"', "W")),
+    ),
+    "container-definition-changed": (
+        event_list([event(0, "Killing", CHANGED)]),
+        event_list([event(0, "Killing", "Container app failed liveness probe, will be restarted")]),
+    ),
+    "image-pull-backoff": (
+        event_list([*pulls(QUICK, "web-1", 0, 2, "manifest unknown"), event(9, "BackOff", f'Back-off pulling image "{QUICK}"')]),
+        event_list([event(0, "BackOff", "Back-off restarting failed container app in pod web-1")]),
+    ),
+    "kubelet-crash-loop": (looped(BAD, 4, level="E"), looped(BAD, 4, every=4000, level="E")),
+    "negative-grace-period": (
+        ending((0, "delete"), (0, "override -3"), (9, "gone"), (10, "remove")),
+        ending((0, "delete"), (0, "override 2"), (1, "gone"), (2, "remove")),
+    ),
+    "pleg-unhealthy": (
+        lines(klog(0, f'"Skipping pod synchronization" err="{PLEG}"', "E")),
+        lines(klog(0, f'"Skipping pod synchronization" err="{YET}"', "E")),
+    ),
+    "pod-rejected-at-readmission": (
+        event_list([STARTED, event(8, "OutOfpods", OUT)]),
+        event_list([STARTED, event(9000, "OutOfpods", OUT)]),
+    ),
+    "prestop-twice": (
+        ending((0, "delete"), (0, "hook"), (3, "hook done"), (5, "hook"), (8, "hook done"), (8, "kill 2"), (9, "gone")),
+        ending((0, "delete"), (0, "hook"), (3, "hook done")) + lines(klog(4, LATER)),
+    ),
+    "pull-progress-deadline": (
+        lines(klog(0, CUTS[0], "E")),
+        event_list([*pulls(QUICK, "web-1", 0, 70, "context canceled"), event(72, "Starting", "Starting kubelet.", NODE, kind="Node")]),
+    ),
+    "pull-qps-exceeded": (
+        event_list([each for at in range(12) for each in pulls(QUICK, f"web-{at}", at / 10, 1, "pull QPS exceeded")]),
+        event_list(pulls(QUICK, "web-1", 0, 2, "toomanyrequests: pull QPS exceeded")),
+    ),
+    "registry-slow": (
+        slow(" in 5m10s (5m11s including waiting). Image size: 300000000 bytes.", 3),
+        slow(" in 5m10s (5m11s including waiting). Image size: 9000000000 bytes.", 3),
+    ),
+    "serial-pull-queue": (
+        event_list(queue(11)),
+        event_list([each for at in range(9) for each in pulls(QUICK, f"web-{at}", at * 20, 300)]),
+    ),
+    "slow-termination": (
+        ending((0, "delete"), (0, "kill 5"), (40, "gone"), (41, "remove")),
+        ending((0, "delete"), (0, "kill 40"), (40, "gone"), (41, "remove")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("id_", LOGS)
+def test_a_log_shows_it_and_one_that_looks_alike_does_not(id_: str) -> None:
+    shows, looks_alike = LOGS[id_]
+    assert id_ in found(shows)
+    assert id_ not in found(looks_alike)
+
+
+def _stale(running: int) -> tuple[Finding, ...]:
+    node = configured("maxPods: 60\n")
+    return judged(replace(node, stale=EDITED, running=values.canonical({**effective(node), "maxPods": running})))
+
+
+NODES: dict[str, tuple[Callable[[], tuple[Finding, ...]], Callable[[], tuple[Finding, ...]]]] = {
+    "not-in-force": (lambda: _stale(110), lambda: _stale(60)),
+}
+
+
+@pytest.mark.parametrize("id_", NODES)
+def test_a_node_shows_it_and_one_that_looks_alike_does_not(id_: str) -> None:
+    shows, looks_alike = NODES[id_]
+    assert [finding.id for finding in shows()] == [id_]
+    assert looks_alike() == ()
+
+
+def test_every_finding_is_here() -> None:
+    assert sorted({*LOGS, *NODES}) == sorted(IDS)

@@ -1,0 +1,32 @@
+"""New files: all of them or none, and never over another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rollout.errors import InputError
+from rollout.features.init.client import write_new
+
+
+def test_all_are_written_with_their_folders(tmp_path: Path) -> None:
+    write_new(tmp_path, {"a/one": "1\n", "two": "2\n"})
+    assert (tmp_path / "a/one").read_text() == "1\n"
+    assert (tmp_path / "two").read_text() == "2\n"
+
+
+def test_one_that_exists_removes_those_before_it_again(tmp_path: Path) -> None:
+    (tmp_path / "two").write_text("mine\n")
+    with pytest.raises(InputError, match="nothing was written"):
+        write_new(tmp_path, {"a/one": "1\n", "two": "2\n"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["two"]
+    assert (tmp_path / "two").read_text() == "mine\n"
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "two").write_text("mine\n")
+    with pytest.raises(InputError):
+        write_new(tmp_path, {"a/one": "1\n", "two": "2\n"})
+    assert list((tmp_path / "a").iterdir()) == []
