@@ -31,7 +31,7 @@ class RunStanding(StrEnum):
 class ListedRun:
     """A run of the journal. One that has not ended has no ``ended`` and no ``exit_code``: both are ``None``.
 
-    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: later runs whose changes are in force.
+    ``rolled_back``: the later runs that reverted it and have ended, the oldest first. ``on_top``: later runs with changes in force.
     """
 
     run: str
