@@ -58,6 +58,7 @@ content {base64.b64encode(b"x").decode()}
 command c 0 {base64.b64encode(b"said").decode()}
 expected t1 confirmed 1 0 absent {_X} 644 0:0 /etc/x
 stale edited 5 kubelet.service /etc/x
+took 12
 kubelet t1 1 2
 started 7
 say done
