@@ -47,6 +47,11 @@ failed_as() { # STATUS PROGRAM: it was not started, or was killed: what it would
   refuse program-failed "$2 $w_ended"
 }
 
+lacks_sum() { # PATH: a regular file of which `digest` got no sum
+  [ -f "$R$1" ] && [ ! -L "$R$1" ] || return 1
+  case $f_sums in *"  $R$1$NL"*) return 1 ;; esac
+}
+
 is_as() { # DIGEST PATH: a regular file that had this digest when `digest` ran; or `absent`, and there is no file
   if [ "$1" = absent ]; then
     [ ! -e "$R$2" ] && [ ! -L "$R$2" ]

@@ -10,6 +10,7 @@ import click
 from rollout.app.cordons import CordonsDocument, LiftedCordons
 from rollout.app.revert import NothingReverted, RunResult
 from rollout.cli.options import typed_confirmation
+from rollout.cli.proposals import say
 from rollout.cli.registry import Kinds
 from rollout.composition.wiring import Session
 from rollout.core.model.proof import NodeProof
@@ -27,11 +28,11 @@ class Terminal:
 
     def tell(self, lines: Iterable[str]) -> None:
         for line in lines:
-            click.echo(self.session.carried(line), err=self.session.output != "text")
+            say(line, err=self.session.output != "text")
 
     def show(self, lines: Iterable[str]) -> None:
         for line in lines if self.session.output == "text" else ():
-            click.echo(self.session.carried(line))
+            say(line)
 
     def confirm(self, cluster: str, what: str) -> None:
         typed_confirmation(cluster, what, yes=self.yes)
@@ -54,7 +55,7 @@ class Terminal:
         self.documents([found.document] if found.document is not None else ())
         self.show(found.lines)
         if found.unrecorded:
-            click.echo(self.session.carried(found.unrecorded), err=True)
+            say(found.unrecorded, err=True)
 
     def nothing_reverted(self, found: NothingReverted) -> int:
         """The exit code."""

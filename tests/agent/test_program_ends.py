@@ -121,6 +121,18 @@ def test_whatever_a_program_does_files_are_whole_and_reasons_are_true(
         assert (tool, found.reference) == ("sync", "not-durable"), found
 
 
+def test_a_revert_takes_no_file_that_it_could_not_read_for_the_bytes_of_others(node: Node) -> None:
+    assert node.apply().healthy
+    assert node.confirm().outcome is Outcome.DONE
+    fails(node, "sha256sum", "I/O error", 2)
+    report = node.revert()
+    assert (report.outcome, report.reference) == (Outcome.REFUSED, "program-failed")
+    assert "sha256sum could not read /" in report.message
+    assert node.files() == NEW
+    assert node.revert().outcome is Outcome.DONE
+    assert node.files() == OLD
+
+
 def _is_whole(node: Node) -> bool:
     return node.files() in (dict(OLD), dict(NEW))
 

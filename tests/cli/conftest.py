@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 
+from rollout.cli.main import cli
 from rollout.core.text import documents
 from tests.documents import check_declared
 
@@ -24,6 +25,6 @@ def _printed(form: Callable[[Any], str], document: Any) -> str:
     context = click.get_current_context(silent=True)  # none: not in a command, or on another thread of one
     while context is not None and context.parent is not None and context.parent.parent is not None:
         context = context.parent
-    if context is not None and context.parent is not None:
+    if context is not None and context.parent is not None and context.parent.command is cli:
         check_declared(str(context.info_name).split()[0], documents.kind_of(type(document)))
     return form(document)

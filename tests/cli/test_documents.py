@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from rollout.cli.documents import all_documents, documents_schema
 from rollout.cli.main import INTERNAL, run
 from rollout.cli.registry import REGISTERED
+from rollout.core.text import documents
 from rollout.core.text.documents import Moment, kind_of
 from tests.documents import check_declared, check_output
 from tests.places import ROOT
@@ -51,7 +52,12 @@ def test_a_document_that_its_command_does_not_declare_is_found(
 
 
 def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:
-    """Every field with a type of its own, at any depth."""
+    """Every printed field with a type of its own, at any depth."""
+    if typing.get_origin(kind) is typing.Annotated:
+        shown = next((mark for mark in kind.__metadata__ if isinstance(mark, documents.Shown)), None)
+        if shown is not None:
+            yield from shown_parts(kind.__origin__, shown, found)
+            return
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if kind not in found:
             found.add(kind)
@@ -60,6 +66,15 @@ def parts(kind: Any, found: set[type]) -> Iterator[tuple[type, str, Any]]:
                 yield from parts(hint, found)
         return
     yield from (each for argument in typing.get_args(kind) for each in parts(argument, found))
+
+
+def shown_parts(kind: type, shown: documents.Shown, found: set[type]) -> Iterator[tuple[type, str, Any]]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for each in shown.keys:
+        key = documents.PrintedKey(each) if isinstance(each, str) else each
+        hint = key.kind or hints.get(key.field) or typing.get_type_hints(getattr(kind, key.field).fget)["return"]
+        yield kind, key.name or key.field, hint
+        yield from parts(hint, found)
 
 
 def test_a_length_of_time_says_its_unit_and_a_time_is_a_time() -> None:

@@ -89,7 +89,7 @@ NAMES = {"rollout.toml": "rollout.toml", "state folder": "journal.db", "Dask cer
 OF_ANYBODY = {
     "plan_files.read_bounded": "a plan or snapshot that the operator names; a plan is checked before it is applied",
     "waiting_plans.waiting_plans": "plans of the current folder: only their names and digests are shown",
-    "files.FolderFiles._bytes": "files of a project: reviewed as code, and named by the operator",
+    "files.FolderFiles.content": "files of a project: reviewed as code, and named by the operator",
     "diagnosis_files._opened": "logs and events that an operator hands over: evidence, read with limits",
     "approval_files._text": "signatures: each is checked against the file of signers",
 }
@@ -99,6 +99,7 @@ IN_THE_STATE_FOLDER = {
 }  # fmt: skip
 NO_SECRET = {
     "agent_program.agent_program": "of this package",
+    "agent_program.part": "of this package",
     "journal/owner._read": "/proc",
     "ssh/certificates.read": "public, and signed",
     "ssh/identities._public_blob": "public: chooses among the agent's keys",

@@ -197,7 +197,7 @@ def test_a_run_without_its_controller_is_said_with_the_command_that_continues_it
         with serving(tmp_path) as found:
             until(lambda: people.heard, PATIENCE, "a notice")
             assert people.heard[0]["title"] == f"rno: run {RUN} has no controller"
-            assert f"rollout resume {RUN}" in people.heard[0]["message"]
+            assert f"rollout resume --state {tmp_path}/state {RUN}" in people.heard[0]["message"]
     with serving(tmp_path) as found:
         page = found.ask(f"/runs/{RUN}").text
         assert "no controller is at work on this run" in page
