@@ -9,9 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from rollout.core.model.approvals import NAMESPACE, Approval, ApprovalRule, kept, moment, parts_of, statement
+from rollout.core.model.approvals import LONGEST, NAMESPACE, Approval, ApprovalRule, kept, moment, parts_of, statement
 from rollout.errors import Place
-from rollout.features.approvals.rules import Examined, SignatureHead, all_good, form_of, head_of, names_of, refusals
+from rollout.features.approvals.rules import (
+    Examined,
+    SignatureHead,
+    all_good,
+    form_of,
+    head_of,
+    names_of,
+    refusals,
+    why_not_now,
+)
 
 MADE_BY_OPENSSH = """\
 -----BEGIN SSH SIGNATURE-----
@@ -102,6 +111,41 @@ def test_the_person_that_applies_does_not_count(applier: str) -> None:
     assert "; alice@x applies it and does not count" in said
     assert refused(signed("alice@x"), signed("bob@x"), appliers=(applier,)) == []
     assert refused(signed("alice@x"), rule=replace(RULE, besides_applier=False), appliers=(applier,)) == []
+
+
+@pytest.mark.parametrize("kind", ["ssh-ed25519", "ssh-rsa", "sk-ssh-ed25519", "ecdsa-sha2-nistp256"])
+def test_a_certificate_counts_as_the_key_in_it_with_its_principals(kind: str) -> None:
+    """Its form is OpenSSH's PROTOCOL.certkeys: the fields of the key, a serial number and a type, an id, the principals."""
+    vendor = "@openssh.com" if kind.startswith("sk-") else ""
+    fields = b"".join(string(bytes([65 + at])) for at in range({"ssh-ed25519": 1}.get(kind, 2)))
+    principals = string(string(b"alice@x") + string(b"alice@y"))
+    certificate = (
+        string(f"{kind}-cert-v01@openssh.com".encode())
+        + string(b"nonce")
+        + fields
+        + struct.pack(">QI", 7, 1)
+        + string(b"id")
+        + principals
+    )
+    signature = b"SSHSIG" + struct.pack(">I", 1) + string(certificate) + string(NAMESPACE.encode())
+    plain = hashlib.sha256(string(f"{kind}{vendor}".encode()) + fields).digest()
+    key = "SHA256:" + base64.b64encode(plain).decode().rstrip("=")
+    assert head_of(armoured(signature)) == SignatureHead(NAMESPACE, key, ("alice@x", "alice@y"))
+
+
+@pytest.mark.parametrize(
+    ("not_after", "reference"),
+    [
+        ("", "approval-expired"),
+        ("soon", "approval-malformed"),
+        (moment(999), "approval-expired"),
+        (moment(1000), ""),
+        (moment(1000 + LONGEST), ""),
+        (moment(1001 + LONGEST), "approval-malformed"),
+    ],
+)
+def test_an_approval_is_good_until_its_end_and_for_no_longer_than_the_longest(not_after: str, reference: str) -> None:
+    assert why_not_now(not_after, 1000.0)[0] == reference
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,9 @@ import pytest
 
 from rollout.adapters.journal import SqlJournal
 from rollout.app.runs import start_apply
-from rollout.cli.main import cli
-from rollout.cli.proposals import Proposals
-from rollout.core.run.events import Ticked
-from rollout.core.run.state import Ending, Phase, RunState, altered
+from rollout.core.run.state import Ending, RunState
 from rollout.errors import UsageError
-from rollout.features.notices.asking import MOST_WAITING, NoticeSender
+from rollout.features.notices.asking import NoticeSender
 from rollout.features.notices.client.addresses import addresses
 from rollout.features.notices.client.postman import ApprisePostman
 from tests.app.site import ACCESS, SMALL, Site
@@ -92,21 +89,6 @@ def test_notices_arrive_with_their_link(tmp_path: Path) -> None:
     assert noted(site) == []
 
 
-def test_a_notice_proposes_its_command_with_the_options_of_the_call(tmp_path: Path) -> None:
-    heard: list[str] = []
-
-    class Listening:
-        def send(self, title: str, body: str) -> None:
-            heard.append(body)
-
-    site = Site(SqlJournal(tmp_path))
-    proposals = Proposals(cli, ["apply", "p.json", "--state", "elsewhere"])
-    sender = NoticeSender(Listening(), site.journal, "me@here", carried=proposals.carried)
-    start_apply(SMALL, ACCESS, replace(site.tools(), observers=(sender,)))
-    sender.close()
-    assert heard[-1] == "3 confirmed; exit code 0\nrollout report --state elsewhere r1"
-
-
 def test_a_server_that_refuses_is_noted_in_the_journal_without_its_address(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,23 +106,6 @@ def test_a_server_that_never_answers_holds_up_nothing(tmp_path: Path) -> None:
         end, site = ran(tmp_path, server.port, farewell=0.2)
         assert end.ending is Ending.DONE
         assert any("not sent within 0.2 s" in note for note in noted(site))
-
-
-def test_more_notices_than_the_queue_holds_are_counted(tmp_path: Path) -> None:
-    site, waits = Site(SqlJournal(tmp_path)), Event()
-
-    class Stuck:
-        def send(self, title: str, body: str) -> None:
-            waits.wait()
-
-    sender = NoticeSender(Stuck(), site.journal, "me@here", farewell=0.1)
-    end = start_apply(SMALL, ACCESS, site.tools())
-    for _ in range(MOST_WAITING + 5):
-        sender.on_event(Ticked(end.now), altered(end, {"phase": Phase.CLOSING}), end)
-    sender.on_end(end)
-    sender.close()
-    waits.set()
-    assert sum("too many notices wait" in note for note in noted(site)) >= 4
 
 
 def test_addresses_come_from_a_private_file_or_the_environment(tmp_path: Path) -> None:
