@@ -65,7 +65,7 @@ clean: ## remove what was built; the journal stays
 
 ##@ Before a merge
 
-test: setup ## what CI runs, at most 10 minutes on 2 quiet cores: all that a change can break; long traces are sampled
+test: setup ## what CI runs, at most 15 minutes on 2 quiet cores: all that a change can break; long traces are sampled
 	@$(MAKE) --no-print-directory --jobs 5 --keep-going --output-sync=target ASIDE='nice -n 10' lint-types lint-rest test-counted test-uncounted test-outside
 
 # What cannot be read is reported by the tests.
