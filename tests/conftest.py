@@ -36,7 +36,6 @@ NOT_COUNTED = frozenset(
     [
         "features/sequence/test_killed_sequences.py",
         "app/test_stubborn_nodes.py",
-        "cli/test_leavers.py",
         "cli/test_odd_text.py",
         "cli/test_proposed_options.py",
         "cli/test_report.py",
