@@ -51,8 +51,13 @@ restart_again() { # with the old files: every unit, even if others fail; those n
   ask_units $r_units
   h_fresh=1
   for name in $r_units; do
-    is_seen_restarted "$name" || v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"
+    if is_seen_restarted "$name"; then recount "$name"; else v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"; fi
   done
+}
+
+recount() { # UNIT, after a look: systemd's restarts count from now on. One that was due before ours began was not in the look before, and stays counted
+  recall "$h_memory" "$1"
+  h_memory="$NL$1 $h_pid $h_started $u_restarts$h_memory"
 }
 
 is_seen_restarted() { # UNIT: by the last answer it has no process, or one younger than the restored files. systemctl's exit status is no proof

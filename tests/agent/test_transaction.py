@@ -677,6 +677,12 @@ def test_a_kubelet_that_does_not_accept_its_new_file_is_reverted_at_once(node: N
     assert node.strays() == []
 
 
+def test_a_restart_that_was_due_during_ours_does_not_count_against_the_old_files(node: Node) -> None:
+    """A restart of a unit in ``auto-restart`` keeps NRestarts, which rose between our look and that restart."""
+    node.standin("due")
+    assert given_back(node.apply(order(new={CONFIG: b"DEAD\n", FLAGS: b"NEW=1\n"})))
+
+
 def test_a_missing_argument_is_unhealthy(node: Node) -> None:
     report = node.apply(order(arguments=("--image-pull-progress-deadline=5m",)))
     assert given_back(report)

@@ -179,10 +179,20 @@ MUTANTS = (
         ("tests/agent/test_ordered.py",),
     ),
     Mutant(
+        "due-restart-counts",
+        "rollout/agent/restarts.sh",
+        'then recount "$name"; else',
+        "then :; else",
+        "a node with healthy old files is reported as unhealthy, because systemd restarted the broken kubelet once more",
+        (
+            "tests/agent/test_transaction.py::test_a_restart_that_was_due_during_ours_does_not_count_against_the_old_files",
+        ),
+    ),
+    Mutant(
         "restart-not-awaited",
         "rollout/agent/restarts.sh",
-        '    is_seen_restarted "$name" || v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"\n',
-        "    :\n",
+        'else v_unrestarted="$v_unrestarted${v_unrestarted:+ }$name"; fi\n',
+        "fi\n",
         "a node is reported as reverted while its kubelet still runs the new configuration",
         ("tests/agent/test_guard_bounds.py::test_a_systemd_that_hangs_delays_no_file_and_ends_at_the_limit",),
     ),
