@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import (
     DEFAULT_BUDGETS,
     DEFAULT_PULLS,
@@ -36,7 +37,6 @@ from rollout.core.run.state import (
     Unknown,
     Unreachable,
     Untouched,
-    WaveOrder,
 )
 
 
@@ -69,7 +69,7 @@ def make_order(
     for title, accepts in waves:
         members = tuple(name for name in left if accepts(name))
         left = [name for name in left if name not in members]
-        rolled.append(WaveOrder(title, members, soak, title in hold, (at_once or {}).get(title, 0)))
+        rolled.append(Wave(title, members, soak, title in hold, (at_once or {}).get(title, 0)))
     zones = {name: (zone_of or {}).get(rack, "none") for name, rack in names.items()}
     wave_of = {name: index for index, wave in enumerate(rolled) for name in wave.nodes}
     return Order(

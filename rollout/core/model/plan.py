@@ -210,12 +210,16 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    name: str  # "canary", "1 per rack", "5 %", "25 %", "rest", "devices", "control plane"
+    """Nodes that are changed together: in a plan, and in the order of a run."""
+
+    name: str  # "canary", "1 per rack", "5 %", "25 %", "rest", "devices", "control plane"; of a revert: "rollback"
     nodes: tuple[str, ...]  # in the order of release
-    soak: float
-    hold: bool = False
+    soak: float  # seconds
+    hold: bool = False  # wait for `rollout continue` once it has passed
     at_once: int = 0  # most nodes of it in flight; 0: no limit of its own
-    data: SoakData | None = None  # None: its soak ends by time and gates alone
+    data: SoakData | None = (
+        None  # what its nodes must have done before its soak ends; None: it ends by time and gates alone
+    )
 
 
 @dataclass(frozen=True, slots=True)

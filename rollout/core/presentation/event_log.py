@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rollout.core.model.approvals import USED
+from rollout.core.model.plan import Wave
 from rollout.core.model.verdict import Verdict
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
@@ -27,7 +28,7 @@ from rollout.core.run.events import (
     WaveOpened,
 )
 from rollout.core.run.facts import AT_REST, IN_MOTION
-from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb, WaveOrder
+from rollout.core.run.state import Ending, Goal, NodeRecord, NodeState, Phase, RunState, Verb
 from rollout.core.run.transitions import GRACE
 from rollout.core.text.message_folding import folded, for_all
 from rollout.core.text.nodesets import fold
@@ -230,12 +231,12 @@ def _is_turned_away(state: RunState) -> bool:
     return state.halt is not None and state.halt.ending in (Ending.CLAIMED, Ending.PREFLIGHT)
 
 
-def has_changed(state: RunState, wave: WaveOrder) -> bool:
+def has_changed(state: RunState, wave: Wave) -> bool:
     """Whether a node of the wave is changed. After a resume, none may be left that could have passed a gate."""
     return any(state.nodes[name].state is NodeState.CONFIRMED for name in wave.nodes)
 
 
-def _wave_over(wave: WaveOrder, after: RunState) -> LogLine:
+def _wave_over(wave: Wave, after: RunState) -> LogLine:
     if has_changed(after, wave):
         return LogLine(f"wave {wave.name}: passed", Tone.GOOD)
     return LogLine(f"wave {wave.name}: over, none of its nodes is changed", Tone.PLAIN)

@@ -13,9 +13,10 @@ from math import ceil
 from statistics import median
 
 from rollout.core.model.areas import rounds
+from rollout.core.model.plan import Wave
 from rollout.core.model.playbook import Scope
 from rollout.core.plans.estimate import NODE_SECONDS
-from rollout.core.run.state import Goal, NodeRecord, NodeState, Order, Phase, Rehearsal, RunState, WaveOrder
+from rollout.core.run.state import Goal, NodeRecord, NodeState, Order, Phase, Rehearsal, RunState
 
 CONFIRM_SECONDS = 2.0
 """Gates and confirm, after an apply."""
@@ -84,12 +85,12 @@ def _drain_time(state: RunState, to_do: list[str]) -> float:
     return median(measured) if measured else 0.0
 
 
-def _still_to_rehearse(state: RunState, wave: WaveOrder) -> bool:
+def _still_to_rehearse(state: RunState, wave: Wave) -> bool:
     standing = {state.nodes[name].rehearsal for name in wave.nodes}
     return state.order.rehearsal and state.phase is Phase.RUNNING and Rehearsal.DONE not in standing
 
 
-def _soak(state: RunState, wave: WaveOrder) -> float:
+def _soak(state: RunState, wave: Wave) -> float:
     """Seconds for the rounds that must still pass in a row, the next one when it is due."""
     passed = passed_rounds(state)
     every = wave.soak / state.order.passes

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from rollout.core.model.areas import AreaKind, Placed, rounds, sizes
 from rollout.core.model.fleet_changes import UNCHANGED, FleetChanges, Leaver
 from rollout.core.model.gates import GateScope
-from rollout.core.model.plan import Change, Plan, kind_of
+from rollout.core.model.plan import Change, Plan, Wave, kind_of
 from rollout.core.model.playbook import EMERGENCY_LIMITS, SETTLE, Limits, RevertScope, RevertTimes, seconds_to_revert
-from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState, WaveOrder
+from rollout.core.run.state import Goal, LeftOut, NodeOrder, Order, RunState
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 
@@ -33,10 +34,7 @@ def apply_order(run: str, plan: Plan, changes: FleetChanges = UNCHANGED) -> Orde
             for n in plan.nodes.values()
             if n.name not in changes.left
         },
-        waves=tuple(
-            WaveOrder(w.name, names, w.soak, w.hold, w.at_once, w.data)
-            for w, names in zip(plan.waves, waves, strict=True)
-        ),
+        waves=tuple(replace(wave, nodes=names) for wave, names in zip(plan.waves, waves, strict=True)),
         racks={**plan.racks, **changes.sizes.racks},
         limits=plan.limits,
         budgets=plan.budgets,
@@ -134,7 +132,7 @@ def revert_order(
     """
     last = tuple(name for name in transactions if name in one_at_a_time)
     first = tuple(name for name in transactions if name not in one_at_a_time)
-    named = (WaveOrder("rollback", first, soak=0.0), WaveOrder("control plane", last, soak=0.0, at_once=1))
+    named = (Wave("rollback", first, soak=0.0), Wave("control plane", last, soak=0.0, at_once=1))
     waves = tuple(wave for wave in named if wave.nodes) or named[:1]
     wave_of = {name: index for index, wave in enumerate(waves) for name in wave.nodes}
     return Order(

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from rollout.core.model.approvals import Approval
 from rollout.core.model.fleet_changes import AS_PLANNED, FewerNodes
 from rollout.core.model.frozen import dataclass
-from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope, SoakData
+from rollout.core.model.plan import Wave
+from rollout.core.model.playbook import DEFAULT_PULLS, Budget, Cause, Limits, PullsInFlight, RevertScope
 from rollout.core.model.report import LastLog
 
 RULES = 13
@@ -85,21 +86,6 @@ class NodeOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class WaveOrder:
-    """``at_once``: most nodes of this wave in flight (0: no limit of its own). ``hold``: wait for `rollout continue` once it has passed.
-
-    ``data``: what its nodes must have done before its soak ends.
-    """
-
-    name: str
-    nodes: tuple[str, ...]
-    soak: float
-    hold: bool = False
-    at_once: int = 0
-    data: SoakData | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LeftOut:
     """Nodes that were selected but are not part of the run, for one reason, folded."""
 
@@ -117,7 +103,7 @@ class Order:
     cluster: str
     goal: Goal
     nodes: Mapping[str, NodeOrder]
-    waves: tuple[WaveOrder, ...]
+    waves: tuple[Wave, ...]
     racks: Mapping[str, int]
     limits: Limits
     budgets: tuple[Budget, ...]

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rollout.core.model.plan import Wave
 from rollout.core.presentation.pages.story import Story, Wrong
 from rollout.core.presentation.summary import WITH_OTHERS, rehearsed
 from rollout.core.presentation.summary_text import counts_text
-from rollout.core.run.state import Goal, NodeState, Phase, WaveOrder
+from rollout.core.run.state import Goal, NodeState, Phase
 from rollout.core.text.message_folding import for_all, nameless
 from rollout.core.text.nodesets import fold
 from rollout.core.text.terminal import counted, printable, seconds_text
@@ -122,7 +123,7 @@ def _waves(story: Story) -> Iterator[StoryMoment]:
         yield from _wave(story, index, wave)
 
 
-def _wave(story: Story, index: int, wave: WaveOrder) -> Iterator[StoryMoment]:
+def _wave(story: Story, index: int, wave: Wave) -> Iterator[StoryMoment]:
     spans = [span for span in story.spans if span.wave == index]
     release = [span for span in spans if span.kind == Phase.RUNNING]
     if not release or story.past.order.goal is Goal.REVERT:
