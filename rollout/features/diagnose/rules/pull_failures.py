@@ -20,9 +20,9 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.features.diagnose.rules.messages import over_qps
+from rollout.features.diagnose.rules.pull_errors import Cause, read_error
 from rollout.features.diagnose.rules.pulls import Pull, convoys, registry
 
-CANCELED = "context canceled"
 _BARE = re.compile(r"desc = context canceled\W*$")
 """docker's form of it. containerd says which image it could not pull."""
 REPEATED = 3
@@ -109,7 +109,7 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
     """``context canceled`` without the line of a deadline."""
     by_image: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
-        if CANCELED in fact["error"] and fact.node not in known and fact["image"]:
+        if fact.node not in known and fact["image"] and read_error(fact["error"]).cause is Cause.CANCELLED:
             by_image[fact.node, fact["image"]].append(fact)
     by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
     explained, docker = _Explained(facts), _Docker(facts)
@@ -293,15 +293,12 @@ def slow_findings(facts: Facts) -> Iterator[Finding]:
         yield Finding("registry-slow", sure, nodes_of(lines), since(lines), cause, proof(lines), fetch_next=fetch)
 
 
-_CAUSES = (
-    (re.compile(r"manifest unknown|not found|NotFound"), "the registry has no such image or tag"),
-    (re.compile(r"unauthorized|denied|no basic auth|authorization failed|401|403"), "the registry refuses the credentials, or there are none"),
-    (re.compile(r"no such host|server misbehaving"), "the registry's name cannot be resolved"),
-    (re.compile(r"x509|certificate"), "the registry's certificate is not trusted"),
-    (re.compile(r"toomanyrequests|429"), "the registry limits the rate of pulls"),
-    (re.compile(r"connection refused|no route to host|i/o timeout|TLS handshake timeout|deadline exceeded"), "the registry cannot be reached"),
-    (re.compile(r"no space left"), "the node's disk is full"),
-)  # fmt: skip
+_FETCH_MORE = {
+    Cause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
+    Cause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
+    Cause.OWN_LIMIT: "the versions of the runtime and of cri-dockerd: before 0.2.6, cri-dockerd ends each pull after 2 minutes, with or without progress; the runtime's log of that pull",
+    Cause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
+}
 
 
 def back_off_findings(facts: Facts) -> Iterator[Finding]:
@@ -317,20 +314,29 @@ def back_off_findings(facts: Facts) -> Iterator[Finding]:
         error = of_image.get(image) if image else None
         error = error or next((of_pod[place] for place in places if place in of_pod), None)
         last = error["error"] if error else ""
-        if over_qps(last) or CANCELED in last:
+        read = read_error(last)
+        if over_qps(last) or read.cause is Cause.CANCELLED:
             continue
-        why = next((said for pattern, said in _CAUSES if pattern.search(last)), "")
         pods = len({fact["pod"] for fact in lines})
         cause = f"the kubelet delays the next pull of {image or 'an image'} for {counted(pods, 'pod')}, because the last one failed: "
-        cause += why or (last[:200] if last else "the error is in none of these files") + "."
-        sure = Confidence.CERTAIN if why else Confidence.LIKELY if last else Confidence.UNKNOWN
-        fetch = "" if last else f"the Failed events of these pods: they have the registry's answer for {image}"
+        fetch = _FETCH_MORE.get(read.cause, "") if read.cause else ""
+        if read.cause and read.confidence is Confidence.CERTAIN:
+            cause += f"{read.cause}{_asked(read.host, image)}."
+        elif read.cause:
+            cause += f"{read.cause}{_asked(read.host, image)}, by its last words: `{read.words}`."
+            fetch = fetch or "the runtime's log of that pull: this form of the error is not known"
+        elif last:
+            cause += f"{last[:200].rstrip('.')}."
+            fetch = "the runtime's log of that pull: this error is not known"
+        else:
+            cause += "the error is in none of these files."
+            fetch = f"the Failed events of these pods: they have the registry's answer for {image}"
         yield Finding(
-            "image-pull-backoff",
-            sure,
-            nodes_of(lines),
-            since(lines),
-            cause.rstrip(".") + ".",
-            proof([*lines, *([error] if error else [])]),
-            fetch_next=fetch,
-        )
+            "image-pull-backoff", read.confidence, nodes_of(lines), since(lines), cause,
+            proof([*lines, *([error] if error else [])]), fetch_next=fetch,
+        )  # fmt: skip
+
+
+def _asked(host: str, image: str) -> str:
+    """The host that was asked, if it is not the image's registry: a mirror, or a host that the registry names."""
+    return f" (asked: {host})" if host and host.partition(":")[0] not in registry(image).partition(":")[0] else ""

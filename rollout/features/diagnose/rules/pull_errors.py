@@ -1,0 +1,305 @@
+"""What the error of a failed pull says: a chain ``outer: …: last cause``, of which each known end is a whole form.
+
+Go programs join errors with ``": "``. Quoted texts, URLs, digests, paths and addresses are tokens here, so that neither a digest
+with ``403`` in it nor a file's name is taken for a cause. What stands behind a registry's own code or status is the
+registry's text: it may contain any words, and counts for nothing.
+
+Sources of the forms: containerd core/remotes/docker (resolver.go, fetcher.go, authorizer.go), core/unpack, core/content and
+core/snapshots, 1.5 to 2.3; moby distribution and registry (errors.go), 19.03 to 28; containers/image docker/docker_client.go,
+internal/image and signature; docker/distribution registry/api/errcode; Go net, net/http, crypto/tls, crypto/x509, syscall.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from rollout.core.model.frozen import dataclass
+from rollout.features.diagnose.rules.finding import Confidence
+
+
+class Cause(StrEnum):
+    """Why a pull failed, for people: the end of a sentence that begins with "because"."""
+
+    NO_IMAGE = "the registry has no such image or tag"
+    NO_IMAGE_OR_ACCESS = "the registry has no such repository, or does not show it without other credentials"
+    CREDENTIALS = "the registry refuses the credentials, or there are none"
+    FORBIDDEN = "the registry refuses the node or its credentials (403)"
+    ADDRESS_BLOCKED = (
+        "the registry is public and refuses this address (403): the address is blocked, or a proxy refuses the request"
+    )
+    RATE = "the registry limits the rate of pulls"
+    SERVER = "the registry answers with an error of its own (5xx)"
+    NO_NAME = "the registry's name cannot be resolved: its DNS server knows no such name"
+    DNS_SILENT = "the registry's name cannot be resolved: the node's DNS server does not answer"
+    PROXY = "the node's HTTP proxy cannot be reached"
+    PROXY_REFUSES = "the node's HTTP proxy refuses the request"
+    WEB_PAGE = "something other than a registry answers: a web page, for example of a proxy or of a login"
+    UNREACHABLE = "the registry cannot be reached"
+    SLOW_ANSWER = "the registry does not answer in time"
+    RESET = "the connection broke during the transfer"
+    NOT_TLS = "the registry does not speak TLS at this address"
+    CERTIFICATE = "the registry's certificate is not trusted"
+    CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
+    PLATFORM = "the image has no variant for this node's platform"
+    DISK_FULL = "the node's disk is full"
+    QUOTA = "a disk quota of the node is used up"
+    READ_ONLY = "the node's file system is read-only"
+    DISK_ERROR = "the node's disk reports input or output errors"
+    SNAPSHOTS = "the runtime's own store lacks a layer or a snapshot that it has recorded: the image and the registry are not the cause"
+    LOCKED = "another pull of the same layer holds its lock in the runtime"
+    DAMAGED = "the data that arrived does not have the image's digest: it was damaged or cut off on its way"
+    SIGNATURE = "the node's signature policy rejects the image"
+    CANCELLED = "the pull was cancelled"
+    OWN_LIMIT = "a program between the kubelet and the registry ended the pull at a time limit of its own"
+    RUNTIME_AWAY = "the container runtime does not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class PullError:
+    """``confidence``: CERTAIN for a whole form; LIKELY where only its last words are known; UNKNOWN else, with no ``cause``.
+
+    ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none).
+    """
+
+    cause: Cause | None
+    confidence: Confidence
+    words: str
+    host: str = ""
+
+
+def read_error(text: str) -> PullError:
+    """What the error says. Any text is read; an unknown one has no cause."""
+    plain = _unescaped(text)
+    skeleton, tokens = _skeleton(plain)
+    links = _links(skeleton)
+    asked = _host(tokens)
+    shown = ": ".join(links)
+    for form in _FORMS:
+        if form.pattern.search(shown):
+            cause = form.cause
+            if cause is Cause.FORBIDDEN and asked in _PUBLIC:
+                cause = Cause.ADDRESS_BLOCKED
+            return PullError(cause, form.confidence, _words(links, tokens), asked)
+    return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked)
+
+
+_PUBLIC = frozenset({"registry.k8s.io", "k8s.gcr.io"})
+"""Registries that ask nobody for credentials."""
+
+# Tokens. The private characters stand for them; a text cannot bring its own, see ``_skeleton``.
+
+_QUOTED, _URL, _DIGEST, _PATH, _ADDRESS = "\ue000", "\ue001", "\ue002", "\ue003", "\ue004"
+_ALL = f"[{_QUOTED}-{_ADDRESS}]"
+_TOKEN = re.compile(
+    r'(?P<url>"?https?://[^\s"]+?"?(?=:? |:?$))'
+    r'|(?P<quoted>"[^"]{0,4096}")'
+    r"|(?P<digest>\bsha(?:256|512):[0-9a-f]{6,128}\b|\b[0-9a-f]{12,128}\b)"
+    r"|(?P<address>\[[0-9a-f:.]+\]:\d{1,5}|\b\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b)"
+    r"|(?P<path>(?<![\w.:/-])/[^\s:\"]*)"
+)
+_MARKS = f"{_QUOTED}{_URL}{_DIGEST}{_PATH}{_ADDRESS}"
+_KIND = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "address": _ADDRESS}
+
+
+def _unescaped(text: str) -> str:
+    """Without the quoting of the lines around it, which may be two deep."""
+    return re.sub(r'\\+"', '"', text).replace("\\n", " ").strip().strip('"').strip()
+
+
+def _skeleton(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The text with a character for each token, and the tokens: kind and text, in their order."""
+    tokens: list[tuple[str, str]] = []
+
+    def token(match: re.Match[str]) -> str:
+        kind = match.lastgroup or ""
+        found = match[0]
+        if kind == "quoted" and found[1:].startswith(("http://", "https://")):
+            kind = "url"
+        tokens.append((kind, found.strip('"')))
+        return _KIND[kind]
+
+    return _TOKEN.sub(token, re.sub("[\ue000-\uf8ff]", "?", text)), tokens
+
+
+def _links(skeleton: str) -> list[str]:
+    """The chain, without gRPC's wrapping, up to the first link after which a registry's own text begins."""
+    chain = re.sub(r"rpc error: code = \w+ desc = ", "", skeleton).removesuffix(
+        ": unknown"
+    )  # containerd's own, of gRPC
+    links: list[str] = []
+    for link in chain.split(": "):
+        links.append(link.strip(" ."))
+        if _REGISTRY_SAYS.fullmatch(links[-1]):
+            break
+    return [link for link in links if link] or [chain.strip()]
+
+
+_CODES = (
+    r"blob unknown|blob upload unknown|digest invalid|manifest blob unknown|manifest invalid|manifest unknown|manifest unverified|"
+    r"name invalid|name unknown|unauthorized|denied|unsupported|toomanyrequests|unknown|too many requests"
+)
+"""Error codes of the distribution protocol as clients print them. The registry's own message follows."""
+_REGISTRY_SAYS = re.compile(
+    rf"(?:.* )?server message|{_CODES}|\d{{3}} [A-Z][\w ]+|(?:received unexpected HTTP status|unexpected HTTP status) .*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    cause: Cause
+    pattern: re.Pattern[str]
+    confidence: Confidence
+
+
+def _whole(cause: Cause, *ends: str) -> _Form:
+    """The chain ends with one of these, from the begin of a link on."""
+    return _Form(cause, re.compile(rf"(?:^|: )(?:{'|'.join(ends)})$"), Confidence.CERTAIN)
+
+
+def _part(cause: Cause, *words: str) -> _Form:
+    """The last link ends with these words, in a form that is not known."""
+    return _Form(cause, re.compile(rf"\b(?:{'|'.join(words)})$"), Confidence.LIKELY)
+
+
+_ERRNO = {
+    Cause.DISK_FULL: "no space left on device",
+    Cause.QUOTA: "disk quota exceeded",
+    Cause.READ_ONLY: "read-only file system",
+    Cause.DISK_ERROR: "input/output error",
+}
+_CALL = (
+    rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|failed to [a-z ]+)(?: [^:\s]+)*)"
+)
+"""A system call and its file, as Go's os.PathError and os.LinkError print them."""
+_ASKED = rf"(?:(?:Get|Head|Post|Put|HEAD|GET) {_URL}|failed to do request)"
+_DIALED = rf"dial tcp(?: (?:{_ADDRESS}|\S+))?(?: ->{_ADDRESS})?"
+_DNS = rf"(?:{_DIALED}: )?(?:dial tcp: )?lookup \S+(?: on {_ADDRESS})?"
+_IMAGE = r"[\w.][\w.:/@-]*"
+_FORMS = (
+    # The node's own store and disk. Each names a call and a file of the node.
+    *(_whole(cause, rf"{_CALL}: {words}") for cause, words in _ERRNO.items()),
+    _whole(
+        Cause.SNAPSHOTS,
+        rf"(?:parent )?snapshot (?:{_DIGEST}|{_QUOTED}|\S+) does not exist(?:: not found)?",
+        rf"(?:failed to [^:]*: )?content digest {_DIGEST}: not found",
+        r"(?:failed to stat snapshot|failed to get snapshot|failed to prepare extraction snapshot) [^:]*: (?:[^:]*: )?not found",
+        r"layer does not exist", r"unknown parent layer",
+    ),
+    _whole(Cause.LOCKED, rf"ref \S*{_ALL}? ?locked for [^:]*(?::\d\d[^:]*)*: unavailable", r"ref \S+ locked(?: for [^:]*)?: unavailable"),
+    _whole(
+        Cause.DAMAGED,
+        r"unexpected commit (?:digest|size) [^:]*: failed precondition",
+        rf"filesystem layer verification failed for digest {_DIGEST}",
+        r"archive/tar: invalid tar header", r"invalid tar header", r"gzip: invalid (?:header|checksum)", r"unexpected EOF",
+    ),
+    _whole(
+        Cause.SIGNATURE,
+        r"Source image rejected", r"Source image rejected: .*", r"SignatureValidationFailed.*",
+    ),
+    # The image.
+    _whole(
+        Cause.PLATFORM,
+        rf"no match for platform in manifest(?: {_DIGEST})?: not found",
+        r"no matching manifest for \S+ in the manifest list entries(?:: .*)?",
+        r"no image found in (?:image index|manifest list|image index/manifest list|manifest list or image index) for architecture [^:]*",
+        r"no matching manifest for .*",
+    ),
+    _whole(
+        Cause.WEB_PAGE,
+        rf"(?:unexpected|unsupported|unhandled) (?:media|manifest MIME|manifest) ?type text/html[^:]*(?: for {_DIGEST})?(?:: not found)?",
+        r"invalid character '<' looking for beginning of value(?:: .*)?",
+        r"error parsing HTTP \d{3} response body.*",
+        r"Unsupported(?: or missing)? (?:schema version|manifest media type) text/html.*",
+    ),
+    _whole(
+        Cause.NO_IMAGE,
+        rf"{_IMAGE}: not found",
+        r"(?:.* )?manifest unknown", r"(?:.* )?name unknown",
+        rf"manifest for {_IMAGE} not found(?:: manifest unknown)?",
+        rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
+    ),
+    _whole(
+        Cause.NO_IMAGE_OR_ACCESS,
+        r"pull access denied(?: for \S+)?, repository does not exist or may require (?:'docker login'|authorization)(?:: (?:denied|server message).*)?",
+        r"(?:reading manifest .*: )?(?:errors: )?denied", r"requested access to the resource is denied",
+    ),
+    _whole(
+        Cause.CREDENTIALS,
+        r"401 Unauthorized", r"(?:.* )?unauthorized", r"authentication required", r"no basic auth credentials",
+        r"(?:unable to retrieve auth token: )?invalid username/password(?:: unauthorized)?", r"authorization failed",
+        rf"unexpected status code \S*{_ALL}?: 401 Unauthorized", r"status code 401.*",
+    ),
+    _whole(Cause.RATE, r"429 Too Many Requests", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
+    _whole(Cause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden"),
+    _whole(Cause.SERVER, r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
+    # The way to it. ``proxyconnect`` is the way to a proxy: its forms come first.
+    _whole(Cause.PROXY, r"proxyconnect tcp: .*"),
+    _whole(
+        Cause.PROXY_REFUSES,
+        rf"{_ASKED}: (?:Proxy Authentication Required|Forbidden|Bad Gateway|Service Unavailable|Gateway Timeout|Method Not Allowed|Not Found|Bad Request)",
+        r"407 Proxy Authentication Required",
+    ),
+    _whole(Cause.NO_NAME, rf"{_DNS}: no such host"),
+    _whole(
+        Cause.DNS_SILENT,
+        rf"{_DNS}: (?:i/o timeout|server misbehaving|Temporary failure in name resolution|connection refused|.*(?:i/o timeout|connection refused|no route to host|network is unreachable))",
+        rf"(?:{_DNS}: )?(?:dial|read|write) udp .*: (?:i/o timeout|.*connection refused|.*network is unreachable|.*no route to host)",
+    ),
+    _whole(
+        Cause.UNREACHABLE,
+        rf"{_DIALED}: (?:connect: )?(?:connection refused|no route to host|network is unreachable|connection timed out|host is down|i/o timeout|operation was canceled)",
+    ),
+    _whole(
+        Cause.SLOW_ANSWER,
+        r"net/http: TLS handshake timeout", r"net/http: timeout awaiting response headers",
+        r"net/http: request canceled(?: while waiting for connection)? \(Client\.Timeout exceeded while awaiting headers\)",
+        rf"(?:{_ASKED}: )context deadline exceeded(?: \(Client\.Timeout exceeded[^)]*\))?",
+    ),
+    _whole(
+        Cause.CERTIFICATE_TIME,
+        r"x509: certificate has expired or is not yet valid(?:: current time .*)?",
+    ),
+    _whole(Cause.CERTIFICATE, r"x509: .*", r"(?:tls: failed to verify certificate: )x509: .*", r"remote error: tls: .*"),
+    _whole(
+        Cause.NOT_TLS,
+        r"http: server gave HTTP response to HTTPS client", r"tls: first record does not look like a TLS handshake",
+    ),
+    _whole(
+        Cause.RESET,
+        rf"(?:read|write) tcp [^:]*(?:{_ADDRESS})?[^:]*: (?:read: |write: )?(?:connection reset by peer|broken pipe|use of closed network connection|i/o timeout|connection timed out)",
+        rf"{_ASKED}: (?:EOF|unexpected EOF|http2: .*|stream error: .*)",
+        r"(?:http2: )?server sent GOAWAY.*", r"stream error: stream ID \d+; \w+.*", r"failed to copy: (?:httpReadSeeker: failed open: .*: )?EOF",
+    ),
+    # Between the kubelet and the registry.
+    _whole(
+        Cause.RUNTIME_AWAY,
+        rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: EOF", r"transport is closing",
+        r"Cannot connect to the Docker daemon at .*", r"the client connection is closing", r"error while dialing.*",
+    ),
+    _Form(Cause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
+    _whole(Cause.CANCELLED, r"context canceled", r"net/http: request canceled", r"operation was canceled"),
+    # A known end in an unknown form.
+    *(_part(cause, words) for cause, words in _ERRNO.items()),
+    _part(Cause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
+    _part(Cause.NO_NAME, r"no such host"),
+    _part(Cause.UNREACHABLE, r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
+    _part(Cause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
+    _part(Cause.OWN_LIMIT, r"context deadline exceeded"),
+    _part(Cause.NO_IMAGE, r"manifest unknown", r"name unknown"),
+    _part(Cause.CREDENTIALS, r"authentication required", r"unauthorized"),
+)  # fmt: skip
+
+
+def _host(tokens: list[tuple[str, str]]) -> str:
+    """Of the last URL; else the name that was looked up is in the words."""
+    urls = [text for kind, text in tokens if kind == "url"]
+    match = re.match(r"https?://([^/?#]+)", urls[-1]) if urls else None
+    return match[1].lower() if match else ""
+
+
+def _words(links: list[str], tokens: list[tuple[str, str]]) -> str:
+    """The last link as it was printed."""
+    before = sum(map(_MARKS.count, "".join(links[:-1])))
+    here = iter(text for _, text in tokens[before:])
+    return "".join(next(here) if letter in _MARKS else letter for letter in links[-1])[:200]
