@@ -38,7 +38,7 @@ class Cause(StrEnum):
     UNREACHABLE = "the registry cannot be reached"
     SLOW_ANSWER = "the registry does not answer in time"
     RESET = "the connection broke during the transfer"
-    NOT_TLS = "the registry does not speak TLS at this address"
+    NOT_TLS = "the registry answers without TLS at this address"
     CERTIFICATE = "the registry's certificate is not trusted"
     CERTIFICATE_TIME = "the registry's certificate is not valid at this time by the node's clock: the clock is wrong, or the certificate has expired"
     PLATFORM = "the image has no variant for this node's platform"
