@@ -99,7 +99,7 @@ _TOKEN = re.compile(
     r"|(?P<path>(?<![\w.:/-])/[^\s:\"]*)"
 )
 _MARKS = f"{_QUOTED}{_URL}{_DIGEST}{_PATH}{_ADDRESS}"
-_KIND = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "address": _ADDRESS}
+_MARK = {"url": _URL, "quoted": _QUOTED, "digest": _DIGEST, "path": _PATH, "address": _ADDRESS}
 
 
 def _unescaped(text: str) -> str:
@@ -109,17 +109,14 @@ def _unescaped(text: str) -> str:
 
 def _skeleton(text: str) -> tuple[str, list[tuple[str, str]]]:
     """The text with a character for each token, and the tokens: kind and text, in their order."""
-    tokens: list[tuple[str, str]] = []
+    plain = re.sub("[\ue000-\uf8ff]", "?", text)
+    tokens = [(_kind(match), match[0].strip('"')) for match in _TOKEN.finditer(plain)]
+    return _TOKEN.sub(lambda match: _MARK[_kind(match)], plain), tokens
 
-    def token(match: re.Match[str]) -> str:
-        kind = match.lastgroup or ""
-        found = match[0]
-        if kind == "quoted" and found[1:].startswith(("http://", "https://")):
-            kind = "url"
-        tokens.append((kind, found.strip('"')))
-        return _KIND[kind]
 
-    return _TOKEN.sub(token, re.sub("[\ue000-\uf8ff]", "?", text)), tokens
+def _kind(match: re.Match[str]) -> str:
+    is_url = match[0].startswith(('"http://', '"https://'))
+    return "url" if is_url else match.lastgroup or ""
 
 
 def _links(skeleton: str) -> list[str]:
