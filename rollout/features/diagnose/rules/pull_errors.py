@@ -18,7 +18,7 @@ from rollout.core.model.frozen import dataclass
 from rollout.features.diagnose.rules.finding import Confidence
 
 
-class Cause(StrEnum):
+class PullCause(StrEnum):
     """Why a pull failed, for people: the end of a sentence that begins with "because"."""
 
     NO_IMAGE = "the registry has no such image or tag"
@@ -62,7 +62,7 @@ class PullError:
     ``words``: the last cause as it was printed. ``host``: the host that was asked (``""``: the error names none).
     """
 
-    cause: Cause | None
+    cause: PullCause | None
     confidence: Confidence
     words: str
     host: str = ""
@@ -78,8 +78,8 @@ def read_error(text: str) -> PullError:
     for form in _FORMS:
         if form.pattern.search(shown):
             cause = form.cause
-            if cause is Cause.FORBIDDEN and asked in _PUBLIC:
-                cause = Cause.ADDRESS_BLOCKED
+            if cause is PullCause.FORBIDDEN and asked in _PUBLIC:
+                cause = PullCause.ADDRESS_BLOCKED
             return PullError(cause, form.confidence, _words(links, tokens), asked)
     return PullError(None, Confidence.UNKNOWN, _words(links, tokens), asked)
 
@@ -144,26 +144,26 @@ _REGISTRY_SAYS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    cause: Cause
+    cause: PullCause
     pattern: re.Pattern[str]
     confidence: Confidence
 
 
-def _whole(cause: Cause, *ends: str) -> _Form:
+def _whole(cause: PullCause, *ends: str) -> _Form:
     """The chain ends with one of these, from the begin of a link on."""
     return _Form(cause, re.compile(rf"(?:^|: )(?:{'|'.join(ends)})$"), Confidence.CERTAIN)
 
 
-def _part(cause: Cause, *words: str) -> _Form:
+def _part(cause: PullCause, *words: str) -> _Form:
     """The last link ends with these words, in a form that is not known."""
     return _Form(cause, re.compile(rf"\b(?:{'|'.join(words)})$"), Confidence.LIKELY)
 
 
 _ERRNO = {
-    Cause.DISK_FULL: "no space left on device",
-    Cause.QUOTA: "disk quota exceeded",
-    Cause.READ_ONLY: "read-only file system",
-    Cause.DISK_ERROR: "input/output error",
+    PullCause.DISK_FULL: "no space left on device",
+    PullCause.QUOTA: "disk quota exceeded",
+    PullCause.READ_ONLY: "read-only file system",
+    PullCause.DISK_ERROR: "input/output error",
 }
 _CALL = (
     rf"(?:[a-z_]+ {_PATH}(?: {_PATH})?|(?:mount|copy_file_range|write|sync|fsync|mkdir|failed to [a-z ]+)(?: [^:\s]+)*)"
@@ -177,114 +177,114 @@ _FORMS = (
     # The node's own store and disk. Each names a call and a file of the node.
     *(_whole(cause, rf"{_CALL}: {words}") for cause, words in _ERRNO.items()),
     _whole(
-        Cause.SNAPSHOTS,
+        PullCause.SNAPSHOTS,
         rf"(?:parent )?snapshot (?:{_DIGEST}|{_QUOTED}|\S+) does not exist(?:: not found)?",
         rf"(?:failed to [^:]*: )?content digest {_DIGEST}: not found",
         r"(?:failed to stat snapshot|failed to get snapshot|failed to prepare extraction snapshot) [^:]*: (?:[^:]*: )?not found",
         r"layer does not exist", r"unknown parent layer",
     ),
-    _whole(Cause.LOCKED, rf"ref \S*{_ALL}? ?locked for [^:]*(?::\d\d[^:]*)*: unavailable", r"ref \S+ locked(?: for [^:]*)?: unavailable"),
+    _whole(PullCause.LOCKED, rf"ref \S*{_ALL}? ?locked for [^:]*(?::\d\d[^:]*)*: unavailable", r"ref \S+ locked(?: for [^:]*)?: unavailable"),
     _whole(
-        Cause.DAMAGED,
+        PullCause.DAMAGED,
         r"unexpected commit (?:digest|size) [^:]*: failed precondition",
         rf"filesystem layer verification failed for digest {_DIGEST}",
         r"archive/tar: invalid tar header", r"invalid tar header", r"gzip: invalid (?:header|checksum)", r"unexpected EOF",
     ),
     _whole(
-        Cause.SIGNATURE,
+        PullCause.SIGNATURE,
         r"Source image rejected", r"Source image rejected: .*", r"SignatureValidationFailed.*",
     ),
     # The image.
     _whole(
-        Cause.PLATFORM,
+        PullCause.PLATFORM,
         rf"no match for platform in manifest(?: {_DIGEST})?: not found",
         r"no matching manifest for \S+ in the manifest list entries(?:: .*)?",
         r"no image found in (?:image index|manifest list|image index/manifest list|manifest list or image index) for architecture [^:]*",
         r"no matching manifest for .*",
     ),
     _whole(
-        Cause.WEB_PAGE,
+        PullCause.WEB_PAGE,
         rf"(?:unexpected|unsupported|unhandled) (?:media|manifest MIME|manifest) ?type text/html[^:]*(?: for {_DIGEST})?(?:: not found)?",
         r"invalid character '<' looking for beginning of value(?:: .*)?",
         r"error parsing HTTP \d{3} response body.*",
         r"Unsupported(?: or missing)? (?:schema version|manifest media type) text/html.*",
     ),
     _whole(
-        Cause.NO_IMAGE,
+        PullCause.NO_IMAGE,
         rf"{_IMAGE}: not found",
         r"(?:.* )?manifest unknown", r"(?:.* )?name unknown",
         rf"manifest for {_IMAGE} not found(?:: manifest unknown)?",
         rf"failed to resolve (?:reference|image) {_QUOTED}: not found",
     ),
     _whole(
-        Cause.NO_IMAGE_OR_ACCESS,
+        PullCause.NO_IMAGE_OR_ACCESS,
         r"pull access denied(?: for \S+)?, repository does not exist or may require (?:'docker login'|authorization)(?:: (?:denied|server message).*)?",
         r"(?:reading manifest .*: )?(?:errors: )?denied", r"requested access to the resource is denied",
     ),
     _whole(
-        Cause.CREDENTIALS,
+        PullCause.CREDENTIALS,
         r"401 Unauthorized", r"(?:.* )?unauthorized", r"authentication required", r"no basic auth credentials",
         r"(?:unable to retrieve auth token: )?invalid username/password(?:: unauthorized)?", r"authorization failed",
         rf"unexpected status code \S*{_ALL}?: 401 Unauthorized", r"status code 401.*",
     ),
-    _whole(Cause.RATE, r"429 Too Many Requests", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
-    _whole(Cause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden"),
-    _whole(Cause.SERVER, r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
+    _whole(PullCause.RATE, r"429 Too Many Requests", r"(?:.* )?toomanyrequests", r"(?:.* )?too many requests"),
+    _whole(PullCause.FORBIDDEN, rf"(?:unexpected status from [A-Z]+ request to {_URL}|unexpected status(?: code)?(?: {_URL})?|.*status(?: code)?(?: {_QUOTED})?): 403 Forbidden", r"403 Forbidden"),
+    _whole(PullCause.SERVER, r"5\d\d [A-Z][\w ]+", r"received unexpected HTTP status 5\d\d .*"),
     # The way to it. ``proxyconnect`` is the way to a proxy: its forms come first.
-    _whole(Cause.PROXY, r"proxyconnect tcp: .*"),
+    _whole(PullCause.PROXY, r"proxyconnect tcp: .*"),
     _whole(
-        Cause.PROXY_REFUSES,
+        PullCause.PROXY_REFUSES,
         rf"{_ASKED}: (?:Proxy Authentication Required|Forbidden|Bad Gateway|Service Unavailable|Gateway Timeout|Method Not Allowed|Not Found|Bad Request)",
         r"407 Proxy Authentication Required",
     ),
-    _whole(Cause.NO_NAME, rf"{_DNS}: no such host"),
+    _whole(PullCause.NO_NAME, rf"{_DNS}: no such host"),
     _whole(
-        Cause.DNS_SILENT,
+        PullCause.DNS_SILENT,
         rf"{_DNS}: (?:i/o timeout|server misbehaving|Temporary failure in name resolution|connection refused|.*(?:i/o timeout|connection refused|no route to host|network is unreachable))",
         rf"(?:{_DNS}: )?(?:dial|read|write) udp .*: (?:i/o timeout|.*connection refused|.*network is unreachable|.*no route to host)",
     ),
     _whole(
-        Cause.UNREACHABLE,
+        PullCause.UNREACHABLE,
         rf"{_DIALED}: (?:connect: )?(?:connection refused|no route to host|network is unreachable|connection timed out|host is down|i/o timeout|operation was canceled)",
     ),
     _whole(
-        Cause.SLOW_ANSWER,
+        PullCause.SLOW_ANSWER,
         r"net/http: TLS handshake timeout", r"net/http: timeout awaiting response headers",
         r"net/http: request canceled(?: while waiting for connection)? \(Client\.Timeout exceeded while awaiting headers\)",
         rf"(?:{_ASKED}: )context deadline exceeded(?: \(Client\.Timeout exceeded[^)]*\))?",
     ),
     _whole(
-        Cause.CERTIFICATE_TIME,
+        PullCause.CERTIFICATE_TIME,
         r"x509: certificate has expired or is not yet valid(?:: current time .*)?",
     ),
-    _whole(Cause.CERTIFICATE, r"x509: .*", r"(?:tls: failed to verify certificate: )x509: .*", r"remote error: tls: .*"),
+    _whole(PullCause.CERTIFICATE, r"x509: .*", r"(?:tls: failed to verify certificate: )x509: .*", r"remote error: tls: .*"),
     _whole(
-        Cause.NOT_TLS,
+        PullCause.NOT_TLS,
         r"http: server gave HTTP response to HTTPS client", r"tls: first record does not look like a TLS handshake",
     ),
     _whole(
-        Cause.RESET,
+        PullCause.RESET,
         rf"(?:read|write) tcp [^:]*(?:{_ADDRESS})?[^:]*: (?:read: |write: )?(?:connection reset by peer|broken pipe|use of closed network connection|i/o timeout|connection timed out)",
         rf"{_ASKED}: (?:EOF|unexpected EOF|http2: .*|stream error: .*)",
         r"(?:http2: )?server sent GOAWAY.*", r"stream error: stream ID \d+; \w+.*", r"failed to copy: (?:httpReadSeeker: failed open: .*: )?EOF",
     ),
     # Between the kubelet and the registry.
     _whole(
-        Cause.RUNTIME_AWAY,
+        PullCause.RUNTIME_AWAY,
         rf"connection error: desc = {_QUOTED}", rf"connection error: desc = .*dial unix {_PATH}: .*", r"error reading from server: EOF", r"transport is closing",
         r"Cannot connect to the Docker daemon at .*", r"the client connection is closing", r"error while dialing.*",
     ),
-    _Form(Cause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
-    _whole(Cause.CANCELLED, r"context canceled", r"net/http: request canceled", r"operation was canceled"),
+    _Form(PullCause.OWN_LIMIT, re.compile(r"^context deadline exceeded$"), Confidence.LIKELY),
+    _whole(PullCause.CANCELLED, r"context canceled", r"net/http: request canceled", r"operation was canceled"),
     # A known end in an unknown form.
     *(_part(cause, words) for cause, words in _ERRNO.items()),
-    _part(Cause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
-    _part(Cause.NO_NAME, r"no such host"),
-    _part(Cause.UNREACHABLE, r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
-    _part(Cause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
-    _part(Cause.OWN_LIMIT, r"context deadline exceeded"),
-    _part(Cause.NO_IMAGE, r"manifest unknown", r"name unknown"),
-    _part(Cause.CREDENTIALS, r"authentication required", r"unauthorized"),
+    _part(PullCause.SNAPSHOTS, r"snapshot \S+ does not exist(?:: not found)?"),
+    _part(PullCause.NO_NAME, r"no such host"),
+    _part(PullCause.UNREACHABLE, r"connection refused", r"no route to host", r"network is unreachable", r"i/o timeout"),
+    _part(PullCause.RESET, r"connection reset by peer", r"broken pipe", r"unexpected EOF"),
+    _part(PullCause.OWN_LIMIT, r"context deadline exceeded"),
+    _part(PullCause.NO_IMAGE, r"manifest unknown", r"name unknown"),
+    _part(PullCause.CREDENTIALS, r"authentication required", r"unauthorized"),
 )  # fmt: skip
 
 

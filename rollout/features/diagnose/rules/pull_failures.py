@@ -20,7 +20,7 @@ from rollout.features.diagnose.rules.finding import (
     since,
 )
 from rollout.features.diagnose.rules.messages import over_qps
-from rollout.features.diagnose.rules.pull_errors import Cause, read_error
+from rollout.features.diagnose.rules.pull_errors import PullCause, read_error
 from rollout.features.diagnose.rules.pulls import Pull, convoys, registry
 
 _BARE = re.compile(r"desc = context canceled\W*$")
@@ -109,7 +109,7 @@ def _canceled(facts: Facts, pulls: Sequence[Pull], target: ProposalTarget, known
     """``context canceled`` without the line of a deadline."""
     by_image: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts.of(Kind.PULL_FAILED):
-        if fact.node not in known and fact["image"] and read_error(fact["error"]).cause is Cause.CANCELLED:
+        if fact.node not in known and fact["image"] and read_error(fact["error"]).cause is PullCause.CANCELLED:
             by_image[fact.node, fact["image"]].append(fact)
     by_end = {id(pull.ended): pull for pull in pulls if not pull.since_arrival}
     explained, docker = _Explained(facts), _Docker(facts)
@@ -294,10 +294,10 @@ def slow_findings(facts: Facts) -> Iterator[Finding]:
 
 
 _FETCH_MORE = {
-    Cause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
-    Cause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
-    Cause.OWN_LIMIT: "the versions of the runtime and of cri-dockerd: before 0.2.6, cri-dockerd ends each pull after 2 minutes, with or without progress; the runtime's log of that pull",
-    Cause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
+    PullCause.FORBIDDEN: "whether these pods have an imagePullSecret, and the answer to `curl -I` of the registry's /v2/ from the node: without credentials, 403 is about the address",
+    PullCause.NO_IMAGE_OR_ACCESS: "whether the repository exists, and which imagePullSecret these pods have: the registry gives one answer for both",
+    PullCause.OWN_LIMIT: "the versions of the runtime and of cri-dockerd: before 0.2.6, cri-dockerd ends each pull after 2 minutes, with or without progress; the runtime's log of that pull",
+    PullCause.CERTIFICATE_TIME: "`date -u` on the node, and the dates of the registry's certificate",
 }
 
 
@@ -315,7 +315,7 @@ def back_off_findings(facts: Facts) -> Iterator[Finding]:
         error = error or next((of_pod[place] for place in places if place in of_pod), None)
         last = error["error"] if error else ""
         read = read_error(last)
-        if over_qps(last) or read.cause is Cause.CANCELLED:
+        if over_qps(last) or read.cause is PullCause.CANCELLED:
             continue
         pods = len({fact["pod"] for fact in lines})
         cause = f"the kubelet delays the next pull of {image or 'an image'} for {counted(pods, 'pod')}, because the last one failed: "
